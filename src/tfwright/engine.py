@@ -1,0 +1,127 @@
+"""The engine: check, skip, run, stop."""
+
+import errno
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tfwright import stamps
+from tfwright.errors import HostError, TfwrightError
+from tfwright.stage import Job, Result, Stage, Step
+from tfwright.stages import PIPELINE
+from tfwright.tools import files, lock
+
+Results = dict[type[Result], Result]
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a stage has to run, and why."""
+
+    stage: Stage
+    why: str
+    """Why it runs; empty if what it made before still holds."""
+    result: Result | None = None
+    """What it made before, if that still holds."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One line of a plan."""
+
+    stage: Stage
+    why: str
+    steps: Sequence[Step]
+
+
+def build(job: Job, *, again: str = "", fresh: bool = False, wait: bool = False) -> Result:
+    """Take a recipe through the pipeline up to the job's last stage; return what that one made.
+
+    Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
+    everything but the caches first. Raises a TfwrightError that names its stage.
+    """
+    with lock.held(job.places.lock, f"invoke build --recipe {job.recipe.name}", wait=wait):
+        if fresh:
+            clean(job)
+        results: Results = {}
+        for stage in wanted(job):
+            decision = decide(stage, job, results, again=stage.name == again)
+            results[stage.makes] = decision.result or _run(decision, job, results)
+            if decision.result:
+                job.listener.kept(stage.name)
+        return results[stage.makes]
+
+
+def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
+    """Say what `build` would do, stage by stage, without doing any of it.
+
+    What lies behind a stage that runs cannot be known yet: such a stage is said to follow it, and
+    is kept after all if the result turns out to be the same.
+    """
+    results: Results = {}
+    for stage in wanted(job):
+        missing = [kind for kind in stage.needs if kind not in results]
+        if missing:
+            maker = next(other for other in PIPELINE if other.makes is missing[0])
+            yield Planned(stage, f"follows {maker.name}", stage.steps(job))
+            continue
+        decision = decide(stage, job, results, again=stage.name == again)
+        if decision.result:
+            results[stage.makes] = decision.result
+        yield Planned(stage, decision.why, stage.steps(job))
+
+
+def wanted(job: Job) -> list[Stage]:
+    """Return the stages up to the job's last one."""
+    names = [stage.name for stage in PIPELINE]
+    return list(PIPELINE[: names.index(job.until) + 1])
+
+
+def decide(stage: Stage, job: Job, results: Mapping[type[Result], Result], *, again: bool) -> Decision:
+    """Decide whether `stage` has to run; nothing is changed."""
+    if again:
+        return Decision(stage, "asked for again")
+    if not stage.cached:
+        return Decision(stage, "runs every time")
+    stamp = stamps.read(job, stage)
+    if stamp is None:
+        return Decision(stage, "not done yet")
+    try:
+        result = stage.makes.model_validate(stamp.result)
+    except ValueError:
+        return Decision(stage, "its stamp is from another version of tfwright")
+    why = stamps.changed(stamp, stamps.parts(stage, job, results)) or stamps.damage(stamp, result)
+    return Decision(stage, why or "", None if why else result)
+
+
+def _run(decision: Decision, job: Job, results: Results) -> Result:
+    """Run one stage and stamp it."""
+    stage = decision.stage
+    depends = stamps.parts(stage, job, results)
+    stamps.forget(job, stage)
+    job.places.home.mkdir(parents=True, exist_ok=True)
+    job.listener.started(stage.name, decision.why)
+    begun = time.monotonic()
+    try:
+        result = stage.run(job, results)
+    except TfwrightError as fault:
+        fault.stage = stage.name
+        raise
+    except OSError as fault:
+        if fault.errno not in NO_ROOM:
+            raise
+        room = HostError(f"The disk is full: {fault.filename or job.places.build_out} could not be written", remedy="Free some space, or set build_out in the host file to a larger disk.")
+        room.stage = stage.name
+        raise room from fault
+    seconds = time.monotonic() - begun
+    if stage.cached:
+        stamps.write(job, stage, depends, result, seconds)
+    job.listener.finished(stage.name, seconds)
+    return result
+
+
+def clean(job: Job) -> None:
+    """Remove what was built of a recipe; the vault, the mirrors, the wheelhouse and the disk cache stay."""
+    for path in (job.places.stamps, job.places.tree, job.places.bazel, job.places.dist, job.places.logs):
+        files.remove(path)

@@ -1,0 +1,73 @@
+"""What can go wrong, sorted by who must act, each kind with its own exit status."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+INTERRUPTED_STATUS = 130
+"""Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Where the reader can check what an error claims."""
+
+    where: str = ""
+    """File and line of a faulty document, as ``recipes/x.toml:12``."""
+    command: Sequence[str] = ()
+    status: int | None = None
+    log: Path | None = None
+    lines: Sequence[str] = ()
+    """The lines that show the fault: the last ones of a log, or the ones around it."""
+
+
+class TfwrightError(Exception):
+    """An expected failure: what happened, what to do about it, and the evidence."""
+
+    exit_status: ClassVar[int] = 1
+    who: ClassVar[str] = "tfwright"
+
+    def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
+        """Describe the failure in one sentence, the remedy in another."""
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+        self.evidence = evidence or Evidence()
+        self.stage = ""
+        """The stage that failed; set by the engine."""
+
+
+class RecipeError(TfwrightError):
+    """The recipe, a patch or the host file must change."""
+
+    exit_status = 2
+    who = "recipe"
+
+
+class HostError(TfwrightError):
+    """This host lacks something, or has no room left."""
+
+    exit_status = 3
+    who = "host"
+
+
+class SupplyError(TfwrightError):
+    """An input could not be obtained, or is not the one that was pinned."""
+
+    exit_status = 4
+    who = "supply"
+
+
+class ToolError(TfwrightError):
+    """An outside program (git, Bazel, ./configure, pip) failed."""
+
+    exit_status = 5
+    who = "tool"
+
+
+class WheelError(TfwrightError):
+    """The wheel is not what the recipe promised."""
+
+    exit_status = 6
+    who = "wheel"

@@ -1,0 +1,55 @@
+"""How a running stage tells what it does; who listens decides what is shown."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a long piece of work has come."""
+
+    done: int
+    total: int | None
+    """None while it is not known."""
+    unit: str = "actions"
+    doing: str = ""
+    """What is under way now: a Bazel action, a file."""
+    failures: int = 0
+
+
+class Listener(Protocol):
+    """Receives what happens in a build, in order; never decides anything."""
+
+    def started(self, stage: str, why: str) -> None:
+        """Hear that `stage` runs, and why it has to."""
+
+    def kept(self, stage: str) -> None:
+        """Hear that what `stage` made before still holds."""
+
+    def finished(self, stage: str, seconds: float) -> None:
+        """Hear that `stage` is done after so many seconds."""
+
+    def note(self, text: str) -> None:
+        """Hear a fact that the reader should know: a moved branch, a stub, a choice."""
+
+    def progress(self, progress: Progress) -> None:
+        """Hear how far the running stage has come; may be called many times a second."""
+
+
+class Silence:
+    """A listener that shows nothing."""
+
+    def started(self, stage: str, why: str) -> None:
+        """Ignore it."""
+
+    def kept(self, stage: str) -> None:
+        """Ignore it."""
+
+    def finished(self, stage: str, seconds: float) -> None:
+        """Ignore it."""
+
+    def note(self, text: str) -> None:
+        """Ignore it."""
+
+    def progress(self, progress: Progress) -> None:
+        """Ignore it."""

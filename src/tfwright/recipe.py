@@ -1,0 +1,251 @@
+"""The recipe: one flat TOML file that pins everything a wheel is made from."""
+
+import datetime
+import re
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from tfwright.errors import RecipeError
+from tfwright.release import Release
+from tfwright.schema import Table, load
+
+ROOT = Path(__file__).resolve().parents[2]
+"""The checkout that holds recipes/, patches/ and templates/."""
+RECIPES = ROOT / "recipes"
+PATCHES = ROOT / "patches"
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("must be one line of printable text; a line break would answer the next question too")
+    return text
+
+
+def _no_option(text: str) -> str:
+    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
+        raise ValueError("must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'")
+    return text
+
+
+def _inside(text: str) -> str:
+    path = PurePosixPath(text)
+    if path.is_absolute() or ".." in path.parts or "\\" in text or text.startswith(("-", "~")) or not path.parts:
+        raise ValueError("must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'")
+    return _one_line(text)
+
+
+def _git_url(text: str) -> str:
+    if not re.match(r"(https://|ssh://|file:///|bundled:)", text):
+        raise ValueError("must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands)")
+    return _one_line(text)
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+"""Text on one line, without control characters."""
+Name = Annotated[str, AfterValidator(_no_option)]
+"""A branch, tag or the like that no program can take for an option."""
+InnerPath = Annotated[str, AfterValidator(_inside)]
+"""A relative path with forward slashes that cannot leave its root."""
+GitUrl = Annotated[str, AfterValidator(_git_url)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
+Capabilities = Annotated[str, StringConstraints(pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+
+
+class SourceTable(Table):
+    """Which TensorFlow, with what changed in it."""
+
+    url: GitUrl
+    """Upstream's public repository; ``bundled:demo`` is the tree that tfwright ships."""
+    branch: Name
+    """The branch that the commit is expected on. It is never followed: the commit decides."""
+    commit: Commit
+    release: Release
+    """Whose rules apply, as ``1.8``; read off a branch named ``r1.8`` when not given."""
+    patches: tuple[InnerPath, ...] = ()
+    """Files under patches/, applied in this order."""
+    assets: dict[InnerPath, InnerPath] = {}
+    """Files put into the tree before the patches: path in the tree = file under patches/."""
+    exclude: tuple[InnerPath, ...] = ()
+    """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _release_from_branch(cls, values: object) -> object:
+        if isinstance(values, dict) and "release" not in values:
+            if re.match(r"r\d+\.\d+", str(values.get("branch"))):
+                return {**values, "release": str(values["branch"])}
+        return values
+
+
+class HostTable(Table):
+    """What the machine that builds must be; what it really is, the check stage finds out."""
+
+    system: Literal["Linux", "Darwin", "any"]
+    machine: str = "x86_64"
+    """As ``uname -m`` says it; ``any`` for a recipe without machine code of its own."""
+    python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
+    """The TARGET Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
+    requirements: tuple[Line, ...] = ()
+    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
+    macos: Version | None = None
+    xcode: Version | None = None
+    clang: Line | None = None
+    """Apple's clang, as ``cc --version`` says it."""
+    gcc: Version | None = None
+    """The newest gcc that this TensorFlow, or its CUDA, takes."""
+    cuda: Version | None = None
+    cudnn: Version | None = None
+    nccl: Version | None = None
+    tensorrt: Version | None = None
+    driver: Version | None = None
+    """The oldest NVIDIA driver that runs the result."""
+    image: Line | None = None
+    """A container image in which this build is known to work, with its digest where known."""
+
+
+class BazelTable(Table):
+    """Which Bazel."""
+
+    version: Version
+    sha256: dict[Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256] = {}
+    """Digest of the binary per platform; without one the first download is believed and stamped."""
+
+
+class ConfigureTable(Table):
+    """The answers to ``./configure``."""
+
+    by: Literal["dialogue", "environment"] = "dialogue"
+    """Type the answers at the prompts, or export them and treat any prompt as an error."""
+    answers: dict[Variable, bool | Line] = {}
+    """Named by TensorFlow's own variables; true and false are y and n."""
+    timeout: Annotated[int, Field(gt=0, le=3600)] = 60
+    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
+
+
+class CompileTable(Table):
+    """What Bazel builds, and how."""
+
+    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = "//tensorflow/tools/pip_package:build_pip_package"
+    flags: tuple[Line, ...] = ()
+    """Flags of ``bazel build``, after the ones that tfwright needs."""
+    env: dict[Variable, Line] = {}
+    """Environment of the Bazel client and server, beside the fixed minimum."""
+    peak: Annotated[float, Field(gt=0)] = 1.5
+    """GiB that one compile action may take; with the memory of the host it bounds the jobs."""
+
+
+class NcclTable(Table):
+    """The separate rebuild of ``_nccl_ops.so`` (TensorFlow 1.0 to 1.12)."""
+
+    rebuild: bool = False
+    flags: tuple[Line, ...] = ()
+    """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``; without it the library is a stub."""
+
+
+class PackageTable(Table):
+    """How the wheel is made from what was built."""
+
+    project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
+    flags: tuple[Line, ...] = ()
+    """Further arguments of build_pip_package, such as ``--gpu``."""
+
+
+class VerifyTable(Table):
+    """What the wheel must be, and do, before it is published."""
+
+    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = ("tensorflow",)
+    """Modules that must import in a fresh venv of the target Python."""
+    requirements: tuple[Line, ...] = ()
+    """Exact pins for what the wheel depends on, at versions that the target Python can run."""
+    plugins: tuple[Line, ...] = ()
+    """Installed beside the wheel at test time only, such as tensorflow-metal."""
+    smoke: tuple[InnerPath, ...] = ("matmul",)
+    """Programs of tfwright's smoke folder, run by the target Python."""
+    env: dict[Variable, Line] = {}
+    glibc: Version | None = None
+    """The oldest glibc that the wheel must load on."""
+    size: Annotated[int, Field(gt=0)] | None = None
+    """The most bytes that the wheel may have."""
+
+
+class VerifiedTable(Table):
+    """How far this recipe has really been run. Without it a recipe is shown as unverified."""
+
+    until: str
+    """The last stage that was run for real."""
+    on: datetime.date
+    host: Line
+    by: Line
+    note: Line = ""
+
+
+class Recipe(Table):
+    """Everything that decides the bytes of one wheel."""
+
+    name: Name
+    """The file's name without ``.toml``; not written in the file."""
+    summary: Line
+    source: SourceTable
+    host: HostTable
+    bazel: BazelTable
+    configure: ConfigureTable = ConfigureTable()
+    compile: CompileTable = CompileTable()
+    nccl: NcclTable = NcclTable()
+    package: PackageTable = PackageTable()
+    verify: VerifyTable = VerifyTable()
+    verified: VerifiedTable | None = None
+
+    @model_validator(mode="after")
+    def _nccl_exists(self) -> Self:
+        if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
+            message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
+            raise ValueError(message)
+        return self
+
+
+def find(name: str) -> Path:
+    """Return the file of the recipe that is named, by name or by path.
+
+    Raises RecipeError with the nearest name if there is none.
+    """
+    path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
+    if path.is_file():
+        return path
+    import difflib  # noqa: PLC0415 only on the way to an error
+
+    near = difflib.get_close_matches(name.removesuffix(".toml"), names(), n=1, cutoff=0.4)
+    raise RecipeError(
+        f"There is no recipe {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        remedy="'invoke recipes' lists them; --recipe takes a name or a path that ends in .toml.",
+    )
+
+
+def names() -> list[str]:
+    """Return the names of the recipes in recipes/, sorted."""
+    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def read(name: str) -> Recipe:
+    """Load and check a recipe, by name or by path.
+
+    Raises RecipeError naming file, line and remedy for what is wrong in it, missing patches and
+    assets included.
+    """
+    path = find(name)
+    recipe = load(path, Recipe, extra={"name": path.stem})
+    for file in (*recipe.source.patches, *recipe.source.assets.values()):
+        _require(path, file)
+    return recipe
+
+
+def _require(path: Path, file: str) -> None:
+    """Insist that a patch or an asset is a file under patches/, and no link out of it."""
+    real = (PATCHES / file).resolve()
+    line = next((number for number, text in enumerate(path.read_text("utf-8").splitlines(), 1) if file in text), 1)
+    if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
+        raise RecipeError(f"{path}:{line}: {file} is not a file under {PATCHES}", remedy="Add the file, or correct its name in the recipe.")

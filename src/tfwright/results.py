@@ -1,0 +1,113 @@
+"""What the stages hand to each other, in the order of the pipeline."""
+
+from pathlib import Path
+
+from tfwright.recipe import Commit
+from tfwright.release import Release
+from tfwright.stage import Artefact, Result
+
+
+class HostFacts(Result):
+    """What of this host can change the wheel's bytes. Free space and the like are no part of it."""
+
+    system: str
+    machine: str
+    glibc: str
+    """Empty where there is none."""
+    interpreter: Path
+    """The target Python, as found; builds use the venv made from it."""
+    python: str
+    """Its full version, ``3.6.15``."""
+    compiler: str
+    """First line of ``cc --version``; empty where there is none."""
+    cuda: Path | None = None
+    cudnn: Path | None = None
+
+
+class Inputs(Result):
+    """Everything that comes from outside, in place and verified: from here on no network is needed."""
+
+    mirror: Path
+    """The bare repository that holds the pinned commit."""
+    commit: Commit
+    epoch: int
+    """When that commit was made, in seconds: the SOURCE_DATE_EPOCH of everything after it."""
+    bazel: Artefact
+    bazel_origin: str
+    """Where the binary came from: release, npm, host file or PATH."""
+    python: Path
+    """Interpreter of a venv of the target Python with the recipe's requirements."""
+
+
+class Tree(Result):
+    """A clean checkout with assets and patches in place."""
+
+    path: Path
+    commit: Commit
+    epoch: int
+    release: Release
+    content: str
+    """Digest of everything in it: git's own tree id of the patched state."""
+
+
+class Configured(Result):
+    """A tree that ``./configure`` has been through."""
+
+    bazelrc: Artefact
+    """The rendered file, which the build uses; what configure wrote agrees with it."""
+    asked: tuple[str, ...]
+    """The variables that configure asked for, in its order."""
+    never_asked: tuple[str, ...]
+    """Answers of the recipe that no prompt wanted."""
+
+
+class Built(Result):
+    """What Bazel built."""
+
+    target: str
+    outputs: tuple[Artefact, ...]
+    """The target's own output files."""
+    actions: int
+    """Actions that Bazel counted in this run, cached ones included."""
+
+
+class NcclOps(Result):
+    """The separately rebuilt NCCL op library."""
+
+    library: Artefact | None
+    """None where the recipe does not ask for it."""
+    stub: bool
+    """True if the library holds no NCCL op: TensorFlow imports, NCCL does not work."""
+
+
+class RawWheel(Result):
+    """The wheel as TensorFlow's own packaging made it."""
+
+    wheel: Artefact
+
+
+class SealedWheel(Result):
+    """The same wheel in canonical bytes."""
+
+    wheel: Artefact
+
+
+class Check(Result):
+    """One thing that was tried with the wheel."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+class Verdict(Result):
+    """What the wheel was seen to do."""
+
+    wheel: Artefact
+    checks: tuple[Check, ...]
+
+
+class Published(Result):
+    """The wheel where users find it."""
+
+    wheel: Artefact

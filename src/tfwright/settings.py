@@ -1,0 +1,62 @@
+"""The host file: what differs from host to host, and so is in no recipe."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from tfwright.recipe import ROOT
+from tfwright.schema import Table, load
+
+
+def _absolute(path: Path) -> Path:
+    path = path.expanduser()
+    if not path.is_absolute():
+        message = f"{path} must be an absolute path (or start with ~)"
+        raise ValueError(message)
+    return path
+
+
+HostPath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class Settings(Table):
+    """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
+
+    build_out: HostPath = ROOT / "build_out"
+    """Where everything is built and kept."""
+    jobs: Annotated[int, Field(gt=0)] | None = None
+    """Actions that Bazel runs at once; without it: cores, bounded by memory."""
+    mirrors: dict[str, str] = {}
+    """Repository url of a recipe = url or path of a mirror that is asked instead."""
+    pythons: dict[str, HostPath] = {}
+    """Target Python version = interpreter, before PATH and pyenv are searched."""
+    bazels: dict[str, HostPath] = {}
+    """Bazel version = binary."""
+    cuda: HostPath | None = None
+    """CUDA toolkit; stands in for the recipe's CUDA_TOOLKIT_PATH."""
+    cudnn: HostPath | None = None
+    """cuDNN prefix; stands in for the recipe's CUDNN_INSTALL_PATH."""
+    disk_cache: HostPath | None = None
+    """Bazel's disk cache; without it one in build_out, shared by all recipes."""
+    remote_cache: str | None = None
+    """Bazel's HTTP cache, as ``http://host:port``."""
+
+
+def path() -> Path:
+    """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place."""
+    named = os.environ.get("TFWRIGHT_HOST_FILE")
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(named) if named else Path(config) / "tfwright" / "host.toml"
+
+
+def read() -> Settings:
+    """Read the host file; a host without one has the defaults.
+
+    Raises RecipeError if the file is faulty, or is named by $TFWRIGHT_HOST_FILE and missing.
+    """
+    file = path()
+    if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
+        return Settings()
+    return load(file, Settings)

@@ -1,0 +1,1 @@
+"""The only side effects: one outside thing per module."""

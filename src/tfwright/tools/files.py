@@ -1,0 +1,58 @@
+"""Files: digests, and writing so that a reader sees the old content or the new, never a half."""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 of a file's content, as lower-case hex."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
+    """Give a temporary path beside `path`; it takes the place of `path` only if the block ends well.
+
+    The content reaches the disk before the name does, so that a power cut leaves no empty file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        yield temporary
+        temporary.chmod(mode)
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+    """Write a whole file at once."""
+    with replacing(path, mode) as temporary:
+        temporary.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole directory, also one whose directories are read-only; missing is fine."""
+    if path.is_symlink() or path.is_file():
+        path.unlink()
+        return
+
+    # Bazel makes the directories of its output base read-only.
+    def unlock(_function: object, failed: str, _fault: BaseException) -> None:
+        Path(failed).parent.chmod(0o700)
+        Path(failed).chmod(0o700)
+        remove(Path(failed))
+
+    if path.is_dir():
+        shutil.rmtree(path, onexc=unlock) if hasattr(shutil.rmtree, "avoids_symlink_attacks") else shutil.rmtree(path)

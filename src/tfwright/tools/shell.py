@@ -1,0 +1,94 @@
+"""Programs run to their end: without a shell, in a given environment, with their output in a log."""
+
+import os
+import shlex
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfwright.errors import Evidence, HostError, ToolError
+
+UMASK = 0o022
+TAIL_LINES = 15
+GRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run: what `invoke plan` shows and what the stage then runs are this same object."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment; nothing is inherited."""
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
+
+
+def run(command: Command, log: Path, *, remedy: str) -> str:
+    """Run a program to its end and return what it printed, which also stands in `log`.
+
+    Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
+    the disk is full. On Ctrl-C the program and its children are ended first.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        try:
+            process = start(command, output.fileno())
+        except OSError as fault:
+            raise HostError(f"{command.argv[0]} cannot be run: {fault.strerror}", remedy=remedy, evidence=Evidence(command=command.argv)) from fault
+        try:
+            status = process.wait()
+        except BaseException:
+            end(process)
+            raise
+    if status != 0:
+        raise failure(command, status, log, remedy=remedy)
+    return log.read_text("utf-8", "replace")
+
+
+def start(command: Command, output: int) -> "subprocess.Popen[bytes]":
+    """Start a program in a session of its own, with stdout and stderr going to one descriptor."""
+    return subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
+        command.argv,
+        cwd=command.cwd,
+        env=dict(command.env),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        umask=UMASK,
+    )
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a program and its children: politely first, for certain after a grace of seconds."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(GRACE_SECONDS)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
+    """Return the error for a program that exited with `status`, with the last lines of its log."""
+    lines = last_lines(log)
+    evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
+    if any("No space left on device" in line for line in lines):
+        return HostError(f"The disk is full: {Path(command.argv[0]).name} could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence)
+    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+    return ToolError(f"{Path(command.argv[0]).name} {ending}", remedy=remedy, evidence=evidence)
+
+
+def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
+    """Return the last lines of a log that are not blank."""
+    with log.open(encoding="utf-8", errors="replace") as stream:
+        return tuple(deque((line.rstrip() for line in stream if line.strip()), count))
