@@ -1,15 +1,19 @@
 """The engine: check, skip, run, stop."""
 
+import difflib
 import errno
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from tfwright import stamps
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.stage import Job, Result, Stage, Step
 from tfwright.stages import PIPELINE
 from tfwright.tools import files, lock
+from tfwright.tools.shell import Command, become
 
 Results = dict[type[Result], Result]
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -111,7 +115,10 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
     except OSError as fault:
         if fault.errno not in NO_ROOM:
             raise
-        room = HostError(f"The disk is full: {fault.filename or job.places.build_out} could not be written", remedy="Free some space, or set build_out in the host file to a larger disk.")
+        room = HostError(
+            f"The disk is full: {fault.filename or job.places.build_out} could not be written",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+        )
         room.stage = stage.name
         raise room from fault
     seconds = time.monotonic() - begun
@@ -121,7 +128,34 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
     return result
 
 
-def clean(job: Job) -> None:
-    """Remove what was built of a recipe; the vault, the mirrors, the wheelhouse and the disk cache stay."""
-    for path in (job.places.stamps, job.places.tree, job.places.bazel, job.places.dist, job.places.logs):
+def clean(job: Job, *, caches: bool = False) -> None:
+    """Remove what was built of a recipe; the wheelhouse stays.
+
+    The mirrors, the vault and the disk cache belong to all recipes and go only with `caches`.
+    """
+    places = job.places
+    shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
+    for path in (places.stamps, places.tree, places.bazel, places.dist, places.logs, *shared):
         files.remove(path)
+
+
+def stage_named(name: str) -> Stage:
+    """Return a stage by its name; raise RecipeError with the nearest one if there is none."""
+    for stage in PIPELINE:
+        if stage.name == name:
+            return stage
+    names = [stage.name for stage in PIPELINE]
+    near = difflib.get_close_matches(name, names, n=1)
+    raise RecipeError(f"There is no stage {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""), remedy=f"The stages are: {', '.join(names)}.")
+
+
+def enter(job: Job, name: str) -> NoReturn:
+    """Become a shell in a stage's directory, with the environment of the stage's first command."""
+    stage = stage_named(name)
+    command = next((step for step in stage.steps(job) if isinstance(step, Command)), None)
+    if command is None:
+        raise RecipeError(f"Stage {name!r} runs no program, so it has no environment to enter", remedy="Choose configure, compile, nccl or package.")
+    if not command.cwd.is_dir():
+        raise HostError(f"{command.cwd} is not there yet", remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.")
+    terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({job.recipe.name} {name}) \\w $ "}
+    become(Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal}))

@@ -53,3 +53,6 @@ class Silence:
 
     def progress(self, progress: Progress) -> None:
         """Ignore it."""
+
+
+SILENCE = Silence()

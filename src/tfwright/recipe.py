@@ -1,6 +1,6 @@
 """The recipe: one flat TOML file that pins everything a wheel is made from."""
 
-import datetime
+import datetime as dt
 import re
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Literal, Self
@@ -76,9 +76,8 @@ class SourceTable(Table):
     @model_validator(mode="before")
     @classmethod
     def _release_from_branch(cls, values: object) -> object:
-        if isinstance(values, dict) and "release" not in values:
-            if re.match(r"r\d+\.\d+", str(values.get("branch"))):
-                return {**values, "release": str(values["branch"])}
+        if isinstance(values, dict) and re.match(r"r\d+\.\d+", str(values.get("branch"))):
+            return {"release": values["branch"], **values}
         return values
 
 
@@ -178,7 +177,7 @@ class VerifiedTable(Table):
 
     until: str
     """The last stage that was run for real."""
-    on: datetime.date
+    on: dt.date
     host: Line
     by: Line
     note: Line = ""

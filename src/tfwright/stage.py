@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
-from tfwright.progress import Listener, Silence
+from tfwright.progress import SILENCE, Listener
 from tfwright.recipe import Recipe
 from tfwright.schema import Table
 from tfwright.settings import Settings
@@ -111,7 +111,7 @@ class Job:
 
     recipe: Recipe
     settings: Settings
-    listener: Listener = Silence()
+    listener: Listener = SILENCE
     offline: bool = False
     jobs: int | None = None
     """Actions that Bazel runs at once, as the user asked; None leaves it to the host file and the memory."""
@@ -205,13 +205,14 @@ class Stage:
         """Run the stage with what its signature asks for."""
         arguments = {name: self._argument(kind, job, results) for name, kind in self.types.items() if name != "return"}
         made = self.module.run(**arguments)
-        assert isinstance(made, self.makes), f"{self.name} promised {self.makes.__name__}"
+        if not isinstance(made, self.makes):
+            raise TypeError(f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}")
         return made
 
     def _argument(self, kind: type, job: Job, results: Mapping[type[Result], Result]) -> Any:  # noqa: ANN401 chosen by the stage's signature
-        if issubclass(kind, Job):
-            return job
-        return table_of(job.recipe, kind) if issubclass(kind, Table) else results[kind]
+        if issubclass(kind, Result):
+            return results[kind]
+        return table_of(job.recipe, kind) if issubclass(kind, Table) else job
 
 
 def table_of(recipe: Recipe, kind: type[Table]) -> Table:

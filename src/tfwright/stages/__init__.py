@@ -1,6 +1,8 @@
 """The pipeline: one module per stage, in order."""
 
-from tfwright.stage import Stage
-from tfwright.stages import check, compile, configure, fetch, nccl, package, publish, seal, source, verify  # noqa: A004 named as users type it
+from importlib import import_module
 
-PIPELINE = tuple(Stage(module) for module in (check, fetch, source, configure, compile, nccl, package, seal, verify, publish))
+from tfwright.stage import Stage
+
+NAMES = ("check", "fetch", "source", "configure", "compile", "nccl", "package", "seal", "verify", "publish")
+PIPELINE = tuple(Stage(import_module(f"{__name__}.{name}")) for name in NAMES)

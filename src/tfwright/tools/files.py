@@ -43,16 +43,11 @@ def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole directory, also one whose directories are read-only; missing is fine."""
+    """Remove a file, a link or a whole directory, also one with read-only directories; missing is fine."""
     if path.is_symlink() or path.is_file():
         path.unlink()
-        return
-
-    # Bazel makes the directories of its output base read-only.
-    def unlock(_function: object, failed: str, _fault: BaseException) -> None:
-        Path(failed).parent.chmod(0o700)
-        Path(failed).chmod(0o700)
-        remove(Path(failed))
-
-    if path.is_dir():
-        shutil.rmtree(path, onexc=unlock) if hasattr(shutil.rmtree, "avoids_symlink_attacks") else shutil.rmtree(path)
+    elif path.is_dir():
+        # Bazel makes the directories of its output base read-only.
+        for folder, _, _ in os.walk(path):
+            Path(folder).chmod(0o700)
+        shutil.rmtree(path)

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 
@@ -83,7 +84,11 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
     if any("No space left on device" in line for line in lines):
-        return HostError(f"The disk is full: {Path(command.argv[0]).name} could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence)
+        return HostError(
+            f"The disk is full: {Path(command.argv[0]).name} could not write",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+            evidence=evidence,
+        )
     ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
     return ToolError(f"{Path(command.argv[0]).name} {ending}", remedy=remedy, evidence=evidence)
 
@@ -92,3 +97,14 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
     """Return the last lines of a log that are not blank."""
     with log.open(encoding="utf-8", errors="replace") as stream:
         return tuple(deque((line.rstrip() for line in stream if line.strip()), count))
+
+
+def show(command: Command) -> int:
+    """Run a program on the user's own terminal; return its exit status."""
+    return subprocess.run(command.argv, cwd=command.cwd, env=dict(command.env), check=False).returncode  # noqa: S603 argv is a tuple, never a shell line
+
+
+def become(command: Command) -> NoReturn:
+    """Turn this process into another program."""
+    os.chdir(command.cwd)
+    os.execve(command.argv[0], command.argv, dict(command.env))  # noqa: S606 a fixed program, no shell

@@ -1,0 +1,192 @@
+"""What people read: a step trail while a build runs, tables, and errors in three parts."""
+
+import json
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from tfwright.errors import TfwrightError
+from tfwright.progress import Progress
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
+
+    from tfwright.catalogue import Row
+    from tfwright.engine import Planned
+    from tfwright.stage import Job, Result, Step
+
+LINE_SECONDS = 30.0
+"""How often progress is told where there is no terminal to draw a bar on."""
+
+
+class Terminal:
+    """A listener that shows one line a stage, and a live bar for long ones, on stderr."""
+
+    def __init__(self) -> None:
+        """Start with nothing shown."""
+        self._stage = self._why = ""
+        self._bar: tqdm[Any] | None = None
+        self._told = 0.0
+
+    def started(self, stage: str, why: str) -> None:
+        """Remember the stage; its line is written when it is done."""
+        self._stage, self._why = stage, why
+        self._told = time.monotonic()
+
+    def kept(self, stage: str) -> None:
+        """Show that a stage was skipped."""
+        _tell(f"  {stage:<10} kept")
+
+    def finished(self, stage: str, seconds: float) -> None:
+        """Show a stage's time and why it ran."""
+        self._close()
+        _tell(f"  {stage:<10} {seconds:7.1f} s   {self._why}")
+
+    def note(self, text: str) -> None:
+        """Show a fact that the reader should know."""
+        self._close()
+        _tell(f"  {self._stage:<10}   - {text}")
+
+    def progress(self, progress: Progress) -> None:
+        """Draw the bar, or write a line now and then."""
+        if sys.stderr.isatty():
+            self._draw(progress)
+        elif time.monotonic() - self._told >= LINE_SECONDS:
+            self._told = time.monotonic()
+            _tell(f"  {self._stage:<10} {_sentence(progress)}")
+
+    def _draw(self, progress: Progress) -> None:
+        """Move the live bar."""
+        if self._bar is None:
+            from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
+
+            self._bar = tqdm(desc=f"  {self._stage}", leave=False, dynamic_ncols=True, unit=progress.unit, unit_scale=progress.unit == "B")
+        self._bar.total = progress.total
+        self._bar.n = progress.done
+        failures = f"{progress.failures} failed, " if progress.failures else ""
+        self._bar.set_postfix_str(failures + progress.doing[:60], refresh=True)
+
+    def _close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+
+def _sentence(progress: Progress) -> str:
+    """Say progress in one line of text."""
+    total = f" of {progress.total:,}" if progress.total is not None else ""
+    failures = f", {progress.failures} failed" if progress.failures else ""
+    doing = f": {progress.doing}" if progress.doing else ""
+    return f"{progress.done:,}{total} {progress.unit}{failures}{doing}"
+
+
+def announce(job: "Job") -> None:
+    """Say what is going to be built."""
+    _tell(f"{job.recipe.name}: {job.recipe.summary}")
+
+
+def conclude(job: "Job", result: "Result") -> None:
+    """Say what was made: the wheel on stdout, for scripts."""
+    wheel = getattr(result, "wheel", None)
+    if job.until == "publish" and wheel is not None:
+        _tell(f"  sha256 {wheel.sha256}, {wheel.size:,} bytes")
+        print(wheel.path)
+    else:
+        _tell(f"  stopped after {job.until}, as asked")
+
+
+@contextmanager
+def ending_gently() -> Iterator[None]:
+    """Let SIGTERM end the block as Ctrl-C does, so that a service's stop leaves nothing running."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def explain(fault: TfwrightError, resume: str = "") -> None:
+    """Write an error: what happened, what to do, where to look, how to resume."""
+    evidence = fault.evidence
+    stage = f" in {fault.stage}" if fault.stage else ""
+    _tell(f"\nFailed{stage}: {fault.what}")
+    for line in evidence.lines:
+        _tell(f"    | {line}")
+    _tell(f"  do:     {fault.remedy}")
+    if evidence.where:
+        _tell(f"  where:  {evidence.where}")
+    if evidence.command:
+        status = f"  (status {evidence.status})" if evidence.status is not None else ""
+        _tell(f"  ran:    {shlex.join(evidence.command)}{status}")
+    if evidence.log:
+        _tell(f"  log:    {evidence.log}")
+    if resume:
+        _tell(f"  resume: {resume}")
+
+
+def interrupted(resume: str = "") -> None:
+    """Say that the user stopped the build, and that nothing is lost."""
+    _tell("\nStopped; what was finished is kept.")
+    if resume:
+        _tell(f"  resume: {resume}")
+
+
+def show_plan(plan: "Iterable[Planned]", *, as_json: bool) -> None:
+    """Print a plan: per stage keep or run, why, and its commands and files."""
+    if as_json:
+        _print_json([{"stage": one.stage.name, "run": bool(one.why), "why": one.why, "steps": [_step(step) for step in one.steps]} for one in plan])
+        return
+    for one in plan:
+        print(f"{'run ' if one.why else 'keep'} {one.stage.name:<10} {one.why or one.stage.summary}")
+        for step in one.steps if one.why else ():
+            for line in _lines(step):
+                print(f"       {line}")
+
+
+def _step(step: "Step") -> dict[str, object]:
+    """Return a step as JSON can say it."""
+    return {name: list(value) if isinstance(value, tuple) else dict(value) if hasattr(value, "keys") else str(value) for name, value in vars(step).items()}
+
+
+def _lines(step: "Step") -> Iterator[str]:
+    """Return a step as people read it."""
+    said = vars(step)
+    if "argv" in said:
+        yield f"$ {step}"
+        yield f"    in {said['cwd']}"
+        yield from (f"    {name}={value}" for name, value in sorted(said["env"].items()))
+    else:
+        yield f"writes {said['path']}"
+        yield from (f"    {line}" for line in said["content"].splitlines())
+
+
+def show_recipes(rows: "Sequence[Row]", *, as_json: bool) -> None:
+    """Print the recipes as a table."""
+    if as_json:
+        _print_json([row.__dict__ for row in rows])
+        return
+    heads = tuple(rows[0].__dict__) if rows else ()
+    cells = [tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for cell in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
+
+
+def _print_json(value: object) -> None:
+    print(json.dumps(value, indent=2, default=str))
+
+
+def _tell(text: str) -> None:
+    """Write a line for people, on stderr."""
+    sys.stderr.write(text.replace(str(Path.cwd()) + "/", "") + "\n")

@@ -1,0 +1,153 @@
+"""The commands of tfwright. Run as a script it sets itself up first; see `invoke --list`."""
+
+import sys
+from pathlib import Path
+
+if sys.version_info < (3, 11):
+    sys.exit("tfwright needs Python 3.11 or newer; this is %d.%d.\nInstall a newer one and run it by name: python3.11 tasks.py build" % sys.version_info[:2])  # noqa: UP031 an old Python has to read this line
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "src"))
+
+if __name__ == "__main__":
+    from tfwright import bootstrap
+
+    bootstrap.hand_over(ROOT, sys.argv[1:])
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from invoke import Context, task
+
+if TYPE_CHECKING:
+    from tfwright.stage import Job
+
+RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
+JSON = {"json": "print JSON, for machines"}
+
+
+@contextmanager
+def explained(resume: str = "") -> Iterator[None]:
+    """Turn an expected failure into its message and exit status; the one `except` of the product."""
+    from tfwright import console, errors
+
+    try:
+        with console.ending_gently():
+            yield
+    except errors.TfwrightError as fault:
+        console.explain(fault, resume)
+        sys.exit(fault.exit_status)
+    except KeyboardInterrupt:
+        console.interrupted(resume)
+        sys.exit(errors.INTERRUPTED_STATUS)
+
+
+def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int = 0) -> "Job":
+    """Read the recipe and the host file into a job."""
+    from tfwright import console, settings
+    from tfwright import recipe as recipes
+    from tfwright.stage import Job
+
+    return Job(recipes.read(recipe), settings.read(), console.Terminal(), offline, jobs or None, until)
+
+
+@task(
+    default=True,
+    help=RECIPE
+    | {
+        "until": "stop after this stage",
+        "again": "run this stage even if what it made still holds",
+        "fresh": "forget what was built of this recipe; caches stay",
+        "offline": "use only what is on this host already",
+        "jobs": "actions that Bazel runs at once",
+        "wait": "wait for another build of the same recipe",
+    },
+)
+def build(
+    _: Context, recipe: str = "demo", until: str = "publish", again: str = "", fresh: bool = False, offline: bool = False, jobs: int = 0, wait: bool = False
+) -> None:
+    """Build a recipe into the wheelhouse; what is already done is kept."""
+    with explained(resume=f"invoke build --recipe {recipe}" + (f" --until {until}" if until != "publish" else "")):
+        from tfwright import console, engine
+
+        engine.stage_named(until)
+        job = _job(recipe, until=until, offline=offline, jobs=jobs)
+        console.announce(job)
+        console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+
+
+@task(help=RECIPE | JSON | {"until": "stop after this stage", "again": "assume that this stage is asked for again"})
+def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", json: bool = False) -> None:
+    """Say which stages would run, and why; the commands, environment and files. Runs nothing."""
+    with explained():
+        from tfwright import console, engine
+
+        engine.stage_named(until)
+        console.show_plan(engine.plan(_job(recipe, until=until), again=again), as_json=json)
+
+
+@task(help=JSON)
+def recipes(_: Context, json: bool = False) -> None:
+    """List the recipes: what each one pins, whether it builds here, how far it was verified."""
+    with explained():
+        from tfwright import catalogue, console, settings
+
+        console.show_recipes(catalogue.rows(settings.read()), as_json=json)
+
+
+@task(help=RECIPE)
+def bazelrc(_: Context, recipe: str = "demo") -> None:
+    """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""
+    with explained():
+        from tfwright.stages import configure
+
+        sys.stdout.write(configure.rendered(_job(recipe)))
+
+
+@task(help=RECIPE | {"stage": "whose directory and environment"})
+def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
+    """Open a shell in a stage's directory with its exact environment: the way into a failed state."""
+    with explained():
+        from tfwright import engine
+
+        engine.enter(_job(recipe), stage)
+
+
+@task(help=RECIPE | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"})
+def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
+    """Remove what was built of a recipe; the wheelhouse stays."""
+    with explained():
+        from tfwright import engine
+
+        engine.clean(_job(recipe), caches=caches)
+
+
+@task
+def lint(_: Context) -> None:
+    """Check the recipes and their patches, and the code's style and imports."""
+    with explained():
+        from tfwright import catalogue, development
+
+        catalogue.lint()
+        development.run("ruff", "check")
+        development.run("ruff", "format", "--check")
+        development.run("lint-imports")
+
+
+@task
+def types(_: Context) -> None:
+    """Check the types."""
+    with explained():
+        from tfwright import development
+
+        development.run("mypy")
+
+
+@task(name="test", help={"everything": "run the slow and the real tests as well", "coverage": "measure and report coverage"})
+def run_tests(_: Context, everything: bool = False, coverage: bool = False) -> None:
+    """Run the fast tests."""
+    with explained():
+        from tfwright import development
+
+        development.test(everything=everything, coverage=coverage)
