@@ -91,9 +91,9 @@ def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = 
 def recipes(_: Context, json: bool = False) -> None:
     """List the recipes: what each one pins, whether it builds here, how far it was verified."""
     with explained():
-        from tfwright import catalogue, console, settings
+        from tfwright import console, listing, settings
 
-        console.show_recipes(catalogue.rows(settings.read()), as_json=json)
+        console.show_recipes(listing.rows(settings.read()), as_json=json)
 
 
 @task(help=RECIPE)
@@ -127,9 +127,9 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
 def lint(_: Context) -> None:
     """Check the recipes and their patches, and the code's style and imports."""
     with explained():
-        from tfwright import catalogue, development
+        from tfwright import development, listing
 
-        catalogue.lint()
+        listing.lint()
         development.run("ruff", "check")
         development.run("ruff", "format", "--check")
         development.run("lint-imports")

@@ -17,7 +17,7 @@ from tfwright.progress import Progress
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from tfwright.catalogue import Row
+    from tfwright.listing import Row
     from tfwright.engine import Planned
     from tfwright.stage import Job, Result, Step
 

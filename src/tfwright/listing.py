@@ -1,0 +1,45 @@
+"""The recipes side by side, and what is wrong with any of them."""
+
+from dataclasses import dataclass
+
+from tfwright import recipe as recipes
+from tfwright.recipe import Recipe
+from tfwright.settings import Settings
+from tfwright.stages import NAMES, check
+
+
+@dataclass(frozen=True)
+class Row:
+    """One recipe in the table of `invoke recipes`."""
+
+    recipe: str
+    tensorflow: str
+    bazel: str
+    python: str
+    cuda: str
+    cudnn: str
+    platform: str
+    patches: int
+    builds_here: str
+    verified: str
+
+
+def rows(settings: Settings) -> list[Row]:
+    """Return a row for each recipe of recipes/."""
+    return [_row(recipes.read(name), settings) for name in recipes.names()]
+
+
+def _row(recipe: Recipe, settings: Settings) -> Row:
+    host, verified = recipe.host, recipe.verified
+    return Row(
+        recipe=recipe.name,
+        tensorflow=str(recipe.source.release),
+        bazel=recipe.bazel.version,
+        python=host.python,
+        cuda=host.cuda or "-",
+        cudnn=host.cudnn or "-",
+        platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
+        patches=len(recipe.source.patches),
+        builds_here=check.obstacle(recipe, settings) or "yes",
+        verified=f"{verified.until} ({verified.on})" if verified else "unverified",
+    )

@@ -1,0 +1,42 @@
+"""Files are replaced as a whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools import files
+
+
+def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write(path, "old")
+    with pytest.raises(RuntimeError), files.replacing(path) as temporary:
+        temporary.write_text("half", "utf-8")
+        raise RuntimeError
+    assert path.read_text("utf-8") == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_block_that_ends_well_replaces_the_content_with_the_mode_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "new/file"
+    with files.replacing(path, mode=0o755) as temporary:
+        temporary.write_bytes(b"content")
+    assert path.read_bytes() == b"content"
+    assert path.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_tree_with_read_only_directories_is_removed(tmp_path: Path) -> None:
+    inner = tmp_path / "base/execroot"
+    inner.mkdir(parents=True)
+    (inner / "file").touch()
+    inner.chmod(0o555)
+    files.remove(tmp_path / "base")
+    assert not (tmp_path / "base").exists()
+
+
+def test_removing_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    files.remove(tmp_path / "link")
+    files.remove(tmp_path / "never there")
+    assert (tmp_path / "real").is_dir()

@@ -1,0 +1,80 @@
+"""Running programs: their environment, their end, and what is said when they fail."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError, ToolError
+from tfwright.tools import shell
+from tfwright.tools.shell import Command
+
+
+def python(code: str, cwd: Path, **env: str) -> Command:
+    return Command((sys.executable, "-c", code), cwd, env)
+
+
+def test_a_program_sees_only_the_environment_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_NEED_CUDA", "1")
+    printed = shell.run(python("import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))", tmp_path, ONLY="this"), tmp_path / "log", remedy="-")
+    assert printed == "['ONLY']\n"
+
+
+def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        shell.run(python("open('made', 'w')", tmp_path), tmp_path / "log", remedy="-")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
+    code = "import sys; [print(n) for n in range(40)]; sys.exit('it broke')"
+    with pytest.raises(ToolError) as caught:
+        shell.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
+    evidence = caught.value.evidence
+    assert (caught.value.remedy, evidence.status, evidence.log) == ("Mend it.", 1, tmp_path / "log")
+    assert "it broke" in evidence.lines
+    assert len(evidence.lines) == shell.TAIL_LINES
+
+
+def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no-such-program cannot be run"):
+        shell.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
+
+
+def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="The disk is full"):
+        shell.run(python("import sys; sys.exit('cp: No space left on device')", tmp_path), tmp_path / "log", remedy="-")
+
+
+def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
+    shell.run(Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-")
+    assert not (tmp_path / "made").exists()
+
+
+def test_ctrl_c_ends_a_program_and_its_children(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tfwright.tools import shell\n"
+        "here = Path(sys.argv[1])\n"
+        "shell.run(shell.Command(('/bin/sh', '-c', 'sleep 1000 & echo $! > child; wait'), here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL) as caller:
+        child = await_number(tmp_path / "child")
+        caller.send_signal(signal.SIGINT)
+        caller.wait(20)
+    assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text("utf-8")
+
+
+def await_number(path: Path) -> int:
+    """Wait until a file holds a number."""
+    for _ in range(400):
+        if path.exists() and path.read_text("utf-8").strip():
+            return int(path.read_text("utf-8"))
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
