@@ -1,6 +1,6 @@
 """What people read."""
 
-import sys
+import signal
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,9 @@ from tfwright.tools.shell import Command
 
 
 def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
-    fault = HostError("No compiler", remedy="Install g++.", evidence=Evidence(command=("cc", "a b.c"), status=1, log=Path("/tmp/x.log"), lines=("cc: not found",)))  # noqa: S108 only printed
+    fault = HostError(
+        "No compiler", remedy="Install g++.", evidence=Evidence(command=("cc", "a b.c"), status=1, log=Path("/tmp/x.log"), lines=("cc: not found",))
+    )  # noqa: S108 only printed
     fault.stage = "check"
     console.explain(fault, resume="invoke build --recipe demo")
     assert capsys.readouterr().err == (
@@ -47,9 +49,5 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(caps
 
 
 def test_a_service_stop_reads_as_an_interrupt() -> None:
-    import os
-    import signal
-
     with pytest.raises(KeyboardInterrupt), console.ending_gently():
-        os.kill(os.getpid(), signal.SIGTERM)
-        sys.stdin.fileno()
+        signal.raise_signal(signal.SIGTERM)

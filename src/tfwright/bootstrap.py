@@ -50,6 +50,8 @@ def _make(place: Path, root: Path, wanted: str) -> None:
         sys.exit(
             f"pip could not install {wanted}; its message is above.\nWithout a network, point pip at a local index or folder (PIP_INDEX_URL, PIP_FIND_LINKS) and run this again."
         )
+    site = next((place / "lib").glob("python3*/site-packages"))
+    (site / "tfwright.pth").write_text(f"{root / 'src'}\n", "utf-8")
     # The developers' file holds all of the users' file too.
     (place / "tfwright-requirements").write_text("\n".join(_digest(root / name) for name in {wanted, "requirements.txt"}) + "\n", "utf-8")
 

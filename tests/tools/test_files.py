@@ -10,9 +10,8 @@ from tfwright.tools import files
 def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
     path = tmp_path / "file"
     files.write(path, "old")
-    with pytest.raises(RuntimeError), files.replacing(path) as temporary:
-        temporary.write_text("half", "utf-8")
-        raise RuntimeError
+    with pytest.raises(FileNotFoundError), files.replacing(path) as temporary:
+        temporary.with_name("never there").replace(temporary)
     assert path.read_text("utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]
 

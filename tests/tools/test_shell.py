@@ -34,7 +34,7 @@ def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> Non
 
 
 def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
-    code = "import sys; [print(n) for n in range(40)]; sys.exit('it broke')"
+    code = "import sys; [print(n, flush=True) for n in range(40)]; sys.exit('it broke')"
     with pytest.raises(ToolError) as caught:
         shell.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
     evidence = caught.value.evidence
