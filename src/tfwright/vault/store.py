@@ -1,0 +1,63 @@
+"""The store: files by the SHA-256 of their content, in the layout that Bazel reads.
+
+Bazel looks for an archive with a known digest at ``content_addressable/sha256/<digest>/file`` below
+its ``--repository_cache`` (seen with 0.17.2, 0.24.1 and 0.26.1). The store keeps that layout, so that
+a build reads from it without a copy.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tfwright.errors import SupplyError
+from tfwright.tools import files
+
+
+class Store:
+    """A directory of files that are what their names say."""
+
+    def __init__(self, root: Path) -> None:
+        """Use the store at `root`; it need not exist yet."""
+        self.root = root
+
+    @property
+    def _digests(self) -> Path:
+        return self.root / "content_addressable/sha256"
+
+    def path(self, sha256: str) -> Path:
+        """Return where the file of a digest is, or would be."""
+        return self._digests / sha256 / "file"
+
+    def holds(self, sha256: str) -> bool:
+        """Tell whether the file is there; what got in was verified on the way in."""
+        return self.path(sha256).is_file()
+
+    @contextmanager
+    def admitting(self, sha256: str, origin: str) -> Iterator[Path]:
+        """Give a temporary path to fill; what was written is admitted only if it has the digest.
+
+        Raises SupplyError naming both digests and the origin otherwise. Two processes may admit the
+        same file at once: the content is the same, and the last rename wins.
+        """
+        with files.replacing(self.path(sha256), mode=0o444) as temporary:
+            yield temporary
+            found = files.sha256(temporary)
+            if found != sha256:
+                raise SupplyError(
+                    f"{origin} gave other bytes than were pinned: sha256 {found}, wanted {sha256}",
+                    remedy="Trust the pin, not the server: obtain the file from a mirror, or put the right one into the drop folder.",
+                )
+
+    def digests(self) -> list[str]:
+        """Return the digests of all files, sorted."""
+        return sorted(path.parent.name for path in self._digests.glob("*/file"))
+
+    def damaged(self) -> Iterator[str]:
+        """Hash every file and return the digests of those that are not what they were."""
+        for digest in self.digests():
+            if files.sha256(self.path(digest)) != digest:
+                yield digest
+
+    def drop(self, sha256: str) -> None:
+        """Remove a file."""
+        files.remove(self.path(sha256).parent)
