@@ -1,6 +1,7 @@
 """The host file: what differs from host to host, and so is in no recipe."""
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -18,6 +19,7 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+_FIELD = re.compile(r"\{(\w+)\}")
 HostPath = Annotated[Path, AfterValidator(_absolute)]
 
 
@@ -29,7 +31,8 @@ class Settings(Table):
     jobs: Annotated[int, Field(gt=0)] | None = None
     """Actions that Bazel runs at once; without it: cores, bounded by memory."""
     mirrors: dict[str, str] = {}
-    """Repository url of a recipe = url or path of a mirror that is asked instead."""
+    """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which the
+    value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
     pythons: dict[str, HostPath] = {}
     """Target Python version = interpreter, before PATH and pyenv are searched."""
     bazels: dict[str, HostPath] = {}
@@ -42,6 +45,21 @@ class Settings(Table):
     """Bazel's disk cache; without it one in build_out, shared by all recipes."""
     remote_cache: str | None = None
     """Bazel's HTTP cache, as ``http://host:port``."""
+
+    def mirror_of(self, url: str) -> str | None:
+        """Return the mirror of a repository, if this host names one; a literal key wins over fields."""
+        if url in self.mirrors:
+            return self.mirrors[url]
+        for pattern, mirror in self.mirrors.items():
+            fields = re.fullmatch(_FIELD.sub(r"(?P<\1>[^/]+)", _escape(pattern)), url)
+            if fields:
+                return mirror.format(**fields.groupdict())
+        return None
+
+
+def _escape(pattern: str) -> str:
+    """Escape a pattern for `re`, but leave its {fields}."""
+    return re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
 
 
 def path() -> Path:
