@@ -1,0 +1,74 @@
+"""Compares this host with the recipe: everything that is missing, at once.
+
+Runs every time and keeps nothing, so it starts two short programs at most: the target Python and
+the C++ compiler, each for its version.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfwright.errors import HostError
+from tfwright.host import cuda, probes, pythons, requirements
+from tfwright.host.findings import Finding
+from tfwright.recipe import HostTable, Recipe
+from tfwright.results import HostFacts
+from tfwright.settings import Settings
+from tfwright.stage import Job
+from tfwright.stages import NAMES
+
+CACHED = False
+
+
+def run(job: Job, table: HostTable) -> HostFacts:
+    """Say what of this host takes part in the build.
+
+    Raises HostError with every finding if a stage up to the job's last one could not run; a
+    finding that only later stages would mind is passed on as a note.
+    """
+    host = probes.look(job.settings.build_out)
+    findings = worst_first(requirements.compare(job.recipe, job.settings, host))
+    interpreter = pythons.find(table.python, job.settings)
+    if interpreter is None or any(blocks(finding, job.until) for finding in findings):
+        raise refusal(job, findings)
+    for finding in findings:
+        job.listener.note(f"{finding}. {finding.remedy}")
+    return _facts(job, host, interpreter)
+
+
+def obstacle(recipe: Recipe, settings: Settings) -> str | None:
+    """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
+    findings = worst_first(requirements.compare(recipe, settings, probes.look(settings.build_out)))
+    return next((finding.found for finding in findings if finding.blocks), None)
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort by the stage that is blocked, the earliest first, notes last."""
+    return sorted(findings, key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES))
+
+
+def blocks(finding: Finding, until: str) -> bool:
+    """Say whether a build up to the stage `until` would run into a finding."""
+    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(until)
+
+
+def refusal(job: Job, findings: Sequence[Finding]) -> HostError:
+    """Put all findings into one error; a single one is said as plainly as it is."""
+    goal = f"{job.recipe.name} cannot be built here up to '{job.until}'"
+    if len(findings) == 1:
+        return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
+    lines = [f"  {number}. {finding}\n     {finding.remedy}" for number, finding in enumerate(findings, 1)]
+    return HostError("\n".join([f"{goal}:", *lines]), remedy="Do what stands under each, then start again.")
+
+
+def _facts(job: Job, host: probes.Host, interpreter: Path) -> HostFacts:
+    toolkit, cudnn = cuda.present(job.recipe, job.settings)
+    return HostFacts(
+        system=host.system,
+        machine=host.machine,
+        glibc=host.glibc,
+        interpreter=interpreter,
+        python=pythons.version_of(interpreter),
+        compiler=host.compiler,
+        cuda=toolkit,
+        cudnn=cudnn,
+    )

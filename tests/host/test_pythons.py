@@ -1,0 +1,81 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.host import pythons
+from tfwright.settings import Settings
+
+
+@pytest.fixture
+def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a host on which no Python can be found by itself."""
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("CONDA_EXE", raising=False)
+    return tmp_path
+
+
+def interpreter(path: Path, version: str) -> Path:
+    """Write a program that answers as an interpreter of a version does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\necho {version}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+def test_any_python_is_the_one_that_runs_tfwright_outside_of_its_venv() -> None:
+    found = pythons.find("any", Settings())
+    assert found == pythons.own()
+    assert pythons.version_of(found) == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_a_python_that_is_nowhere_is_not_found(nowhere: Path) -> None:
+    assert not (nowhere / "bin").exists()
+    assert pythons.find("3.6", Settings()) is None
+
+
+def test_the_host_file_decides_even_against_one_on_path(nowhere: Path) -> None:
+    interpreter(nowhere / "bin" / "python3.6", "3.6.8")
+    named = interpreter(nowhere / "own" / "python", "3.6.15")
+    assert pythons.find("3.6", Settings(pythons={"3.6": named})) == named
+
+
+def test_an_interpreter_of_another_version_than_its_name_says_is_passed_over(nowhere: Path) -> None:
+    interpreter(nowhere / "bin" / "python3.6", "3.60.0")
+    real = interpreter(nowhere / "pyenv" / "versions" / "3.6.15" / "bin" / "python", "3.6.15")
+    assert pythons.find("3.6", Settings()) == real
+
+
+def test_the_host_file_naming_another_version_is_not_replaced_by_a_guess(nowhere: Path) -> None:
+    interpreter(nowhere / "bin" / "python3.6", "3.6.8")
+    named = interpreter(nowhere / "own" / "python", "3.7.16")
+    assert pythons.find("3.6", Settings(pythons={"3.6": named})) is None
+
+
+def test_the_newest_patch_release_in_pyenv_is_taken_by_number(nowhere: Path) -> None:
+    for version in ("3.6.9", "3.6.15", "3.60.1"):
+        interpreter(nowhere / "pyenv" / "versions" / version / "bin" / "python", version)
+    found = pythons.find("3.6", Settings())
+    assert found
+    assert pythons.version_of(found) == "3.6.15"
+
+
+def test_pyenvs_shims_are_no_interpreters(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter(nowhere / "pyenv" / "shims" / "python3.6", "3.6.15")
+    monkeypatch.setenv("PATH", str(nowhere / "pyenv" / "shims"))
+    assert pythons.find("3.6", Settings()) is None
+
+
+def test_condas_environments_are_searched(nowhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONDA_EXE", str(nowhere / "conda" / "bin" / "conda"))
+    found = interpreter(nowhere / "conda" / "envs" / "old" / "bin" / "python3.6", "3.6.13")
+    assert pythons.find("3.6", Settings()) == found
+
+
+def test_an_interpreter_that_fails_has_no_version(tmp_path: Path) -> None:
+    broken = tmp_path / "python3.6"
+    broken.write_text("#!/bin/sh\nexit 1\n", "utf-8")
+    broken.chmod(0o755)
+    assert pythons.version_of(broken) == ""
