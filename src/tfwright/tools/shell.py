@@ -104,6 +104,17 @@ def show(command: Command) -> int:
     return subprocess.run(command.argv, cwd=command.cwd, env=dict(command.env), check=False).returncode  # noqa: S603 argv is a tuple, never a shell line
 
 
+def answer(command: Command) -> str:
+    """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
+    try:
+        done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv, cwd=command.cwd, env=dict(command.env), stdin=subprocess.DEVNULL, capture_output=True, timeout=GRACE_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
 def become(command: Command) -> NoReturn:
     """Turn this process into another program."""
     os.chdir(command.cwd)
