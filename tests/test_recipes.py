@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tfwright import recipe as recipes
+from tfwright.configure import catalogue
+from tfwright.configure.answers import UNKNOWN_PYTHON
 from tfwright.recipe import PATCHES, RECIPES, Recipe
 from tfwright.schema import Table
 
@@ -80,6 +82,21 @@ def test_answers_agree_with_the_host_that_is_asked_for(name: str) -> None:
     version = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
     assert (answers["TF_NEED_CUDA"] is True) == bool(recipe.host.cuda)
     assert str(version or "").startswith(recipe.host.cuda or "")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_prompt_of_the_release_has_an_answer(name: str) -> None:
+    recipe = recipes.read(name)
+    answers = {**recipe.configure.answers, **UNKNOWN_PYTHON}
+    system = "Linux" if recipe.host.system == "any" else recipe.host.system
+    assert [prompt.variable for prompt in catalogue.unanswered(recipe.source.release, system, answers)] == []
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_no_answer_is_one_that_the_release_never_wants(name: str) -> None:
+    recipe = recipes.read(name)
+    known = {prompt.variable for prompt in catalogue.prompts(recipe.source.release, recipe.host.system) if prompt.applies(recipe.configure.answers)}
+    assert set(recipe.configure.answers) - known == set()
 
 
 @pytest.mark.parametrize("name", REAL)
