@@ -1,5 +1,9 @@
-"""What most tests need: a recipe that fits anywhere, and a job in a directory of its own."""
+"""What most tests need: a recipe that fits anywhere, a job in a directory of its own, small wheels."""
 
+import base64
+import hashlib
+import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -52,3 +56,33 @@ def recipe() -> Recipe:
 def job(recipe: Recipe, tmp_path: Path) -> Job:
     """Return a job that works in a directory of its own."""
     return Job(recipe, Settings(build_out=tmp_path / "build_out"))
+
+
+WheelMaker = Callable[..., Path]
+
+
+@pytest.fixture
+def make_wheel(tmp_path: Path) -> WheelMaker:
+    """Return a function that makes a real wheel, which pip installs, from the files that it is given."""
+
+    def make(content: Mapping[str, str] | None = None, name: str = "small-1.0-py3-none-any.whl", folder: str = "made") -> Path:
+        distribution, version, *tag = name.removesuffix(".whl").split("-")
+        metadata = f"{distribution}-{version}.dist-info"
+        files = {
+            **(content or {"small.py": "ANSWER = 42\n"}),
+            f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n",
+            f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: {'-'.join(tag)}\n",
+        }
+        lines = [f"{path},{_digest(text)},{len(text.encode())}" for path, text in files.items()]
+        path = tmp_path / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for member, text in {**files, f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""])}.items():
+                wheel.writestr(member, text)
+        return path
+
+    return make
+
+
+def _digest(text: str) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")

@@ -1,0 +1,1 @@
+"""Wheels as data: read, checked and sealed. No network, no other program."""

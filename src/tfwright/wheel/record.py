@@ -1,0 +1,68 @@
+"""RECORD: the list of a wheel's files with their digests (PEP 376 and 427)."""
+
+import base64
+import csv
+import hashlib
+import io
+import zipfile
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tfwright.wheel import archive
+
+CHUNK = 1024 * 1024
+
+
+class Entry(NamedTuple):
+    """One line of RECORD."""
+
+    path: str
+    digest: str
+    """``sha256=`` and unpadded URL-safe base64; empty for RECORD itself."""
+    size: str
+    """Bytes; empty for RECORD itself."""
+
+
+def read(wheel: zipfile.ZipFile) -> list[Entry]:
+    """Return the lines of RECORD that have a path; a wheel without RECORD has none."""
+    try:
+        text = wheel.read(f"{archive.metadata_directory(wheel)}/RECORD").decode()
+    except (KeyError, UnicodeDecodeError):
+        return []
+    rows = csv.reader(io.StringIO(text))
+    return [Entry(*[*row, "", ""][:3]) for row in rows if row]
+
+
+def faults(wheel: zipfile.ZipFile) -> list[str]:
+    """Say everything in which RECORD and the files differ."""
+    listed = {entry.path: entry for entry in read(wheel)}
+    here = {member.filename: member for member in archive.files(wheel)}
+    return [
+        *(f"{path} is listed and not there" for path in listed if path not in here),
+        *(f"{path} is not listed" for path in here if path not in listed),
+        *(f"{path} is not as listed" for path, member in here.items() if path in listed and not _agrees(wheel, member, listed[path])),
+    ]
+
+
+def _agrees(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, entry: Entry) -> bool:
+    """Compare a file with its line; RECORD cannot list its own digest."""
+    if member.filename == f"{archive.metadata_directory(wheel)}/RECORD":
+        return (entry.digest, entry.size) == ("", "")
+    return entry == describe(wheel, member)
+
+
+def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Entry:
+    """Return the line that a file should have."""
+    digest = hashlib.sha256()
+    with wheel.open(member) as stream:
+        while chunk := stream.read(CHUNK):
+            digest.update(chunk)
+    encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
+    return Entry(member.filename, f"sha256={encoded}", str(member.file_size))
+
+
+def render(entries: Iterable[Entry]) -> str:
+    """Return the text of a RECORD."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(entries)
+    return text.getvalue()

@@ -1,0 +1,76 @@
+import stat
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import WheelError
+from tfwright.wheel import archive
+
+
+def member(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
+    info = zipfile.ZipInfo(name)
+    info.external_attr = (kind | 0o644) << 16
+    return info
+
+
+def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
+    with zipfile.ZipFile(path, "w") as wheel:
+        for one in members:
+            wheel.writestr(one, "content")
+    return path
+
+
+@pytest.mark.parametrize("name", ["../evil.py", "a/../../evil.py", "/etc/passwd", "..\\evil.py", "line\nbreak.py"])
+def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name: str) -> None:
+    path = zipped(tmp_path / "bad.whl", member(name))
+    with pytest.raises(WheelError, match="would leave the directory"), archive.opened(path):
+        pass
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bad.whl", member("link", stat.S_IFLNK))
+    with pytest.raises(WheelError, match="link is a link or a device"), archive.opened(path):
+        pass
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bad.whl", member("one.py"), member("one.py"))
+    with pytest.raises(WheelError, match=r"one\.py is in it twice"), archive.opened(path):
+        pass
+
+
+def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archive, "LARGEST", 10)
+    path = zipped(tmp_path / "bad.whl", member("one"), member("two"))
+    with pytest.raises(WheelError, match="would unpack to 14 bytes"), archive.opened(path):
+        pass
+
+
+def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bad.whl"
+    path.write_bytes(b"<html>not found</html>")
+    with pytest.raises(WheelError, match="no whole zip archive") as caught, archive.opened(path):
+        pass
+    assert caught.value.evidence.where == str(path)
+
+
+def test_damage_that_shows_while_reading_is_told_as_the_wheels_fault(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bad.whl", member("one"))
+    path.write_bytes(path.read_bytes().replace(b"content", b"CONTENT"))
+    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path) as wheel:
+        wheel.read("one")
+
+
+def test_a_good_wheel_is_opened(make_wheel: Callable[..., Path]) -> None:
+    with archive.opened(make_wheel()) as wheel:
+        assert archive.metadata_directory(wheel) == "small-1.0.dist-info"
+        assert len(archive.files(wheel)) == 4
+
+
+def test_two_metadata_directories_are_refused(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel({"other-1.0.dist-info/METADATA": ""})
+    with archive.opened(path) as wheel, pytest.raises(WheelError, match="this one has 2"):
+        archive.metadata_directory(wheel)
