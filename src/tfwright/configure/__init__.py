@@ -1,0 +1,1 @@
+"""What TensorFlow's ./configure asks and writes, release by release."""

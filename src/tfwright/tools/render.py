@@ -1,0 +1,26 @@
+"""Templates: text made from ROOT/templates, where a name that has no value is an error."""
+
+from collections.abc import Mapping
+
+from tfwright.recipe import ROOT
+
+TEMPLATES = ROOT / "templates"
+
+
+def render(template: str, values: Mapping[str, object]) -> str:
+    """Return the text that a template of TEMPLATES gives with these values.
+
+    Nothing is escaped: a template for HTML pipes its values through ``e``. Raises
+    jinja2.UndefinedError for a name without a value, which is a fault of ours.
+    """
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        undefined=jinja2.StrictUndefined,
+        autoescape=False,  # noqa: S701 a bazelrc and a systemd unit are no HTML
+        keep_trailing_newline=True,
+        lstrip_blocks=True,
+        trim_blocks=True,
+    )
+    return environment.get_template(template).render(values)
