@@ -59,6 +59,8 @@ class Configured(Result):
     """The variables that configure asked for, in its order."""
     never_asked: tuple[str, ...]
     """Answers of the recipe that no prompt wanted."""
+    exported: dict[str, str] = {}
+    """What the build needs in its environment because no file carries it: the answers of TensorFlow 0.10 to 1.1."""
 
 
 class Built(Result):
