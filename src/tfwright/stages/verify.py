@@ -1,0 +1,122 @@
+"""Reads the wheel, installs it in a fresh venv of the target Python, and runs it."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tfwright import environment
+from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
+from tfwright.recipe import VerifyTable
+from tfwright.results import Check, HostFacts, SealedWheel, Verdict
+from tfwright.stage import Artefact, Job, Step
+from tfwright.tools import files, package_clients, shell
+from tfwright.tools.shell import Command
+from tfwright.wheel import archive, record, tags
+
+PROGRAMS = Path(__file__).parents[1] / "smoke"
+"""The programs that a recipe names; the target Python runs them, so they import nothing of ours."""
+
+
+class Trial(NamedTuple):
+    """Something that is done with the wheel."""
+
+    name: str
+    command: Command
+
+
+def run(job: Job, table: VerifyTable, host: HostFacts, sealed: SealedWheel) -> Verdict:
+    """Try the wheel as its users will; raise WheelError at the first thing that it does not stand."""
+    wheel = sealed.wheel.path
+    trials = _trials(job, table, str(wheel))
+    checks = list(_read(sealed.wheel, table, host.python))
+    files.remove(_venv(job))
+    _venv(job).parent.mkdir(parents=True, exist_ok=True)
+    shell.run(_creation(job, str(host.interpreter), host.python), job.log("verify-venv"), remedy=f"Repair {host.interpreter}: it cannot make a venv.")
+    checks += [_pass(job, wheel, trial) for trial in trials]
+    # Kept where something failed, for whoever looks into it.
+    files.remove(_venv(job))
+    return Verdict(wheel=sealed.wheel, checks=tuple(checks))
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the digests of the smoke programs."""
+    return {f"smoke/{name}.py": files.sha256(_program(name)) for name in job.recipe.verify.smoke}
+
+
+def steps(job: Job) -> Sequence[Step]:
+    """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
+    trials = _trials(job, job.recipe.verify, "@WHEEL@")
+    return (_creation(job, "@PYTHON@", job.recipe.host.python), *(trial.command for trial in trials))
+
+
+def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
+    """Check what can be seen without running anything."""
+    with archive.opened(wheel.path) as content:
+        yield _held(wheel.path, "RECORD", record.faults(content), f"{len(archive.files(content))} files as listed")
+        yield _held(wheel.path, "tags", tags.faults(wheel.path, content, python), f"fit CPython {python} here")
+    if table.size is not None:
+        excess = [f"{wheel.size:,} bytes, {table.size:,} are allowed"] if wheel.size > table.size else []
+        yield _held(wheel.path, "size", excess, f"{wheel.size:,} bytes")
+
+
+def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:
+    """Return a check that found nothing; raise WheelError with what it found."""
+    if faults:
+        remedy = "Correct the recipe where it decides this, or look at what build_pip_package put together."
+        raise WheelError(f"{wheel.name}: {name}: {faults[0]}", remedy=remedy, evidence=Evidence(where=str(wheel), lines=faults))
+    return Check(name=name, passed=True, detail=detail)
+
+
+def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
+    """Return everything that is done in the venv, in order."""
+    trials = {
+        **{f"import {module}": ("-c", f"import {module}") for module in table.imports},
+        **{f"smoke {name}": (str(_program(name)), *table.imports[:1]) for name in table.smoke},
+    }
+    venv = _venv(job)
+    env = environment.clean(job.places.home, (venv / "bin",), extra=table.env)
+    run = [Trial(name, Command((str(venv / "bin/python"), *arguments), venv.parent, env)) for name, arguments in trials.items()]
+    return [Trial("install", _installation(job, table, wheel)), *run]
+
+
+def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
+    """Return the run of pip: with the pinned requirements, or with none and no network."""
+    venv = _venv(job)
+    pinned = (*table.requirements, *table.plugins)
+    alone = ("--no-deps",) if not pinned else ()
+    closed = ("--no-index",) if job.offline or not pinned else ()
+    # Quietly, since what is printed last is kept as what was seen.
+    argv = (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *alone, *closed, wheel, *pinned)
+    return Command(argv, venv.parent, package_clients.of("pip", (venv / "bin",)))
+
+
+def _creation(job: Job, interpreter: str, python: str) -> Command:
+    """Return the making of the venv; Python 2 has no venv module of its own."""
+    module = "virtualenv" if python.startswith("2.") else "venv"
+    return Command((interpreter, "-m", module, str(_venv(job))), job.places.own, environment.clean(job.places.home))
+
+
+def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
+    """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
+    log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
+    try:
+        printed = shell.run(trial.command, log, remedy="Look into the log for why it could not be started.")
+    except ToolError as fault:
+        seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
+        remedy = f"Look into the log; the venv is kept, its Python is {trial.command.argv[0]}."
+        raise WheelError(f"{wheel.name} does not stand '{trial.name}': {seen}", remedy=remedy, evidence=fault.evidence) from fault
+    return Check(name=trial.name, passed=True, detail=(printed.strip().splitlines() or [""])[-1])
+
+
+def _venv(job: Job) -> Path:
+    return job.places.dist / "verify" / "venv"
+
+
+def _program(name: str) -> Path:
+    """Return a smoke program; raise RecipeError naming those that there are."""
+    path = PROGRAMS / f"{name}.py"
+    if not path.is_file():
+        there = ", ".join(sorted(file.stem for file in PROGRAMS.glob("*.py")))
+        raise RecipeError(f"verify.smoke: there is no smoke program {name!r}", remedy=f"Use one of: {there}.")
+    return path

@@ -1,0 +1,140 @@
+import dataclasses
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError, ToolError
+from tfwright.progress import Silence
+from tfwright.recipe import PATCHES, CompileTable, NcclTable
+from tfwright.release import Release
+from tfwright.results import Built, HostFacts, NcclOps, Tree
+from tfwright.stage import Job
+from tfwright.stages import nccl
+
+DEMO = Path(nccl.__file__).parents[1] / "demo" / "tree"
+CUDA = "-DGOOGLE_CUDA=1"
+
+pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+
+
+class Notes(Silence):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.texts.append(text)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def built(job: Job, notes: Notes) -> Job:
+    """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
+    shutil.copytree(DEMO, job.places.tree)
+    shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
+    output = job.places.bazel / "execroot" / "bin"
+    library = output / nccl.LIBRARY
+    library.parent.mkdir(parents=True)
+    library.write_bytes(b"Bazel's")
+    library.chmod(0o555)
+    (job.places.tree / "bazel-bin").symlink_to(output)
+    job.places.home.mkdir()
+    return dataclasses.replace(job, listener=notes)
+
+
+def run(job: Job, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None) -> NcclOps:
+    return nccl.run(
+        job,
+        table,
+        CompileTable(env=env or {}),
+        HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path("python"), python="3.11.7", compiler="c++ 12"),
+        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release.parse(release), content=""),
+        Built(target="//tensorflow/tools/pip_package:build_pip_package", outputs=(), actions=1),
+    )
+
+
+def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: Job) -> None:
+    assert run(job, NcclTable()) == NcclOps(library=None, stub=False)
+    assert nccl.steps(job) == ()
+
+
+def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(built: Job, notes: Notes) -> None:
+    made = run(built, NcclTable(rebuild=True))
+    assert made.stub
+    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, TensorFlow imports and has no NCCL operation"]
+
+
+def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: Job) -> None:
+    made = run(built, NcclTable(rebuild=True)).library
+    assert made
+    assert made.path == (built.places.tree / "bazel-bin" / nccl.LIBRARY).resolve()
+    assert made.path.read_bytes() != b"Bazel's"
+    assert made.path.stat().st_mode & 0o777 == 0o555
+
+
+def test_with_cuda_defined_the_operation_is_in_it(built: Job, notes: Notes) -> None:
+    assert not run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
+    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12"]
+
+
+def test_a_copy_in_the_runfiles_is_replaced_as_well(built: Job) -> None:
+    copy = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+    copy.parent.mkdir(parents=True)
+    copy.write_bytes(b"Bazel's")
+    made = run(built, NcclTable(rebuild=True)).library
+    assert made
+    assert copy.read_bytes() == made.path.read_bytes()
+
+
+def test_a_link_in_the_runfiles_stays_a_link(built: Job) -> None:
+    link = built.places.tree / "bazel-bin" / nccl.RUNFILES / nccl.LIBRARY
+    link.parent.mkdir(parents=True)
+    link.symlink_to(built.places.bazel / "execroot" / "bin" / nccl.LIBRARY)
+    run(built, NcclTable(rebuild=True))
+    assert link.is_symlink()
+    assert link.read_bytes() != b"Bazel's"
+
+
+def test_the_library_is_the_same_wherever_the_tree_lies(built: Job, tmp_path: Path) -> None:
+    first = run(built, NcclTable(rebuild=True, flags=(CUDA,))).library
+    moved = tmp_path / "elsewhere"
+    shutil.copytree(built.places.build_out, moved, symlinks=True)
+    other = dataclasses.replace(built, settings=built.settings.model_copy(update={"build_out": moved}))
+    second = run(other, NcclTable(rebuild=True, flags=(CUDA,))).library
+    assert first
+    assert second
+    assert first.sha256 == second.sha256
+
+
+@pytest.mark.parametrize("release", ["0.12", "1.13", "2.6"])
+def test_releases_without_such_a_library_are_refused(built: Job, release: str) -> None:
+    with pytest.raises(RecipeError, match=r"only 1\.0 to 1\.12 do"):
+        run(built, NcclTable(rebuild=True), release)
+
+
+def test_a_build_that_made_no_such_library_is_refused(built: Job) -> None:
+    (built.places.tree / "bazel-bin" / nccl.LIBRARY).unlink()
+    with pytest.raises(RecipeError, match=r"built no _nccl_ops\.so"):
+        run(built, NcclTable(rebuild=True))
+
+
+def test_a_compile_error_is_shown_and_bazels_library_stays(built: Job) -> None:
+    (built.places.tree / "third_party" / "nccl" / "nccl.h").unlink()
+    with pytest.raises(ToolError) as caught:
+        run(built, NcclTable(rebuild=True, flags=(CUDA,)))
+    assert any("nccl.h" in line for line in caught.value.evidence.lines)
+    assert (built.places.tree / "bazel-bin" / nccl.LIBRARY).read_bytes() == b"Bazel's"
+
+
+def test_the_compiler_that_the_recipe_gives_bazel_is_the_one(built: Job, tmp_path: Path) -> None:
+    compiler = tmp_path / "my-c++"
+    compiler.write_text('#!/bin/sh\necho mine\nexec c++ "$@"\n', "utf-8")
+    compiler.chmod(0o755)
+    run(built, NcclTable(rebuild=True), env={"CXX": str(compiler)})
+    assert built.log("nccl").read_text("utf-8") == "mine\n"

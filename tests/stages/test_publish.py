@@ -1,0 +1,72 @@
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.progress import Silence
+from tfwright.results import Verdict
+from tfwright.stage import Artefact, Job
+from tfwright.stages import publish
+from tfwright.tools import files
+
+
+class Notes(Silence):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.texts.append(text)
+
+
+@pytest.fixture
+def notes() -> Notes:
+    return Notes()
+
+
+@pytest.fixture
+def heard(job: Job, notes: Notes) -> Job:
+    return dataclasses.replace(job, listener=notes)
+
+
+def verdict(path: Path) -> Verdict:
+    return Verdict(wheel=Artefact.of(path), checks=())
+
+
+def test_a_wheel_is_copied_into_the_wheelhouse(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel()
+    published = publish.run(heard, verdict(path)).wheel
+    assert published.path == heard.places.wheelhouse / path.name
+    assert published.sha256 == files.sha256(path)
+    assert notes.texts == []
+
+
+def test_the_same_wheel_again_is_left_alone(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel()
+    first = publish.run(heard, verdict(path)).wheel.path.stat()
+    assert publish.run(heard, verdict(path)).wheel.path.stat() == first
+    assert notes.texts == []
+
+
+def test_other_bytes_under_the_same_name_are_replaced_and_told(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
+    publish.run(heard, verdict(make_wheel()))
+    other = make_wheel({"small.py": "ANSWER = 43\n"}, folder="other")
+    assert publish.run(heard, verdict(other)).wheel.sha256 == files.sha256(other)
+    assert len(notes.texts) == 1
+    assert "had other bytes" in notes.texts[0]
+
+
+def test_a_disk_that_is_full_leaves_the_old_wheel(heard: Job, make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    old = publish.run(heard, verdict(make_wheel())).wheel
+
+    def full(_source: Path, target: Path) -> None:
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        publish.run(heard, verdict(make_wheel({"small.py": "ANSWER = 43\n"}, folder="other")))
+    assert files.sha256(old.path) == old.sha256
+    assert list(heard.places.wheelhouse.iterdir()) == [old.path]

@@ -1,0 +1,107 @@
+import dataclasses
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError, WheelError
+from tfwright.recipe import VerifyTable
+from tfwright.results import HostFacts, SealedWheel, Verdict
+from tfwright.stage import Artefact, Job
+from tfwright.stages import verify
+from tfwright.tools.shell import Command
+
+# What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
+MODULE = """\
+__version__ = "1.0"
+
+
+class Rows(list):
+    def tolist(self):
+        return list(self)
+
+
+constant = Rows
+
+
+def matmul(left, right):
+    return Rows([float(sum(a * b for a, b in zip(row, column))) for column in zip(*right)] for row in left)
+"""
+ALONE = VerifyTable(imports=("small",), smoke=())
+
+
+def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
+    job.places.home.mkdir(parents=True, exist_ok=True)
+    version = platform.python_version()
+    host = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python=version, compiler="")
+    return verify.run(job, table, host, SealedWheel(wheel=Artefact.of(wheel)))
+
+
+def test_a_good_wheel_is_installed_imported_and_run(job: Job, make_wheel: Callable[..., Path]) -> None:
+    checks = run(job, VerifyTable(imports=("small",)), make_wheel({"small.py": MODULE})).checks
+    assert [check.name for check in checks] == ["RECORD", "tags", "install", "import small", "smoke matmul"]
+    assert all(check.passed for check in checks)
+    assert checks[-1].detail == '{"module": "small", "product": [[22.0, 28.0], [49.0, 64.0]], "version": "1.0"}'
+    assert not (job.places.dist / "verify" / "venv").exists()
+
+
+@pytest.mark.slow
+def test_a_module_that_does_not_import_is_named_with_what_python_said(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(WheelError, match="does not stand 'import small': ImportError: undefined symbol") as caught:
+        run(job, ALONE, make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}))
+    assert caught.value.evidence.log == job.log("verify-import-small")
+    assert (job.places.dist / "verify" / "venv").exists()
+
+
+@pytest.mark.slow
+def test_a_wrong_product_fails_the_smoke_program(job: Job, make_wheel: Callable[..., Path]) -> None:
+    wrong = MODULE.replace("a * b", "a + b")
+    with pytest.raises(WheelError, match="does not stand 'smoke matmul'"):
+        run(job, VerifyTable(imports=("small",)), make_wheel({"small.py": wrong}))
+
+
+@pytest.mark.slow
+def test_the_callers_modules_do_not_stand_in_for_the_wheels(job: Job, make_wheel: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "small.py").write_text("", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(WheelError, match="No module named 'small'"):
+        run(job, ALONE, make_wheel({"other.py": ""}))
+
+
+def test_tags_that_do_not_fit_are_found_before_anything_is_installed(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
+        run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
+    assert not (job.places.dist / "verify").exists()
+
+
+def test_a_wheel_above_its_size_is_refused(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
+        run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+
+
+def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(RecipeError, match="no smoke program 'matmull'") as caught:
+        run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
+    assert "matmul" in caught.value.remedy
+
+
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: Job) -> None:
+    assert list(verify.inputs(job)) == ["smoke/matmul.py"]
+
+
+def test_requirements_are_installed_at_their_pins_and_offline_without_an_index(job: Job) -> None:
+    table = VerifyTable(requirements=("six==1.16.0",))
+    online = verify._installation(job, table, "x.whl")
+    assert online.argv[-2:] == ("x.whl", "six==1.16.0")
+    assert "--no-index" not in online.argv
+    offline = verify._installation(dataclasses.replace(job, offline=True), table, "x.whl")
+    assert "--no-index" in offline.argv
+
+
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: Job) -> None:
+    shown = [step.argv for step in verify.steps(job) if isinstance(step, Command)]
+    assert [argv[1:3] for argv in shown[:2]] == [("-m", "venv"), ("-m", "pip")]
+    assert shown[2][-1] == "import tensorflow"
+    assert shown[3][-2:] == (str(verify.PROGRAMS / "matmul.py"), "tensorflow")
