@@ -1,0 +1,271 @@
+"""The lock: every input of a build by its digest, and what no digest can hold, as a TOML file beside the recipe."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, StringConstraints
+
+from tfwright.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
+from tfwright.schema import Table, load
+from tfwright.vault.rules import NAME, URL, Repository, Rules
+
+HEADER = "# Written by `invoke lock`; `invoke build` refuses an input that differs. Not meant to be edited.\n\n"
+LARGEST = 64 * 2**30
+"""Bytes that one input may have."""
+
+Entry = TypeVar("Entry", bound=Table)
+
+
+def _url(text: str) -> str:
+    if not re.fullmatch(URL, text) or not text.isprintable():
+        raise ValueError("must be one http, https, ftp or file url, without blanks and control characters")
+    return text
+
+
+def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
+    """Bring entries into the order of their keys, and refuse two of one key: they stand for the same thing."""
+
+    def check(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        for name, count in Counter(map(key, entries)).items():
+            if count > 1:
+                message = f"{name} is there {count} times"
+                raise ValueError(message)
+        return tuple(sorted(entries, key=key))
+
+    return AfterValidator(check)
+
+
+Url = Annotated[str, AfterValidator(_url)]
+RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
+Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+"""In bytes."""
+Platform = Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")]
+
+
+class Binary(Table):
+    """A Bazel binary."""
+
+    url: Url
+    """Where it was had from."""
+    sha256: Sha256
+    size: Size
+
+
+class Tensorflow(Table):
+    """The source."""
+
+    commit: Commit
+    tree: Commit
+    """Git's id of the commit's tree: it stays when history is rewritten or the repository moves."""
+
+
+class Bazel(Table):
+    """Which Bazel."""
+
+    version: Version
+    binaries: dict[Platform, Binary] = {}
+
+
+class Archive(Table):
+    """A file that a repository rule downloads."""
+
+    names: tuple[RepositoryName, ...]
+    """The repositories that are made from it."""
+    urls: tuple[Url, ...]
+    sha256: Sha256
+    size: Size | None = None
+    """Missing until it was obtained once."""
+    needed: bool | None = None
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked."""
+
+
+class Requirement(Table):
+    """A package of the target Python that the build imports."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")]
+    version: Version
+    hashes: Annotated[tuple[Sha256, ...], Field(min_length=1)]
+    """Of the files that pip may choose."""
+
+
+class File(Table):
+    """A patch or an asset."""
+
+    path: InnerPath
+    """Under patches/."""
+    sha256: Sha256
+
+
+class Unlockable(Table):
+    """Something that is downloaded, or may be, and that no digest holds."""
+
+    name: Line
+    file: InnerPath
+    line: Annotated[int, Field(ge=1, strict=True)]
+    why: Line
+
+
+class Substitute(Table):
+    """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
+
+    sha256: Sha256
+    """Of the archive that they stand in for."""
+    source: Line
+    reason: Annotated[Line, Field(min_length=1)]
+    used: Sha256
+    """Of what is used instead."""
+
+
+def _archive(one: Archive) -> str:
+    return f"archive {', '.join(one.names) or 'without a name'} ({one.sha256[:16]}…)"
+
+
+def _requirement(one: Requirement) -> str:
+    return f"requirement {one.name}"
+
+
+def _file(one: File) -> str:
+    return f"file {one.path}"
+
+
+def _unlockable(one: Unlockable) -> str:
+    return f"unlockable {one.name} ({one.file}:{one.line}: {one.why})"
+
+
+def _substitute(one: Substitute) -> str:
+    return f"substitute for {one.sha256[:16]}…"
+
+
+class Lock(Table):
+    """Every input of one recipe."""
+
+    format: Literal[1] = 1
+    tensorflow: Tensorflow
+    bazel: Bazel
+    archives: Annotated[tuple[Archive, ...], _sorted(_archive)] = ()
+    requirements: Annotated[tuple[Requirement, ...], _sorted(_requirement)] = ()
+    files: Annotated[tuple[File, ...], _sorted(_file)] = ()
+    unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
+    substitutes: Annotated[tuple[Substitute, ...], _sorted(_substitute)] = ()
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """What is known of a recipe's inputs beside the recipe and the rules of its tree."""
+
+    tree: str
+    """Git's id of the commit's tree."""
+    binaries: Mapping[str, Binary]
+    """Bazel by platform."""
+    files: Mapping[str, str]
+    """Digests of patches and assets, by path under patches/."""
+    requirements: tuple[Requirement, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of the archives that were obtained, by digest."""
+    wanted: frozenset[str] | None = None
+    """Names of the repositories that Bazel wants for the recipe's target; None if it was not asked."""
+    substitutes: tuple[Substitute, ...] = ()
+
+
+def of(recipe: Recipe, rules: Rules, gathered: Gathered) -> Lock:
+    """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
+    return Lock(
+        tensorflow=Tensorflow(commit=recipe.source.commit, tree=gathered.tree),
+        bazel=Bazel(version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
+        archives=tuple(_archives(rules, gathered)),
+        requirements=gathered.requirements,
+        files=tuple(File(path=path, sha256=sha256) for path, sha256 in gathered.files.items()),
+        unlockable=tuple(dict.fromkeys(_without_digest(rules))),
+        substitutes=gathered.substitutes,
+    )
+
+
+def write(lock: Lock) -> str:
+    """Return the lock as TOML: the same text for the same lock, one item of a list per line."""
+    import tomli_w  # noqa: PLC0415 only a new lock needs it
+
+    return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
+
+
+def read(path: Path) -> Lock:
+    """Read a lock. Raises RecipeError naming file, line and remedy for what is wrong in it."""
+    return load(path, Lock)
+
+
+def differences(lock: Lock, now: Lock) -> list[str]:
+    """Return what an input is now and what the lock says, a sentence each; nothing if they agree.
+
+    What is not known on one side (a size before the first download, whether Bazel wants an archive, a
+    binary for another platform, the place that the same binary came from) is no difference.
+    """
+    platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
+    return [
+        *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
+        *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
+        *(line for one in platforms for line in _changes(f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",))),
+        *_compared(lock.archives, now.archives, lambda one: one.sha256, _archive),
+        *_compared(lock.requirements, now.requirements, _requirement, _requirement),
+        *_compared(lock.files, now.files, _file, _file),
+        *_compared(lock.unlockable, now.unlockable, _unlockable, _unlockable),
+        *_compared(lock.substitutes, now.substitutes, _substitute, _substitute),
+    ]
+
+
+def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
+    """Yield an archive for each digest, with all names and urls that the rules give it."""
+    users: dict[str, list[Repository]] = {}
+    for one in rules.repositories:
+        if one.lockable:
+            users.setdefault(one.sha256, []).append(one)
+    for sha256, repositories in users.items():
+        names = sorted({one.name for one in repositories if one.name})
+        yield Archive(
+            names=tuple(names),
+            urls=tuple(dict.fromkeys(url for one in repositories for url in one.urls)),
+            sha256=sha256,
+            size=gathered.sizes.get(sha256),
+            needed=None if gathered.wanted is None else not gathered.wanted.isdisjoint(names),
+        )
+
+
+def _without_digest(rules: Rules) -> Iterator[Unlockable]:
+    """Yield what no digest holds: rules without one, what is not readable, nested calls that were not followed."""
+    for one in rules.repositories:
+        if not one.lockable:
+            yield Unlockable(name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one))
+    for fault in rules.unreadable:
+        yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
+    for call in rules.nested:
+        why = f"@{call.archive}//{call.path}, which defines it, was not there to be read"
+        yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
+
+
+def _no_digest(one: Repository) -> str:
+    """Say what a rule without a digest does instead."""
+    origin = ", ".join(one.urls) or "an address that is not readable"
+    return f"{one.rule} takes {one.commit} of {origin}" if one.commit else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+
+
+def _compared(old: Iterable[Entry], new: Iterable[Entry], key: Callable[[Entry], str], name: Callable[[Entry], str]) -> Iterator[str]:
+    """Yield what differs between two lists of entries."""
+    locked, found = ({key(one): one for one in entries} for entries in (old, new))
+    yield from (f"{name(one)} is in the lock, and not wanted any more" for which, one in locked.items() if which not in found)
+    yield from (f"{name(one)} is wanted, and not in the lock" for which, one in found.items() if which not in locked)
+    for which in (one for one in locked if one in found):
+        yield from _changes(name(locked[which]), locked[which], found[which])
+
+
+def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
+    """Yield which values of one entry differ."""
+    for key in (one for one in type(old).model_fields if one not in but):
+        was, now = getattr(old, key), getattr(new, key)
+        if was != now and None not in (was, now):
+            yield f"{name}: {key} is {_shown(now)}, the lock has {_shown(was)}"
+
+
+def _shown(value: object) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else str(value)
