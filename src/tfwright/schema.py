@@ -3,6 +3,7 @@
 import difflib
 import re
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -95,15 +96,16 @@ def line_of(text: str, location: "Location") -> int:
 
     tomllib keeps no positions. A flat document is one ``[table]`` header and one ``key =`` per
     line, so the deepest header and key that match are looked for; a missing key is placed at its
-    table's header, an unknown table at line 1.
+    table's header, an unknown table at line 1. The n-th ``[[table]]`` header is item n - 1 of its list.
     """
-    parts = [str(part) for part in location if isinstance(part, str)]
-    best, depth, table = 1, 0, list[str]()
+    parts, seen = list(location), Counter[str]()
+    best, depth, table = 1, 0, list[int | str]()
     for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*\[{1,2}([^\[\]]+)\]", line)
+        header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
         key = re.match(r"\s*([\w.\"'/-]+)\s*=", line)
         if header:
-            table = _dotted(header[1])
+            table = [*_dotted(header[2]), *([seen[header[2]]] if header[1] == "[[" else [])]
+            seen[header[2]] += 1
         here = table if header else [*table, *_dotted(key[1])] if key else []
         if here and here == parts[: len(here)] and len(here) > depth:
             best, depth = number, len(here)
