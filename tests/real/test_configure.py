@@ -94,7 +94,7 @@ def mirror_of(commit: str) -> Path:
 
 def check_out(commit: str, target: Path) -> Path:
     """Check out the few files that ./configure needs."""
-    subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", mirror_of(commit), target], check=True)
+    subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", f"--separate-git-dir={target}.git", mirror_of(commit), target], check=True)
     subprocess.run(["git", "-C", target, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True)
     subprocess.run(["git", "-C", target, "-c", "advice.detachedHead=false", "checkout", "-q", commit], check=True)
     return target

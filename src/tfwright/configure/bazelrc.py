@@ -17,6 +17,10 @@ FIRST_OWN_FILE = Release(1, 2)
 """Older releases have no .tf_configure.bazelrc; they make tools/bazel.rc."""
 
 
+By = Literal["dialogue", "environment"]
+"""How the answers go in; the file differs a little with it."""
+
+
 def name(release: Release) -> str:
     """Return the path, in the tree, of the file that ./configure writes."""
     return ".tf_configure.bazelrc" if release >= FIRST_OWN_FILE else "tools/bazel.rc"
@@ -27,7 +31,7 @@ def written_in(release: Release) -> tuple[str, ...]:
     return ("tools/bazel.rc", ".bazelrc") if release == Release(1, 1) else (name(release),)
 
 
-def render(release: Release, system: str, answers: Answers, *, by: Literal["dialogue", "environment"], python: str) -> str:
+def render(release: Release, system: str, answers: Answers, *, by: By, python: str) -> str:
     """Return the file that ./configure of a release writes for these answers.
 
     `python` is the version of the target Python; some lines name its first digit, and which
