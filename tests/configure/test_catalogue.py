@@ -167,16 +167,16 @@ def test_the_watcher_takes_any_question_for_an_error() -> None:
 
 def test_what_a_release_does_not_know_is_not_exported() -> None:
     given: Answers = {"TF_NEED_S3": False, "TF_NEED_AWS": False, "TF_SET_ANDROID_WORKSPACE": False}
-    assert answers.environment(R1_8, "Linux", given, everything=True) == {"TF_NEED_S3": "0", "TF_SET_ANDROID_WORKSPACE": "0"}
+    assert answers.exports(R1_8, "Linux", given, everything=True) == {"TF_NEED_S3": "0", "TF_SET_ANDROID_WORKSPACE": "0"}
 
 
 def test_1_5_is_told_no_android_in_the_only_way_it_understands() -> None:
-    assert answers.environment(Release(1, 5), "Linux", {"TF_SET_ANDROID_WORKSPACE": False}, everything=True) == {"TF_SET_ANDROID_WORKSPACE": ""}
+    assert answers.exports(Release(1, 5), "Linux", {"TF_SET_ANDROID_WORKSPACE": False}, everything=True) == {"TF_SET_ANDROID_WORKSPACE": ""}
 
 
 def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() -> None:
     given: Answers = {"TF_ENABLE_XLA": True, "TF_NEED_ROCM": False}
-    assert answers.environment(Release(2, 4), "Linux", given, everything=False) == {"TF_ENABLE_XLA": "1"}
+    assert answers.exports(Release(2, 4), "Linux", given, everything=False) == {"TF_ENABLE_XLA": "1"}
 
 
 def test_old_releases_hand_their_cuda_answers_on_in_the_environment() -> None:

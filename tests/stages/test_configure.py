@@ -244,3 +244,9 @@ def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) ->
     assert command.env["PATH"].startswith(str(bench.folder / "build_out/small/bin:"))
     assert isinstance(file, Writes)
     assert 'PYTHON_BIN_PATH="@PYTHON_BIN_PATH@"' in file.content
+
+
+def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
+    job = bench.job(ANSWERS)
+    other = Job(job.recipe, Settings(build_out=job.settings.build_out, cuda=bench.folder))
+    assert configure.inputs(job) != configure.inputs(other)

@@ -34,7 +34,7 @@ def complete(recipe: Recipe, settings: Settings, python: Mapping[str, str], cuda
     return answers
 
 
-def environment(release: Release, system: str, answers: Answers, *, everything: bool) -> dict[str, str]:
+def exports(release: Release, system: str, answers: Answers, *, everything: bool) -> dict[str, str]:
     """Return the answers that ./configure is to find in its environment.
 
     These are the ones that it reads nowhere else, and all that it could ask for if `everything`

@@ -8,14 +8,14 @@ file takes its place.
 import platform
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 from tfwright import environment
 from tfwright.configure import answering, bazelrc, catalogue
-from tfwright.configure import answers as answering_for
+from tfwright.configure.answers import UNKNOWN_PYTHON, complete, exports
 from tfwright.configure.catalogue import Answers
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.recipe import ConfigureTable
@@ -23,6 +23,7 @@ from tfwright.release import Release
 from tfwright.results import Configured, HostFacts, Inputs, Tree
 from tfwright.stage import Artefact, Job, Step, Writes
 from tfwright.tools import dialogue, files, git, shell
+from tfwright.tools.render import TEMPLATES
 from tfwright.tools.shell import Command
 
 _TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
@@ -37,7 +38,7 @@ LAST_WITH_SERVER = Release(1, 3)
 def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     python = {"PYTHON_BIN_PATH": str(inputs.python), "PYTHON_LIB_PATH": _site_packages(job, inputs.python)}
-    answers = answering_for.complete(job.recipe, job.settings, python, host.cuda, host.cudnn)
+    answers = complete(job.recipe, job.settings, python, host.cuda, host.cudnn)
     rendered = _render(tree.release, host.system, answers, table, host.python)
     command = _command(job, tree.path, host.system, answers, tree.epoch)
     _prepare_programs(job, inputs, tree.release)
@@ -51,10 +52,20 @@ def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: 
     return Configured(bazelrc=Artefact.of(target), asked=asked, never_asked=never_asked, exported=bazelrc.exported(tree.release, answers))
 
 
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the digests of the template and the catalogue, and the places that the host file gives."""
+    settings = job.settings
+    return {
+        f"templates/{bazelrc.TEMPLATE}": files.sha256(TEMPLATES / bazelrc.TEMPLATE),
+        catalogue.FILE.name: files.sha256(catalogue.FILE),
+        "the host file's cuda and cudnn": f"{settings.cuda} {settings.cudnn}",
+    }
+
+
 def steps(job: Job) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     release, system = job.recipe.source.release, _system(job)
-    answers = answering_for.complete(job.recipe, job.settings, answering_for.UNKNOWN_PYTHON)
+    answers = complete(job.recipe, job.settings, UNKNOWN_PYTHON)
     command = _command(job, job.places.tree, system, answers, epoch=0)
     return (command, Writes(job.places.tree / bazelrc.name(release), rendered(job)))
 
@@ -65,10 +76,8 @@ def rendered(job: Job) -> str:
     Places that are not known yet stand as ``@NAME@``. Raises RecipeError naming what the recipe
     does not answer.
     """
-    unknown = {name: f"@{name}@" for name in ("CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH")}
-    places = {**answering_for.UNKNOWN_PYTHON}
     release = job.recipe.source.release
-    answers = answering_for.complete(job.recipe, job.settings, places, Path(unknown["CUDA_TOOLKIT_PATH"]), Path(unknown["CUDNN_INSTALL_PATH"]))
+    answers = complete(job.recipe, job.settings, UNKNOWN_PYTHON, Path("@CUDA_TOOLKIT_PATH@"), Path("@CUDNN_INSTALL_PATH@"))
     version = job.recipe.host.python if job.recipe.host.python != "any" else str(sys.version_info.major)
     return _render(release, _system(job), answers, job.recipe.configure, version)
 
@@ -100,8 +109,8 @@ def _programs(job: Job) -> Path:
 def _command(job: Job, tree: Path, system: str, answers: Answers, epoch: int) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
     everything = job.recipe.configure.by == "environment"
-    exports = answering_for.environment(job.recipe.source.release, system, answers, everything=everything)
-    return Command((str(tree / "configure"),), tree, environment.clean(job.places.home, (_programs(job),), epoch, exports))
+    given = exports(job.recipe.source.release, system, answers, everything=everything)
+    return Command((str(tree / "configure"),), tree, environment.clean(job.places.home, (_programs(job),), epoch, given))
 
 
 def _prepare_programs(job: Job, inputs: Inputs, release: Release) -> None:
@@ -162,7 +171,7 @@ def _explain(job: Job, command: Command, spoken: dialogue.Spoken) -> NoReturn:
 
 def _never_asked(job: Job, table: ConfigureTable, release: Release, system: str, asked: Sequence[str]) -> tuple[str, ...]:
     """Return the recipe's answers that nobody wanted; a yes among them is an error."""
-    taken = set(asked) | set(answering_for.environment(release, system, table.answers, everything=table.by == "environment"))
+    taken = set(asked) | set(exports(release, system, table.answers, everything=table.by == "environment"))
     rest = tuple(variable for variable in table.answers if variable not in taken)
     wanted = [variable for variable in rest if table.answers[variable] is True]
     if wanted:
