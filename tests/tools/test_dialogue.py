@@ -75,7 +75,7 @@ def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> Non
 
 
 def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> None:
-    code = "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.02)\nprint('got', input())\nprint('got', input('Next: '))"
+    code = "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', input())\nprint('got', input('Next: '))"
     spoken, heard = talk(python(code, tmp_path), {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"})
     assert re.findall(r"got (\w)", spoken.text) == ["a", "b"]
     assert len(heard) == 2

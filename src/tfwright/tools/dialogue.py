@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pexpect
 
 CHUNK = 1 << 16
-SETTLE_SECONDS = 0.05
+SETTLE_SECONDS = 0.02
 """A question that stands at the end is believed once nothing follows it for so long: a pty may split a write."""
 QUIET_SECONDS = 1.5
 """A line that looks like a question, and that nobody knows, is one once the program is silent for so long."""
