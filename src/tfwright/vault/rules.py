@@ -18,6 +18,7 @@ from tfwright.vault.starlark import (
     External,
     Function,
     GivenError,
+    MissingError,
     Program,
     Rule,
     Scope,
@@ -25,7 +26,7 @@ from tfwright.vault.starlark import (
 )
 
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
-"""Where a tree keeps the rules that its WORKSPACE loads: .bzl files whose path starts so."""
+"""Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached or not."""
 OWN_NAMES = ("", "org_tensorflow")
 """Names by which TensorFlow calls its own repository in labels."""
 DOWNLOADS = {"download", "download_and_extract"}
@@ -105,21 +106,22 @@ class Rules:
 
 
 def relevant(path: str) -> bool:
-    """Tell whether a file of a tree can hold repository rules."""
-    return path == "WORKSPACE" or (path.endswith(".bzl") and path.startswith(PLACES) and path.isprintable())
+    """Tell whether WORKSPACE can lead to a file of a tree."""
+    return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
 
 
 def read(texts: Mapping[str, str]) -> Rules:
     """Read the repository rules of a tree, given its relevant files by path.
 
-    What WORKSPACE does not lead to is read too, and marked as not reached.
+    Rules that WORKSPACE does not lead to are read too, and marked as not reached.
     """
     reading = _Reading(Program(texts, OWN_NAMES), place="")
     with reading.bounded("WORKSPACE"):
         reading.start("WORKSPACE")
         reading.reached = False
         for path in sorted(texts):
-            reading.leftovers(path)
+            if path.startswith(PLACES):
+                reading.leftovers(path)
     return reading.rules()
 
 
@@ -150,7 +152,7 @@ class _Reading:
         self._found: dict[Repository | Unreadable | Nested, None] = {}
         self._seen: set[ast.FunctionDef] = set()
         self._active: list[ast.FunctionDef] = []
-        self._declared: list[tuple[str, str]] = []
+        self._declared: tuple[tuple[str, str], ...] = ()
         """Name and digest of the declarations whose macros are being read: those repeat them."""
         self._rule: Rule | None = None
         """The rule whose code is being read, and the name of its first use."""
@@ -210,10 +212,13 @@ class _Reading:
         made: list[Repository] = []
         if self._rule is None and _declares(arguments.named):
             made = self._try_forms(path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named)))
-        self._declared += [(one.name, one.sha256) for one in made]
-        if not (made and isinstance(callee, External)):
+        if made and isinstance(callee, External):
+            return  # another repository's rule is taken, like Bazel's own, to download what it is told to
+        outer, self._declared = self._declared, (*self._declared, *((one.name, one.sha256) for one in made))
+        try:
             self._behind(callee, arguments, path, line)
-        del self._declared[len(self._declared) - len(made) :]
+        finally:
+            self._declared = outer
 
     def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
@@ -229,8 +234,12 @@ class _Reading:
         """Return what a call calls, as far as that is known; Bazel's own rules are not."""
         try:
             return self._program.value(callee, scope)
+        except MissingError:
+            if self.reached:
+                raise
         except UnknownError:
-            return None
+            pass
+        return None
 
     def _behind(self, callee: object, arguments: Arguments, path: str, line: int) -> None:
         """Read what a macro or a rule does, or note that another repository knows."""
@@ -238,9 +247,12 @@ class _Reading:
             case Function():
                 self._enter(callee, arguments, UnknownError("is not passed"))
             case Rule(implementation=Function() as code) if code.node not in self._seen:
-                outer, self._rule, self._name = self._rule, callee, self._text(arguments.named.get("name"))
-                self._enter(code, Arguments((), {}), UnknownError("is known only when the rule runs"))
-                self._rule = outer
+                outer = self._rule, self._name
+                self._rule, self._name = callee, self._text(arguments.named.get("name"))
+                try:
+                    self._enter(code, Arguments((), {}), UnknownError("is known only when the rule runs"))
+                finally:
+                    self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
                 self._record(Nested(callee.repository, callee.file, callee.symbol, self._place + path, line))
 
