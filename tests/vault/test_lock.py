@@ -1,0 +1,178 @@
+"""The lock file: written the same each time, read with care, compared in sentences."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError
+from tfwright.recipe import Recipe
+from tfwright.vault import lock
+from tfwright.vault.lock import Archive, Bazel, Binary, Gathered, Lock, Requirement, Substitute
+from tfwright.vault.rules import Nested, Repository, Rules, Unreadable
+
+ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
+URL = "https://example.org/a.zip"
+RULES = Rules(
+    repositories=(
+        Repository("zlib", "http_archive", "WORKSPACE", 3, (URL,), TWO),
+        Repository("also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO),
+        Repository("", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE),
+        Repository("horovod", "new_git_repository", "WORKSPACE", 28, ("https://example.org/h.git",), commit="abc"),
+        Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
+    ),
+    unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
+    nested=(Nested("closure", "defs.bzl", "closure_repositories", "WORKSPACE", 15),),
+)
+GATHERED = Gathered(
+    tree="a" * 40,
+    binaries={"linux-x86_64": Binary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)},
+    files={"r1.8/b.patch": TWO, "r1.8/a.patch": ONE},
+    requirements=(Requirement(name="six", version="1.10.0", hashes=(TWO, ONE)), Requirement(name="numpy", version="1.14.5", hashes=(ONE,))),
+    sizes={TWO: 12},
+    wanted=frozenset({"zlib"}),
+    substitutes=(Substitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),),
+)
+
+
+@pytest.fixture
+def made(recipe: Recipe) -> Lock:
+    """Return a lock with an entry of each kind."""
+    return lock.of(recipe, RULES, GATHERED)
+
+
+def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
+    """Put a fault into a written lock and return what reading it says."""
+    text = lock.write(made)
+    assert old in text
+    path = tmp_path / "x.lock"
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    with pytest.raises(RecipeError) as caught:
+        lock.read(path)
+    return caught.value
+
+
+def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> None:
+    zlib = next(one for one in made.archives if one.sha256 == TWO)
+    assert zlib == Archive(names=("also_zlib", "zlib"), urls=(URL, "https://example.org/b.zip"), sha256=TWO, size=12, needed=True)
+
+
+def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(recipe: Recipe, made: Lock) -> None:
+    assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
+    unasked = lock.of(recipe, RULES, Gathered(tree="a" * 40, binaries={}, files={}))
+    assert [one.needed for one in unasked.archives] == [None, None]
+
+
+def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:
+    assert {(one.name, one.file, one.line) for one in made.unlockable} == {
+        ("horovod", "WORKSPACE", 28),
+        ("runner", "WORKSPACE", 30),
+        ("unreadable", "third_party/x.bzl", 5),
+        ("closure_repositories", "WORKSPACE", 15),
+    }
+    assert {one.name: one.why for one in made.unlockable}["horovod"] == "new_git_repository takes abc of https://example.org/h.git"
+
+
+def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
+    path = tmp_path / "x.lock"
+    path.write_text(lock.write(made), "utf-8")
+    assert lock.read(path) == made
+    assert lock.write(lock.read(path)) == path.read_text("utf-8")
+
+
+def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made: Lock) -> None:
+    turned = Rules(RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested)
+    again = lock.of(recipe, turned, GATHERED)
+    assert [one.sha256 for one in again.archives] == [one.sha256 for one in made.archives]
+    assert again.unlockable == made.unlockable
+
+
+def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
+    changed = tuple(Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == ONE else one for one in RULES.repositories)
+    after = lock.write(lock.of(recipe, Rules(changed, RULES.unreadable, RULES.nested), GATHERED)).splitlines()
+    before = lock.write(made).splitlines()
+    assert len(before) == len(after)
+    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [(f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')]
+
+
+def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
+    assert f'    "{URL}",\n' in lock.write(made)
+    assert tomllib.loads(lock.write(made))["format"] == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        (f'sha256 = "{TWO}"', 'sha256 = "../../etc/passwd"', "archives.0.sha256"),
+        (f'sha256 = "{TWO}"', f'sha256 = "{TWO.upper()}A"', "archives.0.sha256"),
+        ("size = 12", "size = 99999999999999", "archives.0.size"),
+        ("size = 12", "size = -1", "archives.0.size"),
+        ('"also_zlib"', '"../zlib"', "archives.0.names.0"),
+        ('"also_zlib"', '"/zlib"', "archives.0.names.0"),
+        ('"https://example.org/b.zip"', '"ext::sh -c id"', "archives.0.urls.1"),
+        ('"https://example.org/b.zip"', '"https://example.org/b\\u0007"', "archives.0.urls.1"),
+        ('"https://example.org/clang"', '"-o/etc/passwd"', "archives.1.urls.0"),
+        ('"r1.8/a.patch"', '"/etc/passwd"', "files.0.path"),
+        ('"r1.8/a.patch"', '"r1.8/../../x"', "files.0.path"),
+        ('"the server is gone"', '"a\\nb"', "substitutes.0.reason"),
+        ('version = "1.14.5"', 'version = "--index-url=x"', "requirements.0.version"),
+        ('name = "numpy"', 'name = "-r x"', "requirements.0.name"),
+        ("line = 28", "line = 0", "unlockable.1.line"),
+        ("[bazel.binaries.linux-x86_64]", '[bazel.binaries."../x"]', "bazel.binaries"),
+        ("size = 12", "size = 12\nexecute = true", "archives.0.execute"),
+        ("format = 1", "format = 2", "format"),
+    ],
+)
+def test_a_malicious_entry_is_refused(tmp_path: Path, made: Lock, old: str, new: str, key: str) -> None:
+    told = fault(tmp_path, made, old, new)
+    assert f" {key}" in told.what
+    assert told.exit_status == 2
+
+
+def test_a_fault_is_told_with_the_line_of_its_own_entry(tmp_path: Path, made: Lock) -> None:
+    digest = f'sha256 = "{ONE}"'
+    told = fault(tmp_path, made, digest, 'sha256 = "1"')
+    line = lock.write(made).split(digest)[0].count("\n") + 1
+    assert told.what.startswith(f"{tmp_path / 'x.lock'}:{line}: archives.1.sha256: ")
+
+
+def test_an_archive_that_is_there_twice_is_refused(tmp_path: Path, made: Lock) -> None:
+    entry = f'names = []\nurls = []\nsha256 = "{ONE}"\n'
+    told = fault(tmp_path, made, "[[archives]]\n", f"[[archives]]\n{entry}\n[[archives]]\n{entry}\n[[archives]]\n")
+    assert "archive without a name (1111111111111111…) is there" in told.what
+
+
+def test_locks_that_agree_have_no_differences(made: Lock) -> None:
+    assert lock.differences(made, made) == []
+
+
+def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
+    now = lock.of(recipe, RULES, Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}))
+    assert lock.differences(made, now) == []
+
+
+def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
+    changed = tuple(Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == TWO else one for one in RULES.repositories)
+    now = lock.of(
+        recipe,
+        Rules(changed, (), RULES.nested),
+        Gathered(
+            tree="b" * 40,
+            binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)},
+            files={"r1.8/a.patch": THREE},
+            requirements=GATHERED.requirements[:1],
+            substitutes=GATHERED.substitutes,
+        ),
+    ).model_copy(update={"bazel": Bazel(version="0.24.1", binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)})})
+    told = lock.differences(made, now)
+    assert told == [
+        f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",
+        "Bazel: version is 0.24.1, the lock has 0.26.1",
+        f"Bazel for linux-x86_64: sha256 is {ONE}, the lock has {THREE}",
+        "archive also_zlib, zlib (2222222222222222…) is in the lock, and not wanted any more",
+        "archive also_zlib, zlib (3333333333333333…) is wanted, and not in the lock",
+        "requirement numpy is in the lock, and not wanted any more",
+        "file r1.8/b.patch is in the lock, and not wanted any more",
+        f"file r1.8/a.patch: sha256 is {THREE}, the lock has {ONE}",
+        "unlockable unreadable (third_party/x.bzl:5: is not made of constants) is in the lock, and not wanted any more",
+    ]
