@@ -106,7 +106,7 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
         remedy = f"Look into the log; the venv is kept, its Python is {trial.command.argv[0]}."
         raise WheelError(f"{wheel.name} does not stand '{trial.name}': {seen}", remedy=remedy, evidence=fault.evidence) from fault
-    return Check(name=trial.name, passed=True, detail=(printed.strip().splitlines() or [""])[-1])
+    return Check(name=trial.name, passed=True, detail=(printed.strip().splitlines() or ["exited with status 0"])[-1])
 
 
 def _venv(job: Job) -> Path:
