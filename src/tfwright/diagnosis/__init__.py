@@ -1,0 +1,1 @@
+"""What a failed build means: causes and remedies."""
