@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from tfwright.configure import edits
 from tfwright.recipe import Commit
 from tfwright.release import Release
 from tfwright.stage import Artefact, Result
+from tfwright.tools import git
 
 
 class HostFacts(Result):
@@ -48,6 +50,13 @@ class Tree(Result):
     release: Release
     content: str
     """Digest of everything in it: git's own tree id of the patched state."""
+
+    def damage(self) -> str | None:
+        """Name a file of the commit that somebody changed after the source stage; what configure edits is none."""
+        if not git.is_tree(self.path):
+            return f"{self.path.name} is gone"
+        damaged = [path for path in git.changed(self.path) if path not in edits.TRACKED]
+        return f"{damaged[0]} changed in the tree" if damaged else None
 
 
 class Configured(Result):

@@ -1,0 +1,51 @@
+"""Checks out the pinned commit, puts in the assets, then the patches in order."""
+
+from collections.abc import Mapping, Sequence
+
+from tfwright.errors import Evidence, RecipeError
+from tfwright.recipe import PATCHES, SourceTable
+from tfwright.results import Inputs, Tree
+from tfwright.stage import Job, Step, Writes
+from tfwright.tools import files, git, patching
+
+
+def run(job: Job, table: SourceTable, inputs: Inputs) -> Tree:
+    """Make the tree from nothing, so that neither an interrupted run nor anything else is left in it."""
+    tree = job.places.tree
+    git.prepare(tree, inputs.mirror, inputs.commit, table.exclude)
+    for path, asset in table.assets.items():
+        _refuse_left_out(table, f"The asset {asset}", path)
+        git.add(tree, path, PATCHES / asset)
+    for patch in table.patches:
+        for file in patching.read(PATCHES / patch):
+            _refuse_left_out(table, f"The patch {patch}", file.path)
+        patching.apply(tree, PATCHES / patch)
+    content = git.content(tree)
+    git.check_out(tree, content)
+    return Tree(path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content)
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the digest of each patch and asset."""
+    return {f"patches/{file}": files.sha256(PATCHES / file) for file in _files(job.recipe.source)}
+
+
+def steps(job: Job) -> Sequence[Step]:
+    """Return the git commands, and the assets among the files that they write."""
+    table, tree = job.recipe.source, job.places.tree
+    return (
+        *git.preparation(tree, table.commit),
+        *(Writes(tree / path) for path in table.assets),
+        *(patching.command(tree, PATCHES / patch) for patch in table.patches),
+        git.checking_out(tree, "(the patched tree)"),
+    )
+
+
+def _files(table: SourceTable) -> list[str]:
+    return [*table.patches, *table.assets.values()]
+
+
+def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:
+    """Refuse to change what is never checked out."""
+    if git.left_out(path, table.exclude):
+        raise RecipeError(f"{what} changes {path}, which source.exclude leaves out", remedy="Drop one of the two.", evidence=Evidence(where=path))
