@@ -44,7 +44,7 @@ def built(tree: Path, version: str, *flags: str) -> Path:
     python = {"PYTHON_BIN_PATH": sys.executable, "USE_DEFAULT_PYTHON_LIB_PATH": "1"}
     env = environment.clean(tree.parent, (programs,), extra={**ANSWERS, **python})
     subprocess.run([tree / "configure"], cwd=tree, env=env, check=True, stdin=subprocess.DEVNULL)
-    start = ["bazel", f"--output_base={tree.parent / tree.name}.base"]
+    start = ["bazel", "--bazelrc=tools/bazel.rc", f"--output_base={tree.parent / tree.name}.base"]
     try:
         subprocess.run([*start, "build", "--config=opt", *flags, *TARGETS], cwd=tree, env=env, check=True)
     finally:
