@@ -1,0 +1,107 @@
+"""The target Python's own environment: the interpreter that TensorFlow is built for, with exact pins."""
+
+import hashlib
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfwright import environment
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.tools import files, lock, package_clients, shell
+from tfwright.tools.shell import Command
+
+_PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
+_LAST_WITHOUT_VENV = (3, 2)
+DONE = "complete"
+"""The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere and renamed."""
+
+
+def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline: bool, log: Path) -> Path:
+    """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
+
+    It is made once per interpreter, version and pins, and kept under `store`. What the index is,
+    and how it is reached, is left to this host's pip configuration. Raises RecipeError for a
+    requirement that is no exact pin, HostError if the interpreter cannot make a venv, SupplyError
+    if a pin cannot be had.
+    """
+    _insist_on_pins(requirements)
+    version = _version(interpreter, log)
+    home = store / "pythons" / _key(interpreter, version, requirements)
+    with lock.held(home.with_suffix(".lock"), "making a venv", wait=True):
+        if not _whole(home):
+            if requirements and offline:
+                raise SupplyError(
+                    f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this build is offline",
+                    remedy="Run 'invoke build --until fetch' once with a network.",
+                )
+            _make(interpreter, version, requirements, home, log)
+    return home / "bin/python"
+
+
+def _insist_on_pins(requirements: Sequence[str]) -> None:
+    for line in requirements:
+        if not _PIN.fullmatch(line):
+            raise RecipeError(f"{line!r} is no exact pin", remedy='Write host.requirements as "name==version", with --hash=sha256:… where you like.')
+
+
+def _version(interpreter: Path, log: Path) -> str:
+    """Ask an interpreter for its full version."""
+    code = "import platform; print(platform.python_version())"
+    command = Command((str(interpreter), "-c", code), Path("/"), environment.clean(Path("/")))
+    return shell.run(command, log, remedy="Name the target Python in the host file: [pythons].").strip()
+
+
+def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
+    """Return a short name for a venv: another interpreter, version or pin is another venv."""
+    content = json.dumps([str(interpreter.resolve()), version, *sorted(requirements)])
+    return f"{version}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+def _whole(home: Path) -> bool:
+    """Tell whether a venv was finished, and its interpreter is still there."""
+    return (home / DONE).is_file() and (home / "bin/python").exists()
+
+
+def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Path, log: Path) -> None:
+    """Make a venv from nothing, and install the pins."""
+    files.remove(home)
+    _create(interpreter, version, home, log)
+    # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs the rest.
+    pips = [line for line in requirements if line.startswith("pip==")]
+    for lines in (pips, requirements):
+        if lines:
+            _install(home, lines, log)
+    files.write(home / DONE, "\n".join(requirements) + "\n")
+
+
+def _create(interpreter: Path, version: str, home: Path, log: Path) -> None:
+    """Make an empty venv; Python 2 needs virtualenv for it."""
+    modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
+    module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
+    command = Command((str(interpreter), "-m", module, str(home)), home.parent, environment.clean(home.parent))
+    try:
+        shell.run(command, log, remedy=remedy.format(interpreter=interpreter))
+    except ToolError as fault:
+        raise HostError(f"{interpreter} (Python {version}) cannot make a {module}", remedy=fault.remedy, evidence=fault.evidence) from fault
+
+
+_VENV_REMEDY = "Install the rest of that Python; Debian and Ubuntu keep it in a package named like python3-venv."
+_VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the last that supports it."
+
+
+def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
+    """Let the venv's own pip install exact pins."""
+    files.write(home / "requirements.txt", "\n".join(requirements) + "\n")
+    argv = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "-r", str(home / "requirements.txt"))
+    try:
+        shell.run(Command(argv, home, package_clients.of("pip", (home / "bin",))), log, remedy="Correct the pin, or check how pip reaches its index.")
+    except ToolError as fault:
+        what = f"pip could not install {', '.join(requirements)}: {_complaint(log)}"
+        raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+
+
+def _complaint(log: Path) -> str:
+    """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    marked = re.search(r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*|.*Error: .*)$", log.read_text("utf-8", "replace"), re.MULTILINE)
+    return marked[1] if marked else shell.last_lines(log)[-1]
