@@ -1,0 +1,207 @@
+"""Runs Bazel on the recipe's target.
+
+Bazel decides what has to be done: it continues after any interruption with the action that was
+under way, and a cache shared by all recipes spares the rest of a build made anew.
+"""
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tfwright import environment
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.recipe import CompileTable
+from tfwright.release import Release
+from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.stage import Artefact, Job, Step, Writes
+from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, package_clients
+from tfwright.tools.bazel_client import Client, Options, Outcome
+from tfwright.tools.bazel_output import DownloadFault, Fault, download_fault, first_fault
+from tfwright.tools.shell import Command
+
+PAUSES = (5.0, 20.0)
+"""Seconds before a build is tried again that the network stopped. Bazel itself has tried for 13 seconds by then."""
+NOWHERE = "http://127.0.0.1:9"
+"""The proxy of an offline build. Old Bazels cannot be told to download nothing; there they find nobody, port 9 being out of use."""
+FIRST_WITH_TRACKED_RC = Release(1, 13)
+"""From here on the tree's own .bazelrc is the whole story: it imports .tf_configure.bazelrc by itself."""
+
+
+def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tree, configured: Configured) -> Built:
+    """Build the target; whatever happens, no Bazel is left running."""
+    options = bazel_client.options(inputs.bazel.path, _install_root(job))
+    client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
+    command = client.command(*_arguments(job, table, options))
+    files.write(client.rc, _rc(job))
+    files.remove(job.log("compile"))
+    try:
+        outcome = _build(job, client, command, PAUSES, before=None)
+    finally:
+        client.stop()
+    outputs = tuple(Artefact.of(path) for path in bazel_events.outputs(_events(job)))
+    return Built(target=table.target, outputs=outputs, actions=outcome.actions)
+
+
+def steps(job: Job) -> Sequence[Step]:
+    """Return the rc file and the run of Bazel; of flags that must be probed, those that the stored binary is known to have."""
+    pinned = job.recipe.bazel
+    stored = bazel.stored(pinned.version, pinned.sha256, job.places.vault)
+    binary = stored.path if stored else Path(f"bazel-{pinned.version}")
+    options = bazel_client.known_options(binary)
+    client = _client(job, binary, options, _environment(job, epoch=0))
+    return (Writes(client.rc, _rc(job)), client.command(*_arguments(job, job.recipe.compile, options)))
+
+
+def _install_root(job: Job) -> Path:
+    return job.places.build_out / "bazel_install"
+
+
+def _events(job: Job) -> Path:
+    return job.places.logs / "compile.events.json"
+
+
+def _client(job: Job, binary: Path, options: Options, env: dict[str, str]) -> Client:
+    """Return the Bazel of this recipe."""
+    places = job.places
+    return Client(binary, places.tree, places.bazel, _install_root(job), places.own / "bazelrc", env, options)
+
+
+def _environment(job: Job, epoch: int) -> dict[str, str]:
+    """Return what Bazel's client and server see; the programs first on PATH are the ones that configure had."""
+    names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+    network = dict.fromkeys(names, NOWHERE) if job.offline else package_clients.proxies()
+    return environment.clean(job.places.home, (job.places.own / "bin",), epoch, {**network, **job.recipe.compile.env})
+
+
+def _rc(job: Job) -> str:
+    """Return the rc file: it imports TensorFlow's own, by name, since which ones Bazel finds by itself changed with 0.18.
+
+    Up to 1.1 ./configure writes tools/bazel.rc; up to 1.12 that is part of the source, and what
+    configure writes stands beside it (Bazel from 0.19 on would no longer read it unasked).
+    """
+    release = job.recipe.source.release
+    if release < Release(1, 2):
+        names: tuple[str, ...] = ("tools/bazel.rc",)
+    elif release < FIRST_WITH_TRACKED_RC:
+        names = ("tools/bazel.rc", ".tf_configure.bazelrc")
+    else:
+        names = (".bazelrc",)
+    return "".join(f"import {job.places.tree / name}\n" for name in names)
+
+
+def _arguments(job: Job, table: CompileTable, options: Options) -> tuple[str, ...]:
+    """Return the build command; the recipe's flags come last, and so win."""
+    return (
+        "build",
+        "--curses=yes",
+        "--color=no",
+        "--announce_rc",
+        "--verbose_failures",
+        f"--build_event_json_file={_events(job)}",
+        *_caches(job, options),
+        *_resources(job, table, options),
+        *_hermetic(job, options),
+        *table.flags,
+        "--",
+        table.target,
+    )
+
+
+def _caches(job: Job, options: Options) -> Iterator[str]:
+    """Yield the flags for what recipes and hosts share."""
+    if "disk_cache" in options.build:
+        yield f"--disk_cache={job.settings.disk_cache or job.places.build_out / 'disk_cache'}"
+    if "repository_cache" in options.build:
+        yield f"--repository_cache={job.places.vault / 'repository_cache'}"
+    # Three names in the course of time; 0.24.1 has two of them, and takes http:// only by the older.
+    spelling = next((name for name in ("remote_rest_cache", "remote_http_cache", "remote_cache") if name in options.build), None)
+    if job.settings.remote_cache and spelling:
+        yield f"--{spelling}={job.settings.remote_cache}"
+
+
+def _resources(job: Job, table: CompileTable, options: Options) -> Iterator[str]:
+    """Yield how much may run at once. Bazel counts the whole machine where it is only lent a part, so it is told."""
+    free = capacity.memory()
+    jobs = job.jobs or job.settings.jobs or max(1, min(capacity.cores(), int(free / capacity.GIB / table.peak)))
+    yield f"--jobs={jobs}"
+    if "local_cpu_resources" in options.build:
+        yield f"--local_cpu_resources={jobs}"
+        yield f"--local_ram_resources={free >> 20}"
+    elif options.build.get("local_resources", "").startswith("comma-separated"):
+        yield f"--local_resources={free >> 20},{jobs},1.0"
+
+
+def _hermetic(job: Job, options: Options) -> Iterator[str]:
+    """Yield what keeps the host out of the actions, and an offline build off the network."""
+    yield from (f"--{name}" for name in ("incompatible_strict_action_env", "experimental_strict_action_env") if name in options.build)
+    if job.offline:
+        disabling = ("repository_disable_download", "experimental_repository_disable_download")
+        yield from (f"--{name}" for name in disabling if name in options.build)
+
+
+def _build(job: Job, client: Client, command: Command, pauses: Sequence[float], *, before: Outcome | None) -> Outcome:
+    """Run Bazel until it succeeds; what only the network or a dead server stopped is tried again, once after each of `pauses`."""
+    outcome = client.run(command, job.log("compile"), job.listener.progress)
+    if outcome.status == 0:
+        return outcome
+    why = _why_again(job, outcome, before) if pauses else None
+    if why is None:
+        raise _failure(job, command, outcome)
+    job.listener.note(f"{why}; trying again in {pauses[0]:g} s")
+    time.sleep(pauses[0])
+    return _build(job, client, command, pauses[1:], before=outcome)
+
+
+def _why_again(job: Job, outcome: Outcome, before: Outcome | None) -> str | None:
+    """Say why the next attempt may go better; None if it would not, as with any compile error."""
+    if outcome.status == bazel_client.SERVER_DIED:
+        return None if before and before.status == outcome.status else "Bazel's server died"
+    fault = download_fault(outcome.errors)
+    if job.offline or fault is None or not fault.passing:
+        return None
+    if before and "Checksum" in fault.why and download_fault(before.errors) == fault:
+        return None  # the same bytes twice were not cut off on the way
+    return f"{fault.url} could not be downloaded ({fault.why})"
+
+
+def _failure(job: Job, command: Command, outcome: Outcome) -> TfwrightError:
+    """Return the error for a build that failed, sorted by who must act."""
+    fault = first_fault(outcome.errors) or Fault(f"Bazel {_ending(outcome.status)}", "", outcome.errors)
+    evidence = Evidence(where=fault.where, command=command.argv, status=outcome.status, log=job.log("compile"), lines=fault.lines)
+    if download := download_fault(outcome.errors):
+        return _no_download(job, download, evidence)
+    if outcome.status == bazel_client.REFUSED:
+        return _refused(job, fault, evidence)
+    said = "\n".join(outcome.errors)
+    if "No space left on device" in said:
+        return HostError(
+            "The disk is full: Bazel could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence
+        )
+    if _OUT_OF_MEMORY.search(said):
+        remedy = f"Build with fewer --jobs, or raise peak in the recipe's [compile] (now {job.recipe.compile.peak:g} GiB)."
+        return HostError(f"The memory ran out: {fault.what}", remedy=remedy, evidence=evidence)
+    return ToolError(fault.what, remedy="Look at the lines above; the log holds the whole command. What was built is kept.", evidence=evidence)
+
+
+_OUT_OF_MEMORY = re.compile(r"Killed \(program|Killed signal terminated program|virtual memory exhausted|OutOfMemoryError")
+
+
+def _ending(status: int) -> str:
+    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+
+
+def _no_download(job: Job, fault: DownloadFault, evidence: Evidence) -> SupplyError:
+    """Return the error for an archive that Bazel could not get."""
+    if job.offline:
+        what, remedy = f"This build is offline, and Bazel wanted to download {fault.url}", "Run 'invoke fetch' first, with a network."
+    else:
+        what, remedy = f"Bazel could not download {fault.url}: {fault.why}", "Check the network, or get the archive into the vault from a mirror."
+    return SupplyError(what, remedy=remedy, evidence=evidence)
+
+
+def _refused(job: Job, fault: Fault, evidence: Evidence) -> RecipeError:
+    """Return the error for a command line that Bazel does not understand."""
+    version = job.recipe.bazel.version
+    remedy = f"Correct flags in the recipe's [compile], or pin a Bazel other than {version}; the log says from which rc file a flag came."
+    return RecipeError(f"Bazel {version} refuses the build: {fault.what}", remedy=remedy, evidence=evidence)

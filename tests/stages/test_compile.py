@@ -1,0 +1,445 @@
+"""The compile stage: its command, a real Bazel on a small workspace, and every way to be stopped."""
+
+import http.server
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.progress import Progress, Silence
+from tfwright.recipe import CompileTable, Recipe
+from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.settings import Settings
+from tfwright.stage import Artefact, Job, Writes
+from tfwright.stages import compile as stage
+from tfwright.tools import bazel
+from tfwright.tools.bazel_client import Options, Outcome
+from tfwright.tools.shell import Command
+
+VERSIONS = ("0.24.1", "0.26.1")
+
+BUILD = """\
+cc_library(name = "greet", srcs = ["greet.cc"], hdrs = ["greet.h"])
+cc_binary(name = "hello", srcs = ["main.cc"], deps = [":greet"])
+genrule(name = "made", srcs = [":hello"], outs = ["made.txt", "more.txt"], cmd = "echo $$SOURCE_DATE_EPOCH > $(location made.txt); touch $(location more.txt); sleep 1")
+cc_library(name = "broken", srcs = ["broken.cc"])
+[genrule(
+    name = "step%d" % n,
+    srcs = ["step%d.txt" % (n - 1)] if n else [],
+    outs = ["step%d.txt" % n],
+    cmd = "echo begun >> @TALLY@/%d; sleep 2; touch $@" % n,
+) for n in range(4)]
+"""
+
+
+class Ears(Silence):
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.heard: list[Progress] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(self, progress: Progress) -> None:
+        self.heard.append(progress)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory in which Bazel's binaries and their unpacked selves outlive a test."""
+    return tmp_path_factory.mktemp("bazels")
+
+
+@pytest.fixture(params=VERSIONS)
+def binary(request: pytest.FixtureRequest, shared: Path) -> Path:
+    """Return a real Bazel: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
+    version: str = request.param
+    folder = os.environ.get("TFWRIGHT_BAZELS")
+    given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+    try:
+        return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
+    except SupplyError as fault:
+        pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
+
+
+@pytest.fixture
+def ears() -> Ears:
+    return Ears()
+
+
+@pytest.fixture
+def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
+    """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
+    settings = Settings(build_out=shared, disk_cache=tmp_path / "disk_cache", jobs=1)
+    made = replace(job, recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}), settings=settings, listener=ears)
+    files = {
+        "WORKSPACE": "",
+        "BUILD": BUILD.replace("@TALLY@", str(tmp_path)),
+        "greet.h": "int greet();\n",
+        "greet.cc": '#include "greet.h"\nint greet() { return ANSWER; }\n',
+        "main.cc": '#include "greet.h"\nint main() { return greet(); }\n',
+        "broken.cc": "int broken() { return undeclared; }\n",
+        "tools/bazel.rc": "build --copt=-DANSWER=0\n",
+        ".tf_configure.bazelrc": "build --action_env SOURCE_DATE_EPOCH\nbuild --spawn_strategy=standalone --genrule_strategy=standalone\n",
+    }
+    for name, content in files.items():
+        path = made.places.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    made.places.home.mkdir()
+    return made
+
+
+def run(job: Job, binary: Path, target: str, *flags: str) -> Built:
+    table = CompileTable(target=target, flags=flags)
+    tree = job.places.tree
+    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
+    inputs = Inputs(mirror=tree, commit="0" * 40, epoch=1_500_000_000, bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable))
+    source = Tree(path=tree, commit="0" * 40, epoch=1_500_000_000, release=job.recipe.source.release, content="")
+    configured = Configured(bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=())
+    return stage.run(job, table, facts, inputs, source, configured)
+
+
+def processes(job: Job) -> list[str]:
+    """Return the command lines of all processes that have to do with the recipe's output base or tree."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if f"{job.places.own}/" in line and "compile_job.py" not in line:
+            found.append(line)
+    return found
+
+
+# The command
+
+
+def options(*names: str) -> Options:
+    return Options(startup={}, build=dict.fromkeys(names, ""))
+
+
+def arguments(job: Job, *names: str) -> Sequence[str]:
+    return stage._arguments(job, job.recipe.compile, options(*names))
+
+
+def with_settings(job: Job, **settings: object) -> Job:
+    return replace(job, settings=job.settings.model_copy(update=settings))
+
+
+@pytest.mark.parametrize(
+    ("names", "flag"),
+    [
+        (("remote_rest_cache",), "--remote_rest_cache=http://cache:80"),
+        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://cache:80"),
+        (("remote_cache",), "--remote_cache=http://cache:80"),
+    ],
+)
+def test_the_remote_cache_is_named_as_this_bazel_names_it(job: Job, names: Sequence[str], flag: str) -> None:
+    assert flag in arguments(with_settings(job, remote_cache="http://cache:80"), *names)
+
+
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
+    assert not [flag for flag in arguments(job) if "cache" in flag or "resources" in flag or "strict" in flag]
+
+
+def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(job: Job) -> None:
+    assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
+    assert "--jobs=3" in arguments(with_settings(job, jobs=3))
+    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}))
+    assert "--jobs=1" in arguments(starved)
+
+
+def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(job: Job) -> None:
+    table = CompileTable(flags=("--config=opt", "--jobs=1"))
+    assert stage._arguments(job, table, options())[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
+
+
+@pytest.mark.parametrize(
+    ("release", "files"),
+    [("1.1", ["tools/bazel.rc"]), ("1.12", ["tools/bazel.rc", ".tf_configure.bazelrc"]), ("1.13", [".bazelrc"]), ("2.20", [".bazelrc"])],
+)
+def test_the_rc_files_of_a_release_are_imported_by_name(job: Job, release: str, files: Sequence[str]) -> None:
+    values = {**job.recipe.model_dump(), "source": {**job.recipe.source.model_dump(), "release": release}}
+    other = replace(job, recipe=Recipe.model_validate(values))
+    assert stage._rc(other).splitlines() == [f"import {job.places.tree / name}" for name in files]
+
+
+def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(job: Job) -> None:
+    rc, command = stage.steps(job)
+    assert isinstance(rc, Writes)
+    assert isinstance(command, Command)
+    assert command.argv[0] == "bazel-0.26.1"
+    assert command.argv[-1] == job.recipe.compile.target
+    assert not job.places.build_out.exists()
+
+
+def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TF_NEED_CUDA", "1")
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    env = stage._environment(job, epoch=7)
+    assert env["HTTPS_PROXY"] == env["https_proxy"] == "http://proxy:3128"
+    assert env["SOURCE_DATE_EPOCH"] == "7"
+    assert "TF_NEED_CUDA" not in env
+
+
+# What failed, and what is tried again
+
+
+def failed(*errors: str, status: int = 1) -> Outcome:
+    return Outcome(status, errors, 0)
+
+
+DOWNLOAD = "ERROR: no such package '@dep//': java.io.IOException: Error downloading [http://h/a.zip] to /x/a.zip: {} and referenced by '//:g'"
+
+
+@pytest.mark.parametrize("why", ["Connection refused (Connection refused)", "connect timed out", "GET returned 503 Service Unavailable", "Unknown host: h"])
+def test_a_download_that_the_network_stopped_is_tried_again(job: Job, why: str) -> None:
+    assert stage._why_again(job, failed(DOWNLOAD.format(why)), None) == f"http://h/a.zip could not be downloaded ({why})"
+
+
+@pytest.mark.parametrize("why", ["GET returned 404 Not Found", "PKIX path building failed"])
+def test_a_download_that_will_not_get_better_is_not_tried_again(job: Job, why: str) -> None:
+    assert stage._why_again(job, failed(DOWNLOAD.format(why)), None) is None
+
+
+def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(job: Job) -> None:
+    wrong = failed(DOWNLOAD.format("Checksum was 0a but wanted 0b"))
+    assert stage._why_again(job, wrong, None)
+    assert stage._why_again(job, wrong, wrong) is None
+
+
+def test_an_offline_build_tries_no_download_again(job: Job) -> None:
+    assert stage._why_again(replace(job, offline=True), failed(DOWNLOAD.format("Connection refused")), None) is None
+
+
+def test_a_dead_server_is_given_one_more_chance(job: Job) -> None:
+    dead = failed("Server terminated abruptly", status=37)
+    assert stage._why_again(job, dead, None)
+    assert stage._why_again(job, dead, dead) is None
+
+
+@pytest.mark.parametrize(
+    ("outcome", "kind", "what"),
+    [
+        (failed("ERROR: Unrecognized option: --nosuch", status=2), RecipeError, "Bazel 0.26.1 refuses the build: Unrecognized option: --nosuch"),
+        (failed("ERROR: /t/BUILD:1:1: Linking failed (Exit 1)", "ld: No space left on device"), HostError, "The disk is full"),
+        (failed("ERROR: /t/BUILD:1:1: C++ failed (Exit 4)", "gcc: fatal error: Killed signal terminated program cc1plus"), HostError, "The memory ran out"),
+        (failed(DOWNLOAD.format("GET returned 404 Not Found")), SupplyError, "Bazel could not download http://h/a.zip: GET returned 404 Not Found"),
+        (failed("Killed", status=-9), ToolError, "Bazel was ended by signal 9"),
+        (failed("gone", status=37), ToolError, "Bazel exited with status 37"),
+    ],
+)
+def test_a_failure_is_sorted_by_who_must_act(job: Job, outcome: Outcome, kind: type[Exception], what: str) -> None:
+    fault = stage._failure(job, Command(("bazel",), Path("/")), outcome)
+    assert type(fault) is kind
+    assert fault.what.startswith(what)
+
+
+# A real Bazel
+
+
+@pytest.mark.slow
+def test_a_target_is_built_and_again_nothing_is_done(workspace: Job, binary: Path, ears: Ears) -> None:
+    built = run(workspace, binary, "//:made")
+    assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
+    assert next(output for output in built.outputs if output.path.name == "made.txt").path.read_text("utf-8") == "1500000000\n"
+    assert built.actions >= 4
+    assert ears.heard[-1].done == ears.heard[-1].total
+    assert any("genrule //:made" in heard.doing for heard in ears.heard)
+    assert run(workspace, binary, "//:made").actions <= 1
+    assert processes(workspace) == []
+
+
+@pytest.mark.slow
+def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> None:
+    run(workspace, binary, "//:made")
+    log = workspace.log("compile").read_text("utf-8")
+    assert "Build completed successfully" in log
+    assert "--copt=-DANSWER=0" in log
+    assert "\x1b" not in log
+    assert "\r" not in log
+    assert not [line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))]
+
+
+@pytest.mark.slow
+def test_a_fresh_output_base_takes_all_from_the_disk_cache(workspace: Job, binary: Path, tmp_path: Path) -> None:
+    run(workspace, binary, "//:step1")
+    other = replace(workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"}))
+    workspace.places.tree.rename(other.places.own.parent / "moved")
+    other.places.home.mkdir(parents=True)
+    (other.places.own.parent / "moved").rename(other.places.tree)
+    run(other, binary, "//:step1")
+    assert (tmp_path / "1").read_text("utf-8") == "begun\n"
+
+
+@pytest.mark.slow
+def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(workspace: Job, binary: Path, ears: Ears) -> None:
+    with pytest.raises(ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)") as caught:
+        run(workspace, binary, "//:broken")
+    evidence = caught.value.evidence
+    assert "'undeclared' was not declared" in "\n".join(evidence.lines)
+    assert evidence.where == f"{workspace.places.tree / 'BUILD'}:4"
+    assert (evidence.status, ears.notes, processes(workspace)) == (1, [], [])
+
+
+@pytest.mark.slow
+def test_an_unknown_flag_is_the_recipes_fault(workspace: Job, binary: Path) -> None:
+    with pytest.raises(RecipeError, match="--nosuch"):
+        run(workspace, binary, "//:made", "--nosuch")
+    with pytest.raises(RecipeError, match="Config value cuda is not defined"):
+        run(workspace, binary, "//:made", "--config=cuda")
+
+
+class Archives(http.server.BaseHTTPRequestHandler):
+    """Serves one archive, after as many refusals as there are in the list."""
+
+    refusals: list[int]
+    asked: list[str]
+    content: bytes
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        status = self.refusals.pop() if self.refusals else 200
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(self.content)))
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
+        """Say nothing."""
+
+
+@pytest.fixture
+def archives(workspace: Job) -> Iterator[type[Archives]]:
+    """Serve an archive that the workspace wants."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("x.txt", "x")
+    handler = type("Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()})
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        workspace.places.tree.joinpath("WORKSPACE").write_text(
+            'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
+            f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
+            "utf-8",
+        )
+        with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
+            build.write('genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n')
+        yield handler
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_download_that_fails_for_the_network_is_tried_again(
+    workspace: Job, binary: Path, ears: Ears, archives: type[Archives], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "PAUSES", (0.1, 0.1))
+    archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
+    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == ["foreign.txt"]
+    assert (len(archives.asked), len(ears.notes)) == (3, 2)
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_not_there_is_asked_for_once(workspace: Job, binary: Path, archives: type[Archives]) -> None:
+    archives.refusals += [404] * 9
+    with pytest.raises(SupplyError, match="GET returned 404"):
+        run(workspace, binary, "//:foreign")
+    assert len(archives.asked) == 1
+
+
+@pytest.mark.slow
+def test_an_offline_build_downloads_nothing(workspace: Job, binary: Path, archives: type[Archives]) -> None:
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+        run(replace(workspace, offline=True), binary, "//:foreign")
+    assert archives.asked == []
+
+
+# Being stopped
+
+STOPPABLE = """\
+import json, sys
+from pathlib import Path
+from tfwright import console
+from tfwright.recipe import CompileTable, Recipe
+from tfwright.results import Configured, HostFacts, Inputs, Tree
+from tfwright.settings import Settings
+from tfwright.stage import Job
+from tfwright.stages import compile
+given = json.loads(sys.argv[1])
+job = Job(Recipe.model_validate(given["recipe"]), Settings.model_validate(given["settings"]))
+results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
+with console.ending_gently():
+    compile.run(job, CompileTable(target="//:step3"), *results)
+"""
+
+
+@pytest.fixture
+def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Build four steps in a process of its own, and return it in the middle of the second one."""
+    results: dict[str, object] = {}
+
+    def keep(_job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured) -> Built:
+        results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
+        return Built(target="", outputs=(), actions=0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "run", keep)
+        run(workspace, binary, "//:step3")
+    given = {"recipe": workspace.recipe.model_dump(mode="json"), "settings": workspace.settings.model_dump(mode="json"), **results}
+    script = tmp_path / "compile_job.py"
+    script.write_text(STOPPABLE, "utf-8")
+    with subprocess.Popen([sys.executable, script, json.dumps(given)], stderr=subprocess.DEVNULL) as process:
+        wait_for(tmp_path / "1")
+        yield process
+
+
+def wait_for(path: Path) -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.05)
+    time.sleep(0.3)
+
+
+def begun(tmp_path: Path) -> list[int]:
+    """Return how often each step was begun."""
+    return [len((tmp_path / str(number)).read_text("utf-8").splitlines()) for number in range(4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
+    workspace: Job, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]", number: signal.Signals
+) -> None:
+    stoppable.send_signal(number)
+    assert stoppable.wait(30) != 0
+    assert processes(workspace) == []
+    run(workspace, binary, "//:step3")
+    assert begun(tmp_path) == [1, 2, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
+    workspace: Job, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
+) -> None:
+    stoppable.kill()
+    stoppable.wait(30)
+    run(workspace, binary, "//:step3")
+    assert begun(tmp_path) == [1, 2, 1, 1]
+    assert "Starting local Bazel server" not in workspace.log("compile").read_text("utf-8")
+    assert processes(workspace) == []
