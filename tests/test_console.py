@@ -16,8 +16,8 @@ from tfwright.tools.shell import Command
 
 def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(capsys: pytest.CaptureFixture[str]) -> None:
     fault = HostError(
-        "No compiler", remedy="Install g++.", evidence=Evidence(command=("cc", "a b.c"), status=1, log=Path("/tmp/x.log"), lines=("cc: not found",))
-    )  # noqa: S108 only printed
+        "No compiler", remedy="Install g++.", evidence=Evidence(command=("cc", "a b.c"), status=1, log=Path("logs/x.log"), lines=("cc: not found",))
+    )
     fault.stage = "check"
     console.explain(fault, resume="invoke build --recipe demo")
     assert capsys.readouterr().err == (
@@ -25,7 +25,7 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(capsys: p
         "    | cc: not found\n"
         "  do:     Install g++.\n"
         "  ran:    cc 'a b.c'  (status 1)\n"
-        "  log:    /tmp/x.log\n"
+        "  log:    logs/x.log\n"
         "  resume: invoke build --recipe demo\n"
     )
 

@@ -98,6 +98,19 @@ def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(recipe_file:
     assert "only 1.0 to 1.12 do" in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
 
 
+def test_a_project_name_is_refused_where_packaging_cannot_take_one(recipe_file: Path) -> None:
+    recipe_file.write_text(recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n', "utf-8")
+    with pytest.raises(RecipeError, match="knows no --project_name"):
+        recipe.read(str(recipe_file))
+
+
+def test_a_substitute_needs_exactly_one_source(recipe_file: Path) -> None:
+    table = f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
+    recipe_file.write_text(recipe_file.read_text("utf-8") + table, "utf-8")
+    with pytest.raises(RecipeError, match="give either urls, or git with commit"):
+        recipe.read(str(recipe_file))
+
+
 def test_a_wrong_name_suggests_the_nearest() -> None:
     with pytest.raises(RecipeError, match="did you mean 'demo'"):
         recipe.find("dmeo")

@@ -30,6 +30,14 @@ def test_a_relative_path_is_refused_with_its_line(tmp_path: Path, monkeypatch: p
         settings.read()
 
 
+def test_a_place_with_a_space_is_refused_before_tensorflow_trips_over_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text('build_out = "/my disk/out"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
+    with pytest.raises(RecipeError, match="must have no space"):
+        settings.read()
+
+
 def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
     host = Settings(mirrors={"https://github.com/a/b.git": "/b.git", "https://github.com/{owner}/{name}.git": "/m/{owner}+{name}"})
     assert host.mirror_of("https://github.com/a/b.git") == "/b.git"

@@ -60,8 +60,9 @@ def build(job: Job, *, again: str = "", fresh: bool = False, wait: bool = False)
 def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
-    What lies behind a stage that runs cannot be known yet: such a stage is said to follow it, and
-    is kept after all if the result turns out to be the same.
+    A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
+    lies behind any other stage that runs cannot be known yet: it is said to follow that one, and is
+    kept after all if the result turns out to be the same.
     """
     results: Results = {}
     for stage in wanted(job):
@@ -71,8 +72,8 @@ def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
             yield Planned(stage, f"follows {maker.name}", stage.steps(job))
             continue
         decision = decide(stage, job, results, again=stage.name == again)
-        if decision.result:
-            results[stage.makes] = decision.result
+        if decision.result or not stage.cached:
+            results[stage.makes] = decision.result or stage.run(job, results)
         yield Planned(stage, decision.why, stage.steps(job))
 
 

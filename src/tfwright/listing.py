@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from tfwright import recipe as recipes
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
-from tfwright.stages import NAMES, check
+from tfwright.stage import Job
+from tfwright.stages import check, configure
+from tfwright.tools import patching
 
 
 @dataclass(frozen=True)
@@ -43,3 +45,17 @@ def _row(recipe: Recipe, settings: Settings) -> Row:
         builds_here=check.obstacle(recipe, settings) or "yes",
         verified=f"{verified.until} ({verified.on})" if verified else "unverified",
     )
+
+
+def lint() -> None:
+    """Check every recipe of recipes/ and every patch that one of them names.
+
+    Raises RecipeError for the first that does not load, whose patch lacks its header or is no plain
+    patch, or that leaves a question of its release's ./configure unanswered.
+    """
+    for name in recipes.names():
+        recipe = recipes.read(name)
+        for patch in recipe.source.patches:
+            patching.header(recipes.PATCHES / patch)
+            patching.read(recipes.PATCHES / patch)
+        configure.rendered(Job(recipe, Settings()))

@@ -81,6 +81,37 @@ class SourceTable(Table):
         return values
 
 
+class SubstituteTable(Table):
+    """Another source for an archive that its own servers no longer give. The wheel is then not built from the pinned bytes."""
+
+    reason: Line
+    """Why the pinned archive cannot be had, and what this one is; shown wherever the wheel is described."""
+    sha256: Sha256
+    """Of the file that is used instead."""
+    urls: tuple[Line, ...] = ()
+    """Where that file can be had; without them the archive's own urls stay in the tree."""
+    git: GitUrl | None = None
+    """A repository whose commit is packed, with the directory that the archive's rule expects."""
+    commit: Commit | None = None
+    exclude: tuple[InnerPath, ...] = ()
+    """Paths of the commit that are left out of the pack."""
+    strip_prefix: Line | None = None
+    """The directory in the substitute, where it is not named as the rule expects."""
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if bool(self.urls) == bool(self.git) or bool(self.git) != bool(self.commit):
+            raise ValueError("give either urls, or git with commit")
+        return self
+
+
+class FetchTable(Table):
+    """What is brought before a build, beyond what the tree itself names."""
+
+    substitutes: dict[Name, SubstituteTable] = {}
+    """By the name of the external repository that they stand in for."""
+
+
 class HostTable(Table):
     """What the machine that builds must be; what it really is, the check stage finds out."""
 
@@ -192,6 +223,7 @@ class Recipe(Table):
     source: SourceTable
     host: HostTable
     bazel: BazelTable
+    fetch: FetchTable = FetchTable()
     configure: ConfigureTable = ConfigureTable()
     compile: CompileTable = CompileTable()
     nccl: NcclTable = NcclTable()
@@ -203,6 +235,13 @@ class Recipe(Table):
     def _nccl_exists(self) -> Self:
         if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
             message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _name_can_be_chosen(self) -> Self:
+        if self.package.project_name and self.source.release < Release(1, 9):
+            message = f"package.project_name: build_pip_package of TensorFlow {self.source.release} knows no --project_name; it came with 1.9"
             raise ValueError(message)
         return self
 

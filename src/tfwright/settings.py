@@ -20,19 +20,32 @@ def _absolute(path: Path) -> Path:
 
 
 _FIELD = re.compile(r"\{(\w+)\}")
+
+
+def _unspaced(path: Path) -> Path:
+    if re.search(r"\s", str(path)):
+        message = f"{path} must have no space in it: TensorFlow's build scripts do not quote their paths"
+        raise ValueError(message)
+    return path
+
+
 HostPath = Annotated[Path, AfterValidator(_absolute)]
 
 
 class Settings(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
-    build_out: HostPath = ROOT / "build_out"
+    build_out: Annotated[HostPath, AfterValidator(_unspaced)] = ROOT / "build_out"
     """Where everything is built and kept."""
     jobs: Annotated[int, Field(gt=0)] | None = None
     """Actions that Bazel runs at once; without it: cores, bounded by memory."""
     mirrors: dict[str, str] = {}
     """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
+    downloads: dict[str, str] = {}
+    """Beginning of a url = what is put in its place, to be asked after the url itself: ``"https://github.com/" = "https://mirror.example/github/"``."""
+    drop: HostPath | None = None
+    """A folder of files given by hand, found by their digest: what needs a login, or has no server any more."""
     pythons: dict[str, HostPath] = {}
     """Target Python version = interpreter, before PATH and pyenv are searched."""
     bazels: dict[str, HostPath] = {}

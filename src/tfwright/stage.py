@@ -100,6 +100,11 @@ class Places:
         return self.own / "home"
 
     @property
+    def programs(self) -> Path:
+        """What the programs that are run find first on their PATH: the pinned Bazel, the target Python."""
+        return self.own / "bin"
+
+    @property
     def lock(self) -> Path:
         """Held while this recipe is built."""
         return self.own / "lock"

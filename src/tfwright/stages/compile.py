@@ -71,7 +71,7 @@ def _environment(job: Job, epoch: int) -> dict[str, str]:
     """Return what Bazel's client and server see; the programs first on PATH are the ones that configure had."""
     names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
     network = dict.fromkeys(names, NOWHERE) if job.offline else package_clients.proxies()
-    return environment.clean(job.places.home, (job.places.own / "bin",), epoch, {**network, **job.recipe.compile.env})
+    return environment.clean(job.places.home, (job.places.programs,), epoch, {**network, **job.recipe.compile.env})
 
 
 def _rc(job: Job) -> str:

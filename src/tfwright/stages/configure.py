@@ -102,15 +102,11 @@ def _site_packages(job: Job, python: Path) -> str:
     return shell.run(command, job.log("configure-python"), remedy="Run 'invoke build --again fetch' to make the target Python's venv anew.").strip()
 
 
-def _programs(job: Job) -> Path:
-    return job.places.own / "bin"
-
-
 def _command(job: Job, tree: Path, system: str, answers: Answers, epoch: int) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
     everything = job.recipe.configure.by == "environment"
     given = exports(job.recipe.source.release, system, answers, everything=everything)
-    return Command((str(tree / "configure"),), tree, environment.clean(job.places.home, (_programs(job),), epoch, given))
+    return Command((str(tree / "configure"),), tree, environment.clean(job.places.home, (job.places.programs,), epoch, given))
 
 
 def _prepare_programs(job: Job, inputs: Inputs, release: Release) -> None:
@@ -125,7 +121,7 @@ def _prepare_programs(job: Job, inputs: Inputs, release: Release) -> None:
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
     for name, line in {"bazel": bazel, "python": python, "python3": python}.items():
-        files.write(_programs(job) / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
+        files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
 
 
 @contextmanager

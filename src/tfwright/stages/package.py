@@ -50,7 +50,7 @@ def _command(job: Job, table: PackageTable, epoch: int) -> Command:
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     argv = (str(script), str(_destination(job)), *_project_name(job.recipe, table), *table.flags)
     # The `python` that configure put there is the target's.
-    env = environment.clean(job.places.home, (job.places.own / "bin",), epoch, {"TMPDIR": str(_scratch(job))})
+    env = environment.clean(job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))})
     return Command(argv, job.places.tree, env)
 
 

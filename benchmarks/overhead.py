@@ -1,0 +1,139 @@
+"""What tfwright costs: the demo built by it, against the same commands in a plain shell script.
+
+    python benchmarks/overhead.py [ROUNDS]
+
+The script is made from `invoke plan --json`: the same checkout, ./configure, Bazel, compiler and
+build_pip_package, with the same environments, and then the wheel installed in a fresh venv and run.
+It does none of the rest: no checks, stamps, locks, digests, comparison of bazelrc files or canonical
+bytes. Both run in turn. Cold means an empty tree, output base and disk cache, and a Bazel that is
+downloaded but not unpacked; warm means that everything was built before. Beside them stand a rebuild
+with nothing to do and `invoke --list`, each against an invoke collection of one task.
+"""
+
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tfwright.recipe import ROOT
+from tfwright.tools import bundled, files
+
+INVOKE = (sys.executable, "-m", "invoke")
+SMOKE = ROOT / "src/tfwright/smoke/matmul.py"
+ONE_TASK = 'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
+
+
+def main(rounds: int) -> None:
+    """Measure everything and print a table of medians and ratios."""
+    with tempfile.TemporaryDirectory(prefix="tfwright-overhead-") as place:
+        bench = Bench(Path(place))
+        bench.prepare()
+        cold = [(measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget)) for _ in range(rounds)]
+        warm = [(measure(bench.tfwright_again), measure(bench.script_again)) for _ in range(rounds)]
+        idle = [(measure(bench.tfwright), measure(bench.one_task)) for _ in range(rounds * 5)]
+        listing = [(measure(bench.list_commands), measure(bench.one_task)) for _ in range(rounds * 5)]
+    print(f"{'what':<36} {'tfwright':>9} {'other':>9} {'ratio':>6}")
+    report("cold build / shell script", cold)
+    report("compile again, warm / shell script", warm)
+    report("nothing to do / one-task invoke", idle)
+    report("invoke --list / one-task invoke", listing)
+
+
+def report(what: str, pairs: list[tuple[float, float]]) -> None:
+    """Print the medians of both, and the median of the ratio pair by pair."""
+    ours, theirs = (statistics.median(column) for column in zip(*pairs, strict=True))
+    ratio = statistics.median(a / b for a, b in pairs)
+    print(f"{what:<36} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}")
+
+
+def measure(run: Callable[[], None], before: Callable[[], None] | None = None) -> float:
+    """Return the seconds that `run` takes."""
+    if before:
+        before()
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
+
+
+class Bench:
+    """The demo, in a directory of its own."""
+
+    def __init__(self, place: Path) -> None:
+        """Keep everything under `place`."""
+        self.place = place
+        self.out = place / "out"
+        self.host = {**os.environ, "TFWRIGHT_HOST_FILE": str(place / "host.toml")}
+        self.plain = place / "plain.sh"
+
+    def prepare(self) -> None:
+        """Fill the vault, write the script, and make the one-task collection."""
+        (self.place / "host.toml").write_text(f'build_out = "{self.out}"\n', "utf-8")
+        (self.place / "one").mkdir()
+        (self.place / "one/tasks.py").write_text(ONE_TASK, "utf-8")
+        self.tfwright()
+        self.plain.write_text(self.script_text(), "utf-8")
+
+    def script_text(self) -> str:
+        """Write down the planned commands, each in its directory and environment."""
+        planned = json.loads(subprocess.run([*INVOKE, "plan", "--json"], cwd=ROOT, env=self.host, check=True, capture_output=True, text=True).stdout)
+        lines = ["set -eu", f"mkdir -p {self.out}/demo/home"]
+        for stage in planned:
+            lines += self.checkout() if stage["stage"] == "source" else [line(step) for step in stage["steps"] if "argv" in step]
+        return "\n".join(lines) + "\n"
+
+    def checkout(self) -> list[str]:
+        """Return the source stage as a person would type it."""
+        tree, mirror = self.out / "demo/tree", next((self.out / "git").glob("*.git"))
+        return [f"git clone --quiet {mirror} {tree}", f"git -C {tree} checkout --quiet {bundled.commit_id()}"]
+
+    def forget(self) -> None:
+        """Remove what was built, what Bazel cached of it, and what Bazel unpacked of itself."""
+        for name in ("demo", "disk_cache", "wheelhouse"):
+            files.remove(self.out / name)
+
+    def tfwright(self) -> None:
+        """Build with tfwright."""
+        self.run(*INVOKE, "build")
+
+    def tfwright_again(self) -> None:
+        """Compile again with tfwright: Bazel starts, and finds everything built."""
+        self.run(*INVOKE, "build", "--again", "compile", "--until", "compile")
+
+    def script(self) -> None:
+        """Build with the script."""
+        self.run("sh", str(self.plain))
+
+    def script_again(self) -> None:
+        """Compile again with the script."""
+        self.run("sh", "-c", next(text for text in self.plain.read_text("utf-8").splitlines() if "build_pip_package" in text))
+
+    def one_task(self) -> None:
+        """List a collection of one task."""
+        subprocess.run([*INVOKE, "--list"], cwd=self.place / "one", check=True, capture_output=True)
+
+    def list_commands(self) -> None:
+        """List the commands of tfwright."""
+        self.run(*INVOKE, "--list")
+
+    def run(self, *argv: str) -> None:
+        """Run a program in the checkout."""
+        done = subprocess.run(argv, cwd=ROOT, env=self.host, check=False, capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{shlex.join(argv)} failed:\n{done.stdout}{done.stderr}")
+
+
+def line(step: dict[str, Any]) -> str:
+    """Return a planned command as a line of a shell script."""
+    variables = [f"{name}={value}" for name, value in step["env"].items()]
+    return f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

@@ -1,0 +1,26 @@
+"""The recipes side by side."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright import listing
+from tfwright import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.settings import Settings
+
+
+def test_every_bundled_recipe_has_a_row() -> None:
+    rows = {row.recipe: row for row in listing.rows(Settings())}
+    assert sorted(rows) == recipes.names()
+    assert rows["macos-r1.8-cuda9.2"].patches == 4
+
+
+def test_the_bundled_recipes_and_patches_are_in_order() -> None:
+    listing.lint()
+
+
+def test_a_recipe_that_leaves_a_question_unanswered_is_found(recipe_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "RECIPES", recipe_file.parent)
+    with pytest.raises(RecipeError, match="TF_NEED_CUDA"):
+        listing.lint()
