@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tfwright.configure import edits
+from tfwright.errors import HostError
 from tfwright.recipe import Commit
 from tfwright.release import Release
 from tfwright.stage import Artefact, Result
@@ -26,6 +27,16 @@ class HostFacts(Result):
     cudnn: Path | None = None
 
 
+class Programs(Result):
+    """The programs that a build runs, for this host."""
+
+    bazel: Artefact
+    bazel_origin: str
+    """Where the binary came from: release, npm, host file or PATH."""
+    python: Path
+    """Interpreter of a venv of the target Python with the recipe's requirements."""
+
+
 class Inputs(Result):
     """Everything that comes from outside, in place and verified: from here on no network is needed."""
 
@@ -34,11 +45,25 @@ class Inputs(Result):
     commit: Commit
     epoch: int
     """When that commit was made, in seconds: the SOURCE_DATE_EPOCH of everything after it."""
-    bazel: Artefact
-    bazel_origin: str
-    """Where the binary came from: release, npm, host file or PATH."""
-    python: Path
-    """Interpreter of a venv of the target Python with the recipe's requirements."""
+    programs: Programs | None
+    """None on a host of another system, where no more than the source can be had."""
+
+    @property
+    def bazel(self) -> Artefact:
+        """The pinned Bazel."""
+        return self._at_hand().bazel
+
+    @property
+    def python(self) -> Path:
+        """The target Python of this recipe."""
+        return self._at_hand().python
+
+    def _at_hand(self) -> Programs:
+        if self.programs is None:
+            raise HostError(
+                "The programs of this recipe do not run on this host", remedy="Build on a host of the recipe's system, or stop earlier: --until source."
+            )
+        return self.programs
 
 
 class Tree(Result):

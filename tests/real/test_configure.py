@@ -19,7 +19,7 @@ from tfwright.errors import RecipeError, ToolError
 from tfwright.host import pythons
 from tfwright.recipe import Recipe
 from tfwright.release import Release
-from tfwright.results import Configured, HostFacts, Inputs, Tree
+from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job
 from tfwright.stages import configure
@@ -223,7 +223,7 @@ class Site:
         job.places.home.mkdir(parents=True, exist_ok=True)
         facts = HostFacts(system=self.system, machine="x86_64", glibc="", interpreter=self.python, python=self.version, compiler="")
         artefact = bazel_for(version, self.folder)
-        inputs = Inputs(mirror=self.tree, commit=self.upstream.commit, epoch=1, bazel=artefact, bazel_origin="here", python=self.python)
+        inputs = Inputs(mirror=self.tree, commit=self.upstream.commit, epoch=1, programs=Programs(bazel=artefact, bazel_origin="here", python=self.python))
         tree = Tree(path=self.tree, commit=self.upstream.commit, epoch=1, release=self.release, content="")
         return configure.run(job, recipe.configure, facts, inputs, tree)
 

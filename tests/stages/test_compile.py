@@ -19,7 +19,7 @@ import pytest
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.progress import Progress, Silence
 from tfwright.recipe import CompileTable, Recipe
-from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
+from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job, Writes
 from tfwright.stages import compile as stage
@@ -107,7 +107,9 @@ def run(job: Job, binary: Path, target: str, *flags: str) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
     facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
-    inputs = Inputs(mirror=tree, commit="0" * 40, epoch=1_500_000_000, bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable))
+    inputs = Inputs(
+        mirror=tree, commit="0" * 40, epoch=1_500_000_000, programs=Programs(bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable))
+    )
     source = Tree(path=tree, commit="0" * 40, epoch=1_500_000_000, release=job.recipe.source.release, content="")
     configured = Configured(bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=())
     return stage.run(job, table, facts, inputs, source, configured)
@@ -376,7 +378,7 @@ import json, sys
 from pathlib import Path
 from tfwright import console
 from tfwright.recipe import CompileTable, Recipe
-from tfwright.results import Configured, HostFacts, Inputs, Tree
+from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Job
 from tfwright.stages import compile

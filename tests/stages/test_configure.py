@@ -12,7 +12,7 @@ from tfwright.host import pythons
 from tfwright.progress import Silence
 from tfwright.recipe import Recipe
 from tfwright.release import Release
-from tfwright.results import Configured, HostFacts, Inputs, Tree
+from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job, Writes
 from tfwright.stages import configure
@@ -116,7 +116,7 @@ class Bench:
         bazel.chmod(0o755)
         python = pythons.own()
         facts = HostFacts(system="Linux", machine="x86_64", glibc="", interpreter=python, python=pythons.version_of(python), compiler="")
-        inputs = Inputs(mirror=self.tree, commit=COMMIT, epoch=1, bazel=Artefact.of(bazel), bazel_origin="here", python=python)
+        inputs = Inputs(mirror=self.tree, commit=COMMIT, epoch=1, programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python))
         tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
         return configure.run(job, job.recipe.configure, facts, inputs, tree)
 

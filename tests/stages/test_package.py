@@ -6,7 +6,7 @@ import pytest
 
 from tfwright.errors import RecipeError, ToolError
 from tfwright.recipe import PackageTable, Recipe
-from tfwright.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
+from tfwright.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job
 from tfwright.stages import package
@@ -52,7 +52,7 @@ def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> R
     return package.run(
         job,
         table,
-        Inputs(mirror=file, commit="0" * 40, epoch=5, bazel=Artefact.of(file), bazel_origin="PATH", python=file),
+        Inputs(mirror=file, commit="0" * 40, epoch=5, programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file)),
         Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
         Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
         Built(target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1),

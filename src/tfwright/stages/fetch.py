@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfwright.recipe import BazelTable, HostTable, SourceTable
-from tfwright.results import HostFacts, Inputs
+from tfwright.results import HostFacts, Inputs, Programs
 from tfwright.stage import Artefact, Job, Step
 from tfwright.tools import bazel as bazels
 from tfwright.tools import git, mirror, python
@@ -14,17 +14,21 @@ def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, hos
     """Obtain what is not there yet; everything is verified by commit or digest."""
     pin = _pin(source)
     repository = mirror.bring(pin, job.places.git, _origin(job, source), job.listener, offline=job.offline)
-    binary = bazels.obtain(
-        bazel.version, bazel.sha256, job.places.vault, given=job.settings.bazels.get(bazel.version), offline=job.offline, note=job.listener.note
-    )
+    foreign = wanted.system not in {"any", host.system}
     return Inputs(
         mirror=repository,
         commit=pin.commit,
         epoch=git.epoch(repository, pin.commit),
-        bazel=Artefact.of(binary.path),
-        bazel_origin=binary.origin,
-        python=python.venv(host.interpreter, wanted.requirements, job.places.vault, offline=job.offline, log=job.log("fetch-python")),
+        programs=None if foreign else _programs(job, bazel, wanted, host),
     )
+
+
+def _programs(job: Job, bazel: BazelTable, wanted: HostTable, host: HostFacts) -> Programs:
+    """Obtain what runs during the build."""
+    vault, given = job.places.vault, job.settings.bazels.get(bazel.version)
+    binary = bazels.obtain(bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note)
+    interpreter = python.venv(host.interpreter, wanted.requirements, vault, offline=job.offline, log=job.log("fetch-python"))
+    return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
 
 
 def steps(job: Job) -> Sequence[Step]:
@@ -38,4 +42,4 @@ def _pin(source: SourceTable) -> Pin:
 
 
 def _origin(job: Job, source: SourceTable) -> Origin:
-    return Origin.of(job.settings.mirrors.get(source.url, source.url))
+    return Origin.of(job.settings.mirror_of(source.url) or source.url)
