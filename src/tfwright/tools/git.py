@@ -1,7 +1,7 @@
 """git: how it is run, what its repositories hold, and the tree that is checked out of them.
 
-GitPython reads repositories, in this process. What changes one runs as a Command: GitPython hands
-the caller's environment to git, GIT_DIR and all.
+GitPython reads what is in a repository. What changes one runs as a Command, so that `invoke plan`
+can show it, with an environment that knows neither the user's configuration nor the network.
 
 A tree has its repository beside it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
 takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
@@ -10,7 +10,8 @@ takes that for an export, writes "unknown" as the version of git, and runs no gi
 import os
 import re
 import subprocess
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,32 +119,41 @@ def _said(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def reader(repository: Path) -> "git.Repo":
-    """Open a repository for reading, without a git process and so without anything of its configuration.
+@contextmanager
+def reader(repository: Path) -> "Iterator[git.Repo]":
+    """Open a repository with GitPython.
 
-    Objects that come later are not seen; open it again for them.
+    It hands its own process's environment to git, so that for as long as it reads, this is the clean one.
     """
     import git
 
-    return git.Repo(repository, odbt=git.GitDB)
+    with _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}), git.Repo(repository) as repo:
+        yield repo
+
+
+@contextmanager
+def _surrounded_by(variables: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
 
 
 def is_repository(path: Path) -> bool:
     """Say whether a directory is a repository."""
-    import git
-
-    try:
-        reader(path).close()
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-        return False
-    return True
+    return path.is_dir() and kind(path, "HEAD") is not None
 
 
 def kind(repository: Path, name: str) -> str | None:
     """Return what an id names, such as ``commit`` or ``tag``; None if the repository does not have it."""
-    with reader(repository) as repo:
-        binary = bytes.fromhex(name)
-        return repo.odb.info(binary).type.decode() if repo.odb.has_object(binary) else None
+    try:
+        return run(command(repository, "cat-file", "-t", name)).strip()
+    except ToolError:
+        return None
 
 
 def entries(repository: Path, commit: str) -> list[Entry]:
@@ -153,27 +163,15 @@ def entries(repository: Path, commit: str) -> list[Entry]:
         return [Entry(str(one.path), one.mode, one.hexsha) for one in found if not isinstance(one, tuple) and one.type != "tree"]
 
 
-def missing(repository: Path, wanted: Collection[Entry]) -> list[Entry]:
-    """Return the files whose content a repository lacks."""
-    with reader(repository) as repo:
-        return [entry for entry in wanted if not repo.odb.has_object(bytes.fromhex(entry.blob))]
+def missing(repository: Path, commit: str) -> set[str]:
+    """Return the ids of what a commit has and a repository lacks; what it borrows from others it has."""
+    listed = run(command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit))
+    return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
 
-def blob(repository: Path, name: str) -> bytes:
-    """Return the content of a file by its id; an id of zeros is an empty one."""
-    if not name.strip("0"):
-        return b""
-    with reader(repository) as repo:
-        return bytes(repo.odb.stream(bytes.fromhex(name)).read())
-
-
-def content_at(repository: Path, tree: str, path: str) -> bytes:
-    """Return the content of a file in a tree; empty if there is none."""
-    with reader(repository) as repo:
-        try:
-            return bytes(repo.tree(tree).join(path).data_stream.read())
-        except KeyError:
-            return b""
+def text(repository: Path, name: str) -> str:
+    """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
+    return run(command(repository, "cat-file", "blob", name)) if kind(repository, name) == "blob" else ""
 
 
 def epoch(repository: Path, commit: str) -> int:
@@ -238,17 +236,19 @@ def _literal(path: str) -> str:
 
 def add(tree: Path, path: str, source: Path) -> None:
     """Put a file into the index of a tree, under a path where there is none."""
-    if run(inside(tree, "ls-files", "--", f":(literal){path}")):
-        raise RecipeError(f"{path} is in the tree already", remedy="Assets are new files; change an existing one with a patch.")
-    name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))).strip()
     try:
-        run(inside(tree, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}"))
+        taken = run(inside(tree, "ls-files", "--", f":(literal){path}"))
+        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))).strip()
+        if not taken:
+            run(inside(tree, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}"))
     except ToolError as fault:
         raise RecipeError(
             f"{path} cannot be put into the tree: git refuses the path",
             remedy="Choose a path that does not lead through a file, a link or .git.",
             evidence=fault.evidence,
         ) from fault
+    if taken:
+        raise RecipeError(f"{path} is in the tree already", remedy="Assets are new files; change an existing one with a patch.")
 
 
 def content(tree: Path) -> str:
