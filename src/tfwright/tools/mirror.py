@@ -62,7 +62,10 @@ class Origin:
     @property
     def local(self) -> Path | None:
         """The repository's directory, if it is one on this host."""
-        return Path(self.address.removeprefix("file://")) if self.address.startswith("file://") else None
+        if not self.address.startswith("file://"):
+            return None
+        path = Path(self.address.removeprefix("file://"))
+        return path / ".git" if (path / ".git").is_dir() else path
 
 
 def place(store: Path, url: str) -> Path:
@@ -132,9 +135,9 @@ def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     git.run(git.command(mirror, "config", "remote.origin.url", origin.address))
     lacking = _lacking(mirror, pin)
     if lacking is None or lacking:
-        before, begun = _size(mirror), time.monotonic()
+        before, begun = size(mirror), time.monotonic()
         _transfer(mirror, pin, origin, listener)
-        listener.note(_bill(pin, origin, _size(mirror) - before, time.monotonic() - begun))
+        listener.note(_bill(pin, origin, size(mirror) - before, time.monotonic() - begun))
     _tell_of_branch(mirror, pin, origin, listener)
 
 
@@ -151,7 +154,8 @@ def _lacking(repository: Path, pin: Pin) -> list[Entry] | None:
     entries = git.entries(repository, pin.commit)
     _refuse_submodules(pin, entries)
     _refuse_idle(pin, entries)
-    return git.missing(repository, [entry for entry in entries if not git.left_out(entry.path, pin.exclude)])
+    missing = git.missing(repository, pin.commit)
+    return [entry for entry in entries if entry.blob in missing and not git.left_out(entry.path, pin.exclude)]
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[Entry]) -> None:
@@ -199,15 +203,18 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         return
     try:
         ids = "".join(f"{name}\n" for name in sorted({entry.blob for entry in lacking}))
-        _follow(_fetch(mirror, "--filter=blob:none", "--stdin", "origin"), listener, ids)
+        _follow(_fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False), listener, ids)
     except ToolError as fault:
         if not _restrained(fault):
             raise
         _follow(_fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit), listener)
 
 
-def _fetch(mirror: Path, *arguments: str) -> Command:
-    return git.command(mirror, "fetch", "--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules", *arguments, env=git.network())
+def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
+    """Return a transfer; `claiming` tells the server which commits are here, whose files it then takes to be here too."""
+    settings = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
+    options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    return git.command(mirror, *settings, "fetch", *options, *arguments, env=git.network())
 
 
 def _restrained(fault: ToolError) -> bool:
@@ -286,11 +293,12 @@ def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[Entry]) -> SupplyErr
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
     """Say what a transfer came to, and what the whole repository would have been where that can be seen."""
-    whole = f", of a repository of {_size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+    whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
     return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
 
 
-def _size(repository: Path) -> int:
+def size(repository: Path) -> int:
+    """Return the bytes that a repository's objects take on disk."""
     return sum(file.stat().st_size for file in (repository / "objects").rglob("*") if file.is_file())
 
 
