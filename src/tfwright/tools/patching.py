@@ -161,7 +161,7 @@ def apply(tree: Path, patch: Path) -> None:
 def _misfit(tree: Path, before: str, patch: Path, wanted: Sequence[FilePatch], fault: ToolError) -> RecipeError:
     """Find the hunk that does not fit, and show what the tree has in its place."""
     for file in wanted:
-        has = _lines(_decoded(git.content_at(git.repository_of(tree), before, file.path)))
+        has = _lines(git.text(git.repository_of(tree), f"{before}:{file.path}"))
         for number, hunk in enumerate(file.hunks, 1):
             if not _holds(has, hunk.before):
                 return _hunk_misfit(patch, file, number, hunk, has)
@@ -196,7 +196,7 @@ def _verify(tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[
 def _done(tree: Path, file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds what each leaves behind."""
     repository = git.repository_of(tree)
-    before, after = (_lines(_decoded(git.blob(repository, name))) for name in (change.old, change.new))
+    before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
     expected = Counter(before)
     for hunk in file.hunks:
         expected.subtract(hunk.before)
@@ -215,12 +215,8 @@ def _lines(text: str) -> list[str]:
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
-def _decoded(content: bytes) -> str:
-    return content.decode("utf-8", "surrogateescape")
-
-
 def _text(patch: Path) -> str:
-    return _decoded(patch.read_bytes())
+    return patch.read_bytes().decode("utf-8", "surrogateescape")
 
 
 def _refuse(patch: Path, number: int, why: str) -> NoReturn:
