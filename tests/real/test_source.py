@@ -1,0 +1,70 @@
+"""TensorFlow's own history, from bare repositories named in $TFWRIGHT_TENSORFLOW_MIRRORS (by colons)."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright import recipe as recipes
+from tfwright.progress import Silence
+from tfwright.results import Inputs
+from tfwright.settings import Settings
+from tfwright.stage import Job
+from tfwright.stages import source
+from tfwright.tools import git, mirror
+from tfwright.tools.mirror import Origin, Pin
+
+pytestmark = pytest.mark.real
+
+MIRRORS = [Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path]
+URL = "https://github.com/tensorflow/tensorflow.git"
+V1_8_0 = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
+V1_15_0_RC0 = "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b"
+
+
+class Printer(Silence):
+    """Shows notes to whoever runs the test with -s."""
+
+    def note(self, text: str) -> None:
+        print(text)  # noqa: T201 what was measured is for the reader of a real run
+
+
+def mirror_of(commit: str) -> Path:
+    """Return a repository that holds a commit; skip the test where there is none."""
+    found = next((path for path in MIRRORS if git.kind(path, commit) == "commit"), None)
+    return found or pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
+
+
+def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
+    """Return the paths of a commit whose content a repository lacks."""
+    missing = git.missing(repository, commit)
+    return tuple(entry.path for entry in git.entries(repository, commit) if entry.blob in missing)
+
+
+@pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)])
+def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(branch: str, commit: str, tmp_path: Path) -> None:
+    whole = mirror_of(commit)
+    pin = Pin(URL, branch, commit, absent_in(whole, commit))
+    begun = time.monotonic()
+    found = mirror.bring(pin, tmp_path, Origin.of(str(whole)), Printer(), offline=False)
+    print(f"{branch}: {time.monotonic() - begun:.1f} s; left out: {pin.exclude}")  # noqa: T201 as above
+    assert mirror.bring(pin, tmp_path, Origin.of(URL), Printer(), offline=True) == found
+    assert mirror.size(found) < mirror.size(whole) / 3
+
+
+@pytest.mark.parametrize("name", ["macos-r1.8-cuda9.2", "linux-r1.8-cpu"])
+def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_the_same(name: str, tmp_path: Path) -> None:
+    recipe = recipes.read(name)
+    table, whole = recipe.source, mirror_of(recipe.source.commit)
+    job = Job(recipe, Settings(build_out=tmp_path), Printer())
+    pin = Pin(table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit)))
+    found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
+    inputs = Inputs(mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None)
+    table = table.model_copy(update={"exclude": pin.exclude})
+    first = source.run(job, table, inputs)
+    changed = git.changes(first.path, table.commit, first.content)
+    assert source.run(job, table, inputs) == first
+    assert first.damage() is None
+    assert set(table.assets) <= set(changed)
+    assert all((first.path / path).is_file() for path, change in changed.items() if change.mode)
