@@ -36,7 +36,7 @@ def explained(resume: str = "") -> Iterator[None]:
         with console.ending_gently():
             yield
     except errors.TfwrightError as fault:
-        console.explain(fault, resume)
+        console.explain(fault, resume if fault.stage else "")
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         console.interrupted(resume)

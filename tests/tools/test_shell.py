@@ -58,7 +58,8 @@ def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-def test_ctrl_c_ends_a_program_and_its_children(tmp_path: Path) -> None:
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.Signals) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools import shell\n"
         "here = Path(sys.argv[1])\n"
@@ -66,9 +67,21 @@ def test_ctrl_c_ends_a_program_and_its_children(tmp_path: Path) -> None:
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL) as caller:
         child = await_number(tmp_path / "child")
-        caller.send_signal(signal.SIGINT)
+        caller.send_signal(ending)
         caller.wait(20)
-    assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text("utf-8")
+    await_end(child)
+
+
+def await_end(pid: int) -> None:
+    """Wait until a process is gone, or is only waiting to be reaped."""
+    for _ in range(400):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].startswith("Z"):
+                return
+        except OSError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} is still running")
 
 
 def await_number(path: Path) -> int:

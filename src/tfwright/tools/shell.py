@@ -1,11 +1,14 @@
 """Programs run to their end: without a shell, in a given environment, with their output in a log."""
 
+import fcntl
 import os
 import shlex
 import signal
 import subprocess
+import termios
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
@@ -39,31 +42,45 @@ def run(command: Command, log: Path, *, remedy: str) -> str:
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         try:
-            process = start(command, output.fileno())
+            with leashed(command, output.fileno()) as process:
+                status = process.wait()
         except OSError as fault:
             raise HostError(f"{command.argv[0]} cannot be run: {fault.strerror}", remedy=remedy, evidence=Evidence(command=command.argv)) from fault
-        try:
-            status = process.wait()
-        except BaseException:
-            end(process)
-            raise
     if status != 0:
         raise failure(command, status, log, remedy=remedy)
     return log.read_text("utf-8", "replace")
 
 
-def start(command: Command, output: int) -> "subprocess.Popen[bytes]":
-    """Start a program in a session of its own, with stdout and stderr going to one descriptor."""
-    return subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
-        command.argv,
-        cwd=command.cwd,
-        env=dict(command.env),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-        umask=UMASK,
-    )
+@contextmanager
+def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a program that ends with this process, however that ends, and its children with it.
+
+    It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
+    the kernel hangs up on the whole session. Without it a build that is started again would meet the
+    programs of the one before, still writing. `stdout` and
+    `stderr` are those of Popen; stdin is empty.
+    """
+    terminal, end_of_program = os.openpty()
+    try:
+        with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(end_of_program, termios.TIOCSCTTY, 0),  # noqa: PLW1509 one system call, no lock
+            umask=UMASK,
+            stdout=stdout,
+            stderr=stderr,
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                end(process)
+                raise
+    finally:
+        os.close(terminal)
+        os.close(end_of_program)
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
