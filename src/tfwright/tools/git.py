@@ -9,6 +9,7 @@ takes that for an export, writes "unknown" as the version of git, and runs no gi
 
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 from tfwright import environment
 from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError
 from tfwright.tools import files
-from tfwright.tools.shell import TAIL_LINES, UMASK, Command
+from tfwright.tools.shell import TAIL_LINES, UMASK, Command, leashed
 
 if TYPE_CHECKING:
     import git
@@ -35,8 +36,10 @@ PASSED_ON = (
 REGULAR = {0o100644, 0o100755}
 """Modes of files that are neither links nor repositories of their own."""
 LINK = 0o120000
-OLDEST = (2, 36)
-"""The first git with all that is used: ``fetch --stdin`` and ``--refetch``, and GIT_CONFIG_GLOBAL."""
+OLDEST = (2, 32)
+"""The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
+NO_ROOM = 2**20
+"""Bytes left on a disk that count as none: git's checkout does not say why it could not write."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,13 @@ def _settled() -> dict[str, str]:
 def run(command: Command) -> str:
     """Run git to its end and return what it printed; raise ToolError with what it complained about."""
     try:
-        done = subprocess.run(command.argv, cwd=command.cwd, env=dict(command.env), stdin=subprocess.DEVNULL, capture_output=True, umask=UMASK, check=False)  # noqa: S603 argv is a tuple, never a shell line
+        with leashed(command, subprocess.PIPE, subprocess.PIPE) as process:
+            printed, complaint = process.communicate()
     except OSError as fault:
         raise unusable(fault) from fault
-    if done.returncode != 0:
-        raise failure(command, done.returncode, done.stderr.decode("utf-8", "replace").splitlines())
-    return done.stdout.decode("utf-8", "surrogateescape")
+    if process.returncode != 0:
+        raise failure(command, process.returncode, complaint.decode("utf-8", "replace").splitlines())
+    return printed.decode("utf-8", "surrogateescape")
 
 
 def unusable(fault: OSError) -> HostError:
@@ -100,7 +104,7 @@ def unusable(fault: OSError) -> HostError:
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
     evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
-    if any("No space left on device" in line for line in complaint):
+    if any("No space left on device" in line for line in complaint) or shutil.disk_usage(command.cwd).free < NO_ROOM:
         return HostError(
             "The disk is full: git could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence
         )
