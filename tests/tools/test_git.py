@@ -91,13 +91,19 @@ def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
 def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="git cannot be run") as caught:
         git.run(Command(("git", "version"), tmp_path, {"PATH": str(tmp_path)}))
-    assert caught.value.remedy == "Install git 2.36 or newer."
+    assert caught.value.remedy == "Install git 2.32 or newer."
 
 
 def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git, "OLDEST", (99, 0))
     with pytest.raises(HostError, match=r"too old: 99\.0 or newer"):
         git.insist_on_version(tmp_path)
+
+
+def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "NO_ROOM", 2**80)
+    with pytest.raises(HostError, match="The disk is full"):
+        git.run(git.command(tmp_path, "rev-parse", "HEAD"))
 
 
 def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
