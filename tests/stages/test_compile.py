@@ -405,14 +405,15 @@ def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subproc
     given = {"recipe": workspace.recipe.model_dump(mode="json"), "settings": workspace.settings.model_dump(mode="json"), **results}
     script = tmp_path / "compile_job.py"
     script.write_text(STOPPABLE, "utf-8")
-    with subprocess.Popen([sys.executable, script, json.dumps(given)], stderr=subprocess.DEVNULL) as process:
-        wait_for(tmp_path / "1")
+    with subprocess.Popen([sys.executable, script, json.dumps(given)]) as process:
+        wait_for(tmp_path / "1", process)
         yield process
 
 
-def wait_for(path: Path) -> None:
+def wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + 60
     while not path.exists():
+        assert process.poll() is None, "the build ended too early"
         assert time.monotonic() < deadline, f"{path} never came"
         time.sleep(0.05)
     time.sleep(0.3)
