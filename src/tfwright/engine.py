@@ -12,7 +12,7 @@ from tfwright import stamps
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.stage import Job, Result, Stage, Step
 from tfwright.stages import PIPELINE
-from tfwright.tools import files, lock
+from tfwright.tools import files, git, lock
 from tfwright.tools.shell import Command, become
 
 Results = dict[type[Result], Result]
@@ -136,7 +136,7 @@ def clean(job: Job, *, caches: bool = False) -> None:
     """
     places = job.places
     shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
-    for path in (places.stamps, places.tree, places.bazel, places.dist, places.logs, *shared):
+    for path in (places.stamps, places.tree, git.repository_of(places.tree), places.bazel, places.dist, places.logs, *shared):
         files.remove(path)
 
 

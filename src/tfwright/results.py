@@ -48,6 +48,11 @@ class Inputs(Result):
     programs: Programs | None
     """None on a host of another system, where no more than the source can be had."""
 
+    def damage(self) -> str | None:
+        """Say which of the shared places was removed meanwhile."""
+        shared = (self.mirror, self.programs.python) if self.programs else (self.mirror,)
+        return next((f"{path} is gone" for path in shared if not path.exists()), None)
+
     @property
     def bazel(self) -> Artefact:
         """The pinned Bazel."""
