@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -14,6 +14,9 @@ from tfwright.tools import files
 
 Seen = tuple[int, int, int, int]
 """Inode, size, and times of change in nanoseconds: while they stay, a file's digest stays."""
+
+
+Made = TypeVar("Made", bound=Result)
 
 
 class Stamp(Table):
@@ -49,7 +52,18 @@ def _name(kind: type[Table]) -> str:
 def read(job: Job, stage: Stage) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
     try:
-        return Stamp.model_validate_json(_path(job, stage).read_bytes())
+        return Stamp.model_validate_json(_path(job, stage.name).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
+    """Return what a stage made last, if anything; whether that still holds is the engine's to decide.
+
+    For plans and shells, which show what a build would do before its stages have run again.
+    """
+    try:
+        return kind.model_validate(Stamp.model_validate_json(_path(job, stage).read_bytes()).result)
     except (OSError, ValidationError):
         return None
 
@@ -58,12 +72,12 @@ def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, se
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact.path) for artefact in artefacts(result)}
     stamp = Stamp(parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, seconds=seconds)
-    files.write(_path(job, stage), stamp.model_dump_json(indent=1))
+    files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
 
 
 def forget(job: Job, stage: Stage) -> None:
     """Drop a stage's stamp; done before it runs, so that a crash leaves no false one."""
-    _path(job, stage).unlink(missing_ok=True)
+    _path(job, stage.name).unlink(missing_ok=True)
 
 
 def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
@@ -108,5 +122,5 @@ def _state(path: Path) -> Seen:
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 
-def _path(job: Job, stage: Stage) -> Path:
-    return job.places.stamps / f"{stage.name}.json"
+def _path(job: Job, stage: str) -> Path:
+    return job.places.stamps / f"{stage}.json"

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
-from tfwright import environment
+from tfwright import environment, stamps
 from tfwright.configure import answering, bazelrc, catalogue
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete, exports
 from tfwright.configure.catalogue import Answers
@@ -22,6 +22,7 @@ from tfwright.recipe import ConfigureTable
 from tfwright.release import Release
 from tfwright.results import Configured, HostFacts, Inputs, Tree
 from tfwright.stage import Artefact, Job, Step, Writes
+from tfwright.stages import source
 from tfwright.tools import dialogue, files, git, shell
 from tfwright.tools.render import TEMPLATES
 from tfwright.tools.shell import Command
@@ -65,8 +66,9 @@ def inputs(job: Job) -> Mapping[str, str]:
 def steps(job: Job) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     release, system = job.recipe.source.release, _system(job)
-    answers = complete(job.recipe, job.settings, UNKNOWN_PYTHON)
-    command = _command(job, job.places.tree, system, answers, epoch=0)
+    fetched = stamps.last(job, "fetch", Inputs)
+    python = {**UNKNOWN_PYTHON, **({"PYTHON_BIN_PATH": str(fetched.python)} if fetched and fetched.programs else {})}
+    command = _command(job, job.places.tree, system, complete(job.recipe, job.settings, python), source.epoch(job))
     return (command, Writes(job.places.tree / bazelrc.name(release), rendered(job)))
 
 

@@ -17,6 +17,7 @@ from tfwright.recipe import CompileTable, NcclTable
 from tfwright.release import Release
 from tfwright.results import Built, HostFacts, NcclOps, Tree
 from tfwright.stage import Artefact, Job, Step
+from tfwright.stages import source
 from tfwright.tools import files, shell
 from tfwright.tools.shell import Command
 from tfwright.wheel import libraries
@@ -47,7 +48,7 @@ def run(job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tr
 def steps(job: Job) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
     recipe = job.recipe
-    return (_command(job, recipe.nccl, recipe.compile, epoch=0),) if recipe.nccl.rebuild else ()
+    return (_command(job, recipe.nccl, recipe.compile, source.epoch(job)),) if recipe.nccl.rebuild else ()
 
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:

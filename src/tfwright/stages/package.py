@@ -14,6 +14,7 @@ from tfwright.recipe import PackageTable, Recipe
 from tfwright.release import Release
 from tfwright.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
 from tfwright.stage import Artefact, Job, Step
+from tfwright.stages import source
 from tfwright.tools import files, shell
 from tfwright.tools.shell import Command
 
@@ -41,7 +42,7 @@ def run(job: Job, table: PackageTable, inputs: Inputs, tree: Tree, configured: C
 
 def steps(job: Job) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
-    return (_command(job, job.recipe.package, epoch=0),) if job.recipe.compile.target == SCRIPT else ()
+    return (_command(job, job.recipe.package, source.epoch(job)),) if job.recipe.compile.target == SCRIPT else ()
 
 
 def _command(job: Job, table: PackageTable, epoch: int) -> Command:

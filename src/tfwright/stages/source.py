@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tfwright import stamps
 from tfwright.errors import Evidence, RecipeError
 from tfwright.recipe import PATCHES, SourceTable
 from tfwright.results import Inputs, Tree
@@ -39,6 +40,12 @@ def steps(job: Job) -> Sequence[Step]:
         *(patching.command(tree, PATCHES / patch) for patch in table.patches),
         git.checking_out(tree, "(the patched tree)"),
     )
+
+
+def epoch(job: Job) -> int:
+    """Return the commit's time, in seconds, if a tree was made before; 0 if not."""
+    tree = stamps.last(job, "source", Tree)
+    return tree.epoch if tree else 0
 
 
 def _files(table: SourceTable) -> list[str]:

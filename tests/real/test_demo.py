@@ -1,0 +1,46 @@
+"""The demo from recipe to wheel by a real Bazel: the same bytes wherever, whenever and by whomever it is built."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.recipe import RECIPES, ROOT
+from tfwright.tools import files
+
+pytestmark = pytest.mark.real
+
+BAZELS = {
+    "0.24.1": "e18e2877e18a447eb5d94f5efbec375366d82af6443c6a83a93c62657a7b1c32",
+    "0.26.1": "6c50e142a0a405d3d8598050d6c1b3920c8cdb82a7ffca6fc067cb474275148f",
+}
+"""Digests of the Linux binaries, as npm has them."""
+
+
+def recipe(version: str, folder: Path) -> Path:
+    """Write the demo recipe with another Bazel."""
+    text = (RECIPES / "demo.toml").read_text("utf-8")
+    path = folder / "demo.toml"
+    path.write_text(text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]), "utf-8")
+    return path
+
+
+def build(folder: Path, version: str, umask: int, **env: str) -> str:
+    """Build the demo below `folder` and return the digest of the wheel."""
+    folder.mkdir()
+    (folder / "host.toml").write_text(f'build_out = "{folder}/out"\n', "utf-8")
+    command = [sys.executable, "-m", "invoke", "build", "--recipe", str(recipe(version, folder))]
+    environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml"), **env}
+    done = subprocess.run(command, cwd=ROOT, env=environment, umask=umask, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return files.sha256(Path(done.stdout.strip()))
+
+
+def test_the_wheel_is_the_same_in_another_place_at_another_time_under_another_umask_locale_and_bazel(tmp_path: Path) -> None:
+    first = build(tmp_path / "one", "0.26.1", 0o022)
+    hostile = {"LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Tokyo", "TF_NEED_CUDA": "1", "PYTHONPATH": "/nowhere", "CFLAGS": "-O0", "LD_LIBRARY_PATH": "/nowhere"}
+    second = build(tmp_path / "another-place", "0.26.1", 0o077, **hostile)
+    third = build(tmp_path / "three", "0.24.1", 0o002)
+    assert first == second == third
