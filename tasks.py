@@ -77,14 +77,18 @@ def build(
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
 
 
-@task(help=RECIPE | JSON | {"until": "stop after this stage", "again": "assume that this stage is asked for again"})
-def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", json: bool = False) -> None:
+@task(
+    help=RECIPE
+    | JSON
+    | {"until": "stop after this stage", "again": "assume that this stage is asked for again", "offline": "as a build without a network would"}
+)
+def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", offline: bool = False, json: bool = False) -> None:
     """Say which stages would run, and why; the commands, environment and files. Runs nothing."""
     with explained():
         from tfwright import console, engine
 
         engine.stage_named(until)
-        console.show_plan(engine.plan(_job(recipe, until=until), again=again), as_json=json)
+        console.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
 
 
 @task(help=JSON)

@@ -1,13 +1,14 @@
 """Bazel's client: its options, its run on a terminal, and its end; played by small programs that behave like it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfwright.errors import HostError
 from tfwright.progress import Progress
-from tfwright.tools import bazel_client, bazel_events
+from tfwright.tools import bazel_client, bazel_events, isolation
 from tfwright.tools.bazel_client import Client, Options
 
 HELP = """\
@@ -51,6 +52,11 @@ def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(tmp_path
     argv = client(tmp_path, "", Options(startup=dict.fromkeys(known, ""))).command("build").argv
     assert [flag for flag in argv if flag.startswith("--no")] == given
     assert argv[-2:] == (f"--bazelrc={tmp_path / 'rc'}", "build")
+
+
+def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(tmp_path: Path) -> None:
+    networked = client(tmp_path, "")
+    assert replace(networked, alone=True).command("build") == isolation.enclosed(networked.command("build"))
 
 
 def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tfwright.recipe import CompileTable
 from tfwright.release import Release
 from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
 from tfwright.stage import Artefact, Job, Step, Writes
-from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, package_clients
+from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, isolation, package_clients
 from tfwright.tools.bazel_client import Client, Options, Outcome
 from tfwright.tools.bazel_output import DownloadFault, Fault, download_fault, first_fault
 from tfwright.tools.shell import Command
@@ -35,6 +35,7 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     command = client.command(*_arguments(job, table, options))
     files.write(client.rc, _rc(job))
     files.remove(job.log("compile"))
+    _close_off(job, client)
     try:
         outcome = _build(job, client, command, PAUSES, before=None)
     finally:
@@ -64,7 +65,17 @@ def _events(job: Job) -> Path:
 def _client(job: Job, binary: Path, options: Options, env: dict[str, str]) -> Client:
     """Return the Bazel of this recipe."""
     places = job.places
-    return Client(binary, places.tree, places.bazel, _install_root(job), places.own / "bazelrc", env, options)
+    alone = job.offline and isolation.obstacle() is None
+    return Client(binary, places.tree, places.bazel, _install_root(job), places.own / "bazelrc", env, options, alone)
+
+
+def _close_off(job: Job, client: Client) -> None:
+    """Prove an offline build by taking its network away; where that cannot be done, say so."""
+    if client.alone:
+        # One that a killed build left behind still has the network.
+        client.stop()
+    elif job.offline:
+        job.listener.note(f"That nothing is downloaded is not proved: {isolation.obstacle()}. Bazel is told not to, and finds no proxy")
 
 
 def _environment(job: Job, epoch: int) -> dict[str, str]:
@@ -116,7 +127,7 @@ def _caches(job: Job, options: Options) -> Iterator[str]:
         yield f"--repository_cache={job.places.vault / 'repository_cache'}"
     # Three names in the course of time; 0.24.1 has two of them, and takes http:// only by the older.
     spelling = next((name for name in ("remote_rest_cache", "remote_http_cache", "remote_cache") if name in options.build), None)
-    if job.settings.remote_cache and spelling:
+    if job.settings.remote_cache and spelling and not job.offline:
         yield f"--{spelling}={job.settings.remote_cache}"
 
 

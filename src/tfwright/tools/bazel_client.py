@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 from tfwright import environment
 from tfwright.errors import Evidence, HostError
 from tfwright.progress import Progress
-from tfwright.tools import files, shell
+from tfwright.tools import files, isolation, shell
 from tfwright.tools.bazel_output import Display
 from tfwright.tools.shell import UMASK, Command
 
@@ -104,9 +104,15 @@ class Client:
     """The one rc file that is read: the user's and the system's are not."""
     env: Mapping[str, str]
     options: Options
+    alone: bool = False
+    """Whether client, server and actions run where there is no network."""
 
     def command(self, *arguments: str) -> Command:
-        """Return a run of this Bazel. All have the same startup options, or the server would restart in between."""
+        """Return a run of this Bazel; it does not find a server that was started in another network."""
+        return isolation.enclosed(self._command(*arguments)) if self.alone else self._command(*arguments)
+
+    def _command(self, *arguments: str) -> Command:
+        """Return a run in the network of the caller. All have the same startup options, or the server would restart in between."""
         startup = (
             f"--output_user_root={self.install_root}",
             f"--output_base={self.output_base}",
@@ -138,7 +144,7 @@ class Client:
         server = self._server()
         if server is None:
             return
-        command = self.command("shutdown")
+        command = isolation.beside(server, self._command("shutdown"))
         try:
             subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
                 command.argv,

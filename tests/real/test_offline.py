@@ -1,0 +1,152 @@
+"""Three archives that no server has, built by real Bazels from the store, where there is no network at all."""
+
+import hashlib
+import io
+import os
+import sys
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import SupplyError
+from tfwright.recipe import CompileTable
+from tfwright.release import Release
+from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.settings import Settings
+from tfwright.stage import Artefact, Job
+from tfwright.stages import compile as compiling
+from tfwright.tools import bazel, bazel_client, files, isolation
+from tfwright.vault.store import Store
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
+
+VERSIONS = ("0.17.2", "0.24.1", "0.26.1")
+WORKSPACE = """\
+load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
+"""
+RULE = """
+http_archive(
+    name = "{name}",
+    urls = ["https://gone.invalid/{file}"],
+    sha256 = "{sha256}",
+    strip_prefix = "{name}-1.0",
+    build_file_content = 'exports_files(["word.txt"])',
+)
+"""
+BUILD = """\
+genrule(
+    name = "sentence",
+    srcs = ["@one//:word.txt", "@two//:word.txt", "@three//:word.txt"],
+    outs = ["sentence.txt"],
+    cmd = "cat $(SRCS) > $@; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' ' >> $@",
+)
+"""
+
+
+@cache
+def archives() -> Mapping[str, bytes]:
+    """Return three archives, each with one file below a directory, by file name; made once, since they hold the time."""
+    return {"one.tar.gz": _tar("one", "w:gz"), "two.tar.bz2": _tar("two", "w:bz2"), "three.zip": _zip("three")}
+
+
+def _tar(name: str, mode: str) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as archive:  # type: ignore[call-overload] # the mode is one of two
+        member = tarfile.TarInfo(f"{name}-1.0/word.txt")
+        member.size = len(name) + 1
+        archive.addfile(member, io.BytesIO(f"{name}\n".encode()))
+    return buffer.getvalue()
+
+
+def _zip(name: str) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(f"{name}-1.0/word.txt", f"{name}\n")
+    return buffer.getvalue()
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory in which Bazel's binaries outlive a test."""
+    return tmp_path_factory.mktemp("bazels")
+
+
+@pytest.fixture(params=VERSIONS)
+def binary(request: pytest.FixtureRequest, shared: Path) -> Path:
+    """Return a real Bazel: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
+    version: str = request.param
+    folder = os.environ.get("TFWRIGHT_BAZELS")
+    given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+    try:
+        return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
+    except SupplyError as fault:
+        pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
+
+
+@pytest.fixture
+def project(job: Job, tmp_path: Path) -> Job:
+    """Return an offline job whose tree wants the three archives; the store has none of them."""
+    release = job.recipe.model_copy(update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})})
+    made = replace(job, recipe=release, settings=Settings(build_out=tmp_path / "build_out", jobs=1), offline=True)
+    rules = [RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content)) for name, content in archives().items()]
+    for name, content in {"WORKSPACE": WORKSPACE + "".join(rules), "BUILD": BUILD, "tools/bazel.rc": ""}.items():
+        path = made.places.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    made.places.home.mkdir()
+    return made
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def fill(job: Job) -> None:
+    """Put the archives into the job's store."""
+    store = Store(job.places.vault / "repository_cache")
+    for content in archives().values():
+        with store.admitting(digest(content), "the test") as path:
+            path.write_bytes(content)
+
+
+def build(job: Job, binary: Path) -> Built:
+    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
+    commit = job.recipe.source.commit
+    programs = Programs(bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable))
+    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs)
+    tree = Tree(path=job.places.tree, commit=commit, epoch=0, release=job.recipe.source.release, content="1" * 40)
+    configured = Configured(bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=())
+    table = CompileTable(target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone"))
+    return compiling.run(job, table, facts, inputs, tree, configured)
+
+
+def test_a_build_without_a_network_finds_everything_in_the_store(project: Job, binary: Path) -> None:
+    fill(project)
+    built = build(project, binary)
+    assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nlo\n"
+
+
+def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project: Job, binary: Path) -> None:
+    with pytest.raises(SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"):
+        build(project, binary)
+
+
+def test_a_server_that_has_the_network_is_not_used(project: Job, binary: Path) -> None:
+    fill(project)
+    online = replace(project, offline=False)
+    options = bazel_client.options(binary, compiling._install_root(online))
+    client = compiling._client(online, binary, options, compiling._environment(online, epoch=0))
+    files.write(client.rc, compiling._rc(online))
+    client.run(client.command("info"), project.log("info"), lambda _: None)
+    before = client._server()
+    try:
+        built = build(project, binary)
+    finally:
+        client.stop()
+    assert before
+    assert built.outputs[0].path.read_text("utf-8").endswith("\nlo\n")
