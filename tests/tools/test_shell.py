@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import HostError, ToolError
-from tfwright.tools import shell
+from tfwright.tools import lock, shell
 from tfwright.tools.shell import Command
 
 
@@ -70,6 +70,21 @@ def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.S
         caller.send_signal(ending)
         caller.wait(20)
     await_end(child)
+
+
+def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tfwright.tools import lock, shell\n"
+        "here = Path(sys.argv[1])\n"
+        "slow = ('/bin/sh', '-c', 'trap \"sleep 1; touch late; exit\" HUP; echo $$ > child; while :; do sleep 0.1; done')\n"
+        "with lock.held(here / 'lock', 'a build'):\n"
+        "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
+        await_number(tmp_path / "child")
+        killed.kill()
+    with lock.held(tmp_path / "lock", "the next build"):
+        assert (tmp_path / "late").exists()
 
 
 def await_end(pid: int) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.tools import lock
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -69,6 +70,7 @@ def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "
             stdin=subprocess.DEVNULL,
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(end_of_program, termios.TIOCSCTTY, 0),  # noqa: PLW1509 one system call, no lock
+            pass_fds=lock.HELD,
             umask=UMASK,
             stdout=stdout,
             stderr=stderr,
