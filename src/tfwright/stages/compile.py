@@ -9,12 +9,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tfwright import environment
+from tfwright import environment, stamps
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.recipe import CompileTable
 from tfwright.release import Release
 from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
 from tfwright.stage import Artefact, Job, Step, Writes
+from tfwright.stages import source
 from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, isolation, package_clients
 from tfwright.tools.bazel_client import Client, Options, Outcome
 from tfwright.tools.bazel_output import DownloadFault, Fault, download_fault, first_fault
@@ -50,7 +51,9 @@ def steps(job: Job) -> Sequence[Step]:
     stored = bazel.stored(pinned.version, pinned.sha256, job.places.vault)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     options = bazel_client.known_options(binary)
-    client = _client(job, binary, options, _environment(job, epoch=0))
+    configured = stamps.last(job, "configure", Configured)
+    exported = configured.exported if configured else {}
+    client = _client(job, binary, options, {**_environment(job, source.epoch(job)), **exported})
     return (Writes(client.rc, _rc(job)), client.command(*_arguments(job, job.recipe.compile, options)))
 
 
