@@ -1,31 +1,82 @@
-"""Downloads: streamed, hashed on the way, and in place whole and verified or not at all."""
+"""One download: streamed, hashed on the way, continued after a cut, and in place whole and verified or not at all."""
 
-import hashlib
+import email.utils
+import re
+import ssl
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import SILENCE, Progress
 from tfwright.tools import files
+from tfwright.tools.partial import PIECE, Growing
 
 if TYPE_CHECKING:
     import requests
+    import urllib3
 
 TIMEOUT = (5.0, 60.0)
 """Seconds to connect, and between two pieces. Connecting is quick or hopeless: a site without a network must not wait."""
-PIECE = 1 << 18
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each further attempt."""
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another one in a moment."""
+_RANGE = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
 
 
-class _RefusedError(Exception):
-    """The server's answer will not change: trying again is of no use."""
+class RefusedError(Exception):
+    """The answer will not change: trying this url again is of no use."""
+
+
+class PassingError(Exception):
+    """The next attempt may go better."""
+
+    def __init__(self, why: str, after: float = 0.0) -> None:
+        """Say why, and after how many seconds the server wants to be asked again."""
+        super().__init__(why)
+        self.after = after
+
+
+class UnreachableError(PassingError):
+    """The host has no address, takes no connection or gives no answer; it will not for another file either."""
+
+
+class NoRangeError(PassingError):
+    """The server cannot go on from where the file stands; it must be asked for all of it."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A server that is about to send a file, or the rest of one."""
+
+    start: int
+    """Where in the file its bytes begin."""
+    total: int | None
+    """Size of the whole file, as far as the server says."""
+    limit: int | None
+    """Size that the file must have, as far as it is known."""
+    raw: "urllib3.BaseHTTPResponse"
+
+    def into(self, growing: Growing) -> Iterator[int]:
+        """Put the bytes where they belong as they arrive, and yield the file's size so far."""
+        if not self.start:
+            growing.restart()
+        # read1 returns what is there, so that a slow line shows its progress and loses little.
+        while piece := self.raw.read1(PIECE, decode_content=False):
+            if self.limit is not None and growing.size + len(piece) > self.limit:
+                raise RefusedError(f"the server sends more than the {self.limit:,} bytes that the file has")
+            growing.append(piece)
+            yield growing.size
+
+    def cut(self) -> None:
+        """End the transfer from another thread: whoever reads the pieces finds a cut."""
+        with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in this moment
+            self.raw.shutdown()
 
 
 def download(
@@ -38,69 +89,137 @@ def download(
 ) -> str:
     """Fetch `url` into the file `to` and return its SHA-256.
 
-    What may pass (no connection, a cut, a busy server) is tried again after each of `pauses`; a
-    missing file is not, nor are bytes other than `sha256` promises. Raises SupplyError; `to` is
-    then as it was.
+    What may pass (no connection, a cut, a busy server) is tried again after each of `pauses`, and
+    goes on where it was cut; a missing file is not, nor are bytes other than `sha256` promises.
+    Raises SupplyError; `to` is then as it was.
     """
-    for pause in pauses:
-        with suppress(ConnectionError):
-            return _attempt(url, to, sha256, hear)
-        time.sleep(pause)
-    try:
-        return _attempt(url, to, sha256, hear)
-    except ConnectionError as fault:
-        raise _unobtainable(url, str(fault)) from fault
+    with session(ssl.create_default_context()) as asker, files.replacing(to) as temporary, closing(Growing(temporary.open("r+b", buffering=0))) as growing:
+        try:
+            _persist(lambda: _stream(asker, url, growing, hear), pauses)
+        except (RefusedError, PassingError) as fault:
+            raise _unobtainable(url, str(fault)) from fault
+        found = growing.sha256()
+        if sha256 not in {None, found}:
+            raise _other_bytes(url, found, sha256)
+        return found
 
 
-def _attempt(url: str, to: Path, sha256: str | None, hear: Callable[[Progress], None]) -> str:
-    """Try once. Raises ConnectionError for what may pass."""
-    try:
-        with files.replacing(to) as temporary:
-            found = _stream(url, temporary, hear)
-            if sha256 is not None and found != sha256:
-                raise _other_bytes(url, found, sha256)
-    except _RefusedError as fault:
-        raise _unobtainable(url, str(fault)) from fault
-    return found
+def session(trust: ssl.SSLContext) -> "requests.Session":
+    """Return a session that keeps its connections, takes proxies from the environment, and trusts what `trust` does.
+
+    requests alone trusts its own list, or the one in $REQUESTS_CA_BUNDLE; both keep their effect.
+    """
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    class Trusting(HTTPAdapter):
+        def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 handed on as it is
+            super().init_poolmanager(*sizes, ssl_context=trust, **options)
+
+        def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 handed on as it is
+            return super().proxy_manager_for(proxy, ssl_context=trust, **options)
+
+    made = requests.Session()
+    made.mount("https://", Trusting())
+    return made
 
 
-def _stream(url: str, to: Path, hear: Callable[[Progress], None]) -> str:
-    """Write what a server sends, and return its digest.
+@contextmanager
+def asking(session: "requests.Session", url: str, start: int, size: int | None = None) -> Iterator[Answer]:
+    """Ask for the bytes of `url` from `start` on; a server may send all of them all the same.
 
-    Raises ConnectionError for what may pass, _RefusedError for what will not.
+    No validator goes with the range: mirrors give different ones for the same bytes, and the digest
+    of the whole decides in the end. Faults, those of reading the answer too, are raised as
+    RefusedError, PassingError, UnreachableError or NoRangeError; another size than `size` is refused.
     """
     import requests
     import urllib3
 
-    digest = hashlib.sha256()
+    # The pinned bytes are the file's own: a server must not compress them, and nothing unpacks them here.
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={start}-"} if start else {})}
     try:
-        # The pinned bytes are the file's own: a server must not compress them, and nothing unpacks them here.
-        with requests.get(url, stream=True, timeout=TIMEOUT, headers={"Accept-Encoding": "identity"}) as answer, to.open("wb") as output:
-            total = _accept(answer)
-            for piece in answer.raw.stream(PIECE, decode_content=False):
-                output.write(piece)
-                digest.update(piece)
-                hear(Progress(output.tell(), total, "B", _name(url)))
-    except (requests.ConnectionError, requests.Timeout, urllib3.exceptions.HTTPError) as fault:
-        raise ConnectionError(_reason(fault)) from fault
-    except requests.RequestException as fault:
-        raise _RefusedError(_reason(fault)) from fault
-    return digest.hexdigest()
+        with session.get(url, stream=True, timeout=TIMEOUT, headers=headers) as response:
+            start, total = _accept(response, start)
+            if size is not None and total not in {None, size}:
+                raise RefusedError(f"the server announces {total:,} bytes, the file has {size:,}")
+            yield Answer(start, total, size, response.raw)
+    except (requests.RequestException, urllib3.exceptions.HTTPError) as fault:
+        raise _sorted(fault) from fault
 
 
-def _accept(answer: "requests.Response") -> int | None:
-    """Return the size that the server announces; raise if it has no file for us."""
-    if not answer.ok:
-        kind = ConnectionError if answer.status_code in PASSING else _RefusedError
-        raise kind(f"the server answered {answer.status_code} {answer.reason}")
-    return int(answer.headers["Content-Length"]) if "Content-Length" in answer.headers else None
+def _persist(attempt: Callable[[], None], pauses: tuple[float, ...]) -> None:
+    """Try until it goes well or the pauses are used up."""
+    for pause in pauses:
+        try:
+            return attempt()
+        except PassingError as fault:
+            time.sleep(max(pause, fault.after))
+    return attempt()
 
 
-def _reason(fault: BaseException) -> str:
-    """Return the innermost cause of a failed request, which says it best."""
-    while fault.__context__:
-        fault = fault.__context__
-    return str(fault) or type(fault).__name__
+def _stream(session: "requests.Session", url: str, growing: Growing, hear: Callable[[Progress], None]) -> None:
+    """Bring what is missing."""
+    try:
+        with asking(session, url, growing.size) as answer:
+            for arrived in answer.into(growing):
+                hear(Progress(arrived, answer.total, "B", _name(url)))
+    except NoRangeError:
+        growing.restart()
+        raise
+
+
+def _accept(response: "requests.Response", start: int) -> tuple[int, int | None]:
+    """Return where the bytes begin and how large the file is, as far as the server says; raise if it has none for us."""
+    status, headers = response.status_code, response.headers
+    if status in PASSING:
+        raise PassingError(_said(response), _seconds(headers.get("Retry-After", "")))
+    if status == 206 and (found := _RANGE.fullmatch(headers.get("Content-Range", ""))) and int(found[1]) == start:  # noqa: PLR2004 Partial Content
+        return start, None if found[2] == "*" else int(found[2])
+    if start and status in {206, 416}:
+        raise NoRangeError(_said(response))
+    if status != 200:  # noqa: PLR2004 OK
+        raise RefusedError(_said(response))
+    announced = headers.get("Content-Length", "")
+    return 0, int(announced) if announced.isdecimal() else None
+
+
+def _said(response: "requests.Response") -> str:
+    return f"the server answered {response.status_code} {response.reason}"
+
+
+def _seconds(after: str) -> float:
+    """Read a Retry-After header: seconds, or a date."""
+    if after.isdecimal():
+        return float(after)
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(after).timestamp() - time.time())
+    except ValueError:
+        return 0.0
+
+
+def _sorted(fault: Exception) -> Exception:
+    """Return a library's fault as one of ours, by what can be done about it."""
+    import requests
+    from urllib3 import exceptions as lower
+
+    chain = list(_chain(fault))
+    why = str(chain[-1]) or type(chain[-1]).__name__
+    if any(isinstance(one, ssl.SSLCertVerificationError) for one in chain):
+        return RefusedError(f"its certificate is not accepted: {why}")
+    unreachable = (lower.NewConnectionError, lower.ConnectTimeoutError, requests.exceptions.ProxyError, requests.ReadTimeout)
+    if any(isinstance(one, unreachable) for one in chain):
+        return UnreachableError(f"the host cannot be reached: {why}")
+    if isinstance(fault, requests.ConnectionError | requests.exceptions.ChunkedEncodingError | lower.HTTPError):
+        return PassingError(f"the connection broke: {why}")
+    return RefusedError(why)
+
+
+def _chain(fault: BaseException) -> Iterator[BaseException]:
+    """Yield a fault and what caused it; the innermost cause says it best."""
+    cause: BaseException | None = fault
+    while cause:
+        yield cause
+        cause = cause.__context__
 
 
 def _name(url: str) -> str:
@@ -111,7 +230,7 @@ def _unobtainable(url: str, why: str) -> SupplyError:
     return SupplyError(f"{url} could not be downloaded: {why}", remedy="Check the network and the proxy variables, or name a mirror.")
 
 
-def _other_bytes(url: str, found: str, wanted: str) -> SupplyError:
+def _other_bytes(url: str, found: str, wanted: str | None) -> SupplyError:
     return SupplyError(
         f"{url} gave other bytes than were pinned: sha256 {found}, wanted {wanted}",
         remedy="Trust the pin, not the server: find out why the file changed before changing the pin.",
