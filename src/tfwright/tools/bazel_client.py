@@ -18,7 +18,7 @@ from tfwright.errors import Evidence, HostError
 from tfwright.progress import Progress
 from tfwright.tools import files, isolation, shell
 from tfwright.tools.bazel_output import Display
-from tfwright.tools.shell import UMASK, Command
+from tfwright.tools.shell import UMASK, Command, leashed
 
 if TYPE_CHECKING:
     import pexpect
@@ -30,6 +30,7 @@ IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright was killed."""
 CANCEL_SECONDS = 30.0
 """How long Bazel may take to cancel its actions and say goodbye."""
+POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
 KEPT_LINES = 2000
 """Lines from the first error on that are kept in memory; the log has all."""
@@ -145,19 +146,13 @@ class Client:
         if server is None:
             return
         command = isolation.beside(server, self._command("shutdown"))
+        deadline = time.monotonic() + SHUTDOWN_SECONDS
         try:
-            subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-                command.argv,
-                cwd=command.cwd,
-                env=dict(command.env),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=SHUTDOWN_SECONDS,
-                check=False,
-                start_new_session=True,
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            pass
+            with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
+                # Its client waits until the server is reaped, too, which a container's first process may take seconds to do.
+                while client.poll() is None and self._server() == server and time.monotonic() < deadline:
+                    time.sleep(POLL_SECONDS)
+                client.kill()
         finally:
             if self._server() == server:
                 os.kill(server, signal.SIGKILL)
