@@ -13,6 +13,7 @@ with nothing to do and `invoke --list`, each against an invoke collection of one
 import json
 import os
 import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -22,11 +23,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tfwright import recipe
+from tfwright.host import pythons
 from tfwright.recipe import ROOT
-from tfwright.tools import bundled, files
+from tfwright.tools import files
 
 INVOKE = (sys.executable, "-m", "invoke")
-SMOKE = ROOT / "src/tfwright/smoke/matmul.py"
 ONE_TASK = 'from invoke import task\n\n\n@task\ndef hello(_):\n    """Say hello."""\n'
 
 
@@ -76,22 +78,44 @@ class Bench:
         """Fill the vault, write the script, and make the one-task collection."""
         (self.place / "host.toml").write_text(f'build_out = "{self.out}"\n', "utf-8")
         (self.place / "one").mkdir()
+        (self.place / "kept").mkdir()
         (self.place / "one/tasks.py").write_text(ONE_TASK, "utf-8")
         self.tfwright()
         self.plain.write_text(self.script_text(), "utf-8")
 
     def script_text(self) -> str:
-        """Write down the planned commands, each in its directory and environment."""
-        planned = json.loads(subprocess.run([*INVOKE, "plan", "--json"], cwd=ROOT, env=self.host, check=True, capture_output=True, text=True).stdout)
-        lines = ["set -eu", f"mkdir -p {self.out}/demo/home"]
-        for stage in planned:
-            lines += self.checkout() if stage["stage"] == "source" else [line(step) for step in stage["steps"] if "argv" in step]
-        return "\n".join(lines) + "\n"
+        """Write down the planned commands from the source stage on, each in its directory and environment."""
+        plan = subprocess.run([*INVOKE, "plan", "--json"], cwd=ROOT, env=self.host, check=True, capture_output=True, text=True).stdout
+        commands = {stage["stage"]: [line(step) for step in stage["steps"] if "argv" in step] for stage in json.loads(plan)}
+        own, kept = self.out / "demo", self.place / "kept"
+        shutil.copytree(own / "bin", kept / "bin")
+        shutil.copy(own / "bazelrc", kept)
+        library = "contrib/nccl/python/ops/_nccl_ops.so"
+        lines = [
+            "set -eu",
+            f"mkdir -p {own}/home {own}/logs {own}/dist/nccl {own}/dist/raw {own}/dist/scratch {own}/dist/verify",
+            f"cp -R {kept}/bin {kept}/bazelrc {own}",
+            *self.checkout(own / "tree"),
+            *commands["configure"],
+            *commands["compile"],
+            f"{next(text for text in commands['compile']).partition(' build ')[0]} shutdown)",
+            *commands["nccl"],
+            f"cp -f {own}/dist/nccl/_nccl_ops.so {own}/tree/bazel-bin/tensorflow/{library}",
+            *commands["package"],
+            *commands["verify"],
+        ]
+        return "\n".join(lines).replace("@WHEEL@", f"$(echo {own}/dist/raw/*.whl)").replace("@PYTHON@", str(pythons.own())) + "\n"
 
-    def checkout(self) -> list[str]:
+    def checkout(self, tree: Path) -> list[str]:
         """Return the source stage as a person would type it."""
-        tree, mirror = self.out / "demo/tree", next((self.out / "git").glob("*.git"))
-        return [f"git clone --quiet {mirror} {tree}", f"git -C {tree} checkout --quiet {bundled.commit_id()}"]
+        mirror, source = next((self.out / "git").glob("*.git")), recipe.read("demo").source
+        return [
+            f"git init --quiet {tree}",
+            f"echo {mirror}/objects > {tree}/.git/objects/info/alternates",
+            f"git -C {tree} checkout --quiet {source.commit}",
+            *(f"mkdir -p {(tree / path).parent} && cp {recipe.PATCHES / asset} {tree / path}" for path, asset in source.assets.items()),
+            *(f"git -C {tree} apply {recipe.PATCHES / patch}" for patch in source.patches),
+        ]
 
     def forget(self) -> None:
         """Remove what was built, what Bazel cached of it, and what Bazel unpacked of itself."""
@@ -112,7 +136,8 @@ class Bench:
 
     def script_again(self) -> None:
         """Compile again with the script."""
-        self.run("sh", "-c", next(text for text in self.plain.read_text("utf-8").splitlines() if "build_pip_package" in text))
+        lines = self.plain.read_text("utf-8").splitlines()
+        self.run("sh", "-c", "\n".join(text for text in lines if "--output_base=" in text))
 
     def one_task(self) -> None:
         """List a collection of one task."""
