@@ -127,6 +127,47 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
         engine.clean(_job(recipe), caches=caches)
 
 
+@task(iterable=["add"], help=RECIPE | {"output": "the file to write", "add": "a further file, such as CUDA's installer; may be given again"})
+def bundle(_: Context, output: str, add: list[str], recipe: str = "demo") -> None:
+    """Put everything that a recipe's build needs into one file, for a host without a network."""
+    with explained(resume=f"invoke bundle --recipe {recipe} --output {output}"):
+        from tfwright import carrying, console
+        from tfwright import recipe as recipes
+
+        console.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
+
+
+@task(positional=["file"], help={"file": "what 'invoke bundle' wrote", "into": "directory to build in, instead of the host file's build_out"})
+def unbundle(_: Context, file: str, into: str = "") -> None:
+    """Verify a bundle, and put what is in it where 'invoke build --offline' finds it."""
+    with explained():
+        from tfwright import carrying, console, settings
+
+        build_out = Path(into).resolve() if into else settings.read().build_out
+        console.show_bundle(carrying.unpack(Path(file), build_out, console.Terminal()))
+
+
+@task(
+    help={
+        "verify": "read every file and compare its digest",
+        "repair": "with --verify: remove the damaged ones, so that they are fetched again",
+        "gc": "remove what is listed as needed by no recipe and no lock",
+    }
+)
+def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = False) -> None:
+    """Say what the vault holds, how large it is, which recipes share it, and what nobody needs."""
+    with explained():
+        from tfwright import console, keeping, settings
+
+        build_out = settings.read().build_out
+        if verify or repair:
+            console.show_sound(keeping.verify(build_out, repair=repair))
+        elif gc:
+            keeping.collect(build_out, console.show_garbage)
+        else:
+            console.show_vault(keeping.look(build_out))
+
+
 @task
 def lint(_: Context) -> None:
     """Check the recipes and their patches, and the code's style and imports."""

@@ -5,6 +5,7 @@ import shlex
 import signal
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from tfwright.engine import Planned
     from tfwright.listing import Row
     from tfwright.stage import Job, Result, Step
+    from tfwright.vault.bundle import Manifest
+    from tfwright.vault.care import Inventory, Thing
 
 LINE_SECONDS = 30.0
 """How often progress is told where there is no terminal to draw a bar on."""
@@ -184,6 +187,44 @@ def show_recipes(rows: "Sequence[Row]", *, as_json: bool) -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for cell in cells:
         print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
+
+
+def show_bundle(manifest: "Manifest") -> None:
+    """Print what a bundle holds, what it does not, and the digest to compare on the other host."""
+    for kind, count in Counter(member.kind for member in manifest.members).items():
+        size = sum(member.size for member in manifest.members if member.kind == kind)
+        print(f"  {kind:<8} {count:>4}  {size:>14,} bytes")
+    for absent in manifest.absent:
+        print(f"  without {absent.name}" + "".join(f"\n    {sha256}  {path}" for path, sha256 in absent.files.items()))
+    print(f"  for {manifest.platform}, tfwright {manifest.tfwright} on Python {manifest.python}; manifest sha256 {manifest.sha256}")
+
+
+def show_vault(inventory: "Inventory") -> None:
+    """Print what the vault holds by kind, what each recipe needs of it, what they share, and what nobody needs."""
+    users = {thing: inventory.users(thing) for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.things}
+    for kind, count in Counter(thing.kind for thing in sizes).items():
+        print(f"{kind:<10} {count:>5}  {sum(size for thing, size in sizes.items() if thing.kind == kind):>16,} bytes")
+    for need in inventory.needs:
+        own = [thing for thing in sizes if need.recipe in users[thing]]
+        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
+        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
+        print(f"  {need.recipe}: {sum(sizes[thing] for thing in own):,} bytes" + (f", {shared:,} of them shared with {', '.join(others)}" if others else ""))
+    if inventory.undecided:
+        print(f"{len(inventory.undecided)} archives stay: what they need is not known of {', '.join(inventory.unknown)} ('invoke lock' finds out)")
+    show_garbage(inventory.garbage)
+
+
+def show_garbage(things: "Sequence[Thing]") -> None:
+    """Print what nobody needs, with the total."""
+    for thing in things:
+        print(f"  {thing.size:>16,}  {thing.kind} {thing.name}")
+    print(f"{sum(thing.size for thing in things):,} bytes in {len(things)} things that no recipe and no lock needs")
+
+
+def show_sound(things: "Sequence[Thing]") -> None:
+    """Say that everything is what it was."""
+    print(f"{len(things)} files, {sum(thing.size for thing in things):,} bytes: each is what its digest says")
 
 
 def _print_json(value: object) -> None:

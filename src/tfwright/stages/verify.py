@@ -10,7 +10,7 @@ from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
 from tfwright.recipe import VerifyTable
 from tfwright.results import Check, HostFacts, SealedWheel, Verdict
 from tfwright.stage import Artefact, Job, Step
-from tfwright.tools import files, package_clients, shell
+from tfwright.tools import files, package_clients, packages, shell
 from tfwright.tools.shell import Command
 from tfwright.wheel import archive, record, tags
 
@@ -85,7 +85,7 @@ def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
     venv = _venv(job)
     pinned = (*table.requirements, *table.plugins)
     alone = ("--no-deps",) if not pinned else ()
-    closed = ("--no-index",) if job.offline or not pinned else ()
+    closed = packages.offline(job.places.vault) if job.offline and pinned else ("--no-index",) if not pinned else ()
     # Quietly, since what is printed last is kept as what was seen.
     argv = (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *alone, *closed, wheel, *pinned)
     return Command(argv, venv.parent, package_clients.of("pip", (venv / "bin",)))

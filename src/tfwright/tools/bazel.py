@@ -114,6 +114,11 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     return None
 
 
+def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
+    """Put a verified binary of any platform into the store."""
+    return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
+
+
 def _ways(*, offline: bool) -> Mapping[str, Way]:
     """Return the ways that need no word from the host file, in order."""
     remote: dict[str, Way] = {"the official release": _release, "npm": _npm}

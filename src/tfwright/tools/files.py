@@ -42,6 +42,15 @@ def write(path: Path, content: str | bytes, mode: int = 0o644) -> None:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
+def move(source: Path, to: Path, mode: int = 0o444) -> None:
+    """Give a file of the same disk its place; its content reaches the disk before its name does."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    source.chmod(mode)
+    with source.open("rb") as stream:
+        os.fsync(stream.fileno())
+    source.replace(to)
+
+
 def remove(path: Path) -> None:
     """Remove a file, a link or a whole directory, also one with read-only directories; missing is fine."""
     if path.is_symlink() or path.is_file():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfwright import environment
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.tools import files, lock, package_clients, shell
+from tfwright.tools import files, lock, package_clients, packages, shell
 from tfwright.tools.shell import Command
 
 _PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
@@ -21,7 +21,8 @@ def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline
     """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
 
     It is made once per interpreter, version and pins, and kept under `store`. What the index is,
-    and how it is reached, is left to this host's pip configuration. Raises RecipeError for a
+    and how it is reached, is left to this host's pip configuration; offline, what the store has is
+    all that there is. Raises RecipeError for a
     requirement that is no exact pin, HostError if the interpreter cannot make a venv, SupplyError
     if a pin cannot be had.
     """
@@ -30,12 +31,12 @@ def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline
     home = store / "pythons" / _key(interpreter, version, requirements)
     with lock.held(home.with_suffix(".lock"), "making a venv", wait=True):
         if not _whole(home):
-            if requirements and offline:
+            if requirements and offline and not packages.kept(store):
                 raise SupplyError(
                     f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this build is offline",
-                    remedy="Run 'invoke build --until fetch' once with a network.",
+                    remedy="Run 'invoke build --until fetch' once with a network, or bring a bundle from a host that has one.",
                 )
-            _make(interpreter, version, requirements, home, log)
+            _make(interpreter, version, requirements, home, log, packages.offline(store) if offline else ())
     return home / "bin/python"
 
 
@@ -63,7 +64,7 @@ def _whole(home: Path) -> bool:
     return (home / DONE).is_file() and (home / "bin/python").exists()
 
 
-def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Path, log: Path) -> None:
+def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Path, log: Path, options: Sequence[str]) -> None:  # noqa: PLR0913, PLR0917 each is a fact of its own
     """Make a venv from nothing, and install the pins."""
     files.remove(home)
     _create(interpreter, version, home, log)
@@ -71,7 +72,7 @@ def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Pa
     pips = [line for line in requirements if line.startswith("pip==")]
     for lines in (pips, requirements):
         if lines:
-            _install(home, lines, log)
+            _install(home, lines, log, options)
     files.write(home / DONE, "\n".join(requirements) + "\n")
 
 
@@ -90,10 +91,10 @@ _VENV_REMEDY = "Install the rest of that Python; Debian and Ubuntu keep it in a 
 _VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the last that supports it."
 
 
-def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
-    """Let the venv's own pip install exact pins."""
+def _install(home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]) -> None:
+    """Let the venv's own pip install exact pins; `options` say where it may look."""
     files.write(home / "requirements.txt", "\n".join(requirements) + "\n")
-    argv = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "-r", str(home / "requirements.txt"))
+    argv = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", *options, "-r", str(home / "requirements.txt"))
     try:
         shell.run(Command(argv, home, package_clients.of("pip", (home / "bin",))), log, remedy="Correct the pin, or check how pip reaches its index.")
     except ToolError as fault:

@@ -1,0 +1,283 @@
+"""The bundle: everything that one recipe's build needs in one file, for a host that never had a network.
+
+It is a tar of one form only: the manifest, then the members that it lists, in its order, and nothing
+else. Reading it, no header is interpreted: each has to be, byte for byte, the one that is written for
+that member. A link, a device, a sparse file, a second member of one name or a path out of the bundle
+cannot be said in this form.
+"""
+
+import hashlib
+import json
+import shutil
+import tarfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, BinaryIO, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
+
+from tfwright.errors import Evidence, HostError, SupplyError
+from tfwright.progress import Progress
+from tfwright.recipe import InnerPath, Line, Sha256
+from tfwright.schema import Table
+from tfwright.tools import files
+from tfwright.vault.lock import LARGEST
+
+MANIFEST = "manifest.json"
+LARGEST_MANIFEST = 16 * 2**20
+BLOCK = tarfile.BLOCKSIZE
+END = bytes(2 * BLOCK)
+PIECE = 1 << 20
+DATED = 315532800
+"""The time of all members, 1980-01-01: tar warns of earlier ones."""
+
+Kind = Literal["recipe", "lock", "patch", "source", "bazel", "archive", "package", "tool", "added"]
+FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
+"""The name of a file, without a directory."""
+
+
+class Member(Table):
+    """A file in a bundle."""
+
+    kind: Kind
+    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``tool``: a package that tfwright itself needs."""
+    name: InnerPath
+    """For a patch its path under patches/, for an archive its digest, else a file's name."""
+    sha256: Sha256
+    size: Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
+    """In bytes."""
+
+    @model_validator(mode="after")
+    def _only_patches_have_folders(self) -> Self:
+        if "/" in self.name and self.kind != "patch":
+            message = f"{self.name} is no file name"
+            raise ValueError(message)
+        return self
+
+    @property
+    def path(self) -> str:
+        """Where it is in the tar."""
+        return f"{self.kind}/{self.name}"
+
+
+def _different(members: tuple[Member, ...]) -> tuple[Member, ...]:
+    """Refuse two members that some file system would take for one file."""
+    if len({member.path.casefold() for member in members}) != len(members):
+        raise ValueError("two members have the same name")
+    return members
+
+
+class Absent(Table):
+    """What a build needs and a bundle does not hold, since its licence or its login forbids that."""
+
+    name: Line
+    files: dict[InnerPath, Sha256] = {}
+    """By path under its own root: what lay on the host where the bundle was made."""
+
+
+class Manifest(Table):
+    """What is in a bundle. Its digest stands for the whole bundle, each of whose bytes follows from it."""
+
+    format: Literal[1] = 1
+    tfwright: Line
+    """The version that wrote it."""
+    recipe: FileName
+    platform: Annotated[str, StringConstraints(pattern=r"^[a-z]+-\w+$")]
+    """For which the programs and packages are, ``linux-x86_64``."""
+    python: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+$")]
+    """For which tfwright's own packages are."""
+    bazel: Line
+    """Bazel's version."""
+    members: Annotated[tuple[Member, ...], AfterValidator(_different)]
+    absent: tuple[Absent, ...] = ()
+
+    def encoded(self) -> bytes:
+        """Return the manifest as it stands in the bundle."""
+        return (json.dumps(self.model_dump(mode="json"), indent=1) + "\n").encode()
+
+    @property
+    def sha256(self) -> str:
+        """The digest that stands for the whole bundle."""
+        return hashlib.sha256(self.encoded()).hexdigest()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all members."""
+        return sum(member.size for member in self.members)
+
+
+@dataclass(frozen=True)
+class Content:
+    """A member and the file that it is made from."""
+
+    member: Member
+    source: Path
+
+    @classmethod
+    def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
+        """Describe a file that is to become a member; it is hashed unless its digest is known."""
+        return cls(Member(kind=kind, name=name or source.name, sha256=sha256 or files.sha256(source), size=source.stat().st_size), source)
+
+
+def write(to: Path, manifest: Manifest, sources: Mapping[Member, Path], report: Callable[[Progress], None]) -> None:
+    """Write a bundle, whole or not at all: the same bytes for the same manifest.
+
+    Raises SupplyError if a file is not what the manifest says.
+    """
+    with files.replacing(to) as temporary, temporary.open("wb") as output:
+        _put(output, MANIFEST, manifest.encoded())
+        for member in manifest.members:
+            output.write(_header(member.path, member.size))
+            with sources[member].open("rb") as stream:
+                _move(_Whole(stream, f"{sources[member]} changed while it was bundled"), member, output)
+            output.write(_padding(member.size))
+            report(Progress(output.tell(), manifest.size, "B", member.path))
+        output.write(END)
+
+
+def _put(output: BinaryIO, path: str, content: bytes) -> None:
+    output.write(_header(path, len(content)) + content + _padding(len(content)))
+
+
+def _header(path: str, size: int) -> bytes:
+    """Return the one header that a member can have."""
+    info = tarfile.TarInfo(path)
+    info.size, info.mtime = size, DATED
+    return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % BLOCK)
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """A stream whose bytes have to be there, and the words for one whose are not."""
+
+    stream: BinaryIO
+    complaint: str
+
+    def take(self, count: int) -> bytes:
+        piece = self.stream.read(count)
+        if len(piece) != count:
+            raise self.refused("it ends there")
+        return piece
+
+    def expect(self, content: bytes, what: str) -> None:
+        if self.take(len(content)) != content:
+            raise self.refused(what)
+
+    def refused(self, why: str) -> SupplyError:
+        return SupplyError(f"{self.complaint}: {why}", remedy="Bring the bundle again, and compare its size and digest with where it was made.")
+
+
+def _move(source: _Whole, member: Member, output: BinaryIO) -> None:
+    """Copy a member's bytes, and insist on its digest."""
+    digest, left = hashlib.sha256(), member.size
+    while left:
+        piece = source.take(min(left, PIECE))
+        digest.update(piece)
+        output.write(piece)
+        left -= len(piece)
+    if digest.hexdigest() != member.sha256:
+        raise source.refused(f"sha256 is {digest.hexdigest()}, not {member.sha256}")
+
+
+def read(path: Path) -> Manifest:
+    """Read a bundle's manifest; its members are not looked at, but there is room for each, and nothing behind them.
+
+    Raises SupplyError for anything that is not a whole bundle, naming the member where it goes wrong.
+    """
+    with _opened(path) as stream:
+        manifest = _manifest(path, stream)
+        _insist_on_length(path, manifest, stream.tell())
+        return manifest
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as fault:
+        raise SupplyError(
+            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions.", evidence=Evidence(where=str(path))
+        ) from fault
+
+
+def _manifest(path: Path, stream: BinaryIO) -> Manifest:
+    """Read the manifest, which has to be written as this version would write it."""
+    head = stream.read(BLOCK)
+    # Where tar keeps a size, in octal digits; whether all of the header is right is seen right after.
+    digits = head[124:135]
+    size = int(digits, 8) if digits.isdigit() and digits.isascii() and not set(digits) & set(b"89") else -1
+    if not 0 <= size <= LARGEST_MANIFEST or head != _header(MANIFEST, size):
+        raise _whole(path, stream, MANIFEST).refused("it does not begin as one")
+    member = _whole(path, stream, MANIFEST)
+    content = member.take(size)
+    member.expect(_padding(size), "it is not padded as it has to be")
+    return _parsed(member, content)
+
+
+def _parsed(member: _Whole, content: bytes) -> Manifest:
+    try:
+        manifest = Manifest.model_validate_json(content)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        raise member.refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from fault
+    if manifest.encoded() != content:
+        raise member.refused("it is not written as this version writes it")
+    return manifest
+
+
+def _whole(path: Path, stream: BinaryIO, member: str) -> _Whole:
+    return _Whole(stream, f"{path.name} is no whole bundle, at {member}")
+
+
+def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
+    """Say of a bundle that was cut, or that has more to it, where that is."""
+    length, reached = path.stat().st_size, begun
+    for member in manifest.members:
+        reached += len(_header(member.path, member.size)) + member.size + len(_padding(member.size))
+        if reached > length:
+            raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
+    if reached + len(END) != length:
+        raise _refused(path, "its end", f"it has {length:,} bytes, and its members make {reached + len(END):,}")
+
+
+def _refused(path: Path, member: str, why: str) -> SupplyError:
+    with path.open("rb") as stream:
+        return _whole(path, stream, member).refused(why)
+
+
+def unpack(path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]) -> Mapping[Member, Path]:
+    """Write each member to a file in `into`, an empty directory, and return where it is; no name of the bundle becomes a path.
+
+    Raises SupplyError at the first member that is not what the manifest says, HostError if there is no room for them.
+    """
+    _insist_on_room(into, manifest)
+    placed: dict[Member, Path] = {}
+    with _opened(path) as stream:
+        _whole(path, stream, MANIFEST).expect(_packed_manifest(manifest), "it changed while it was read")
+        for number, member in enumerate(manifest.members):
+            source = _whole(path, stream, member.path)
+            source.expect(_header(member.path, member.size), "its header is not the one that the manifest asks for")
+            placed[member] = into / str(number)
+            with placed[member].open("xb") as output:
+                _move(source, member, output)
+            source.expect(_padding(member.size), "it is not padded as it has to be")
+            report(Progress(stream.tell(), manifest.size, "B", member.path))
+        _whole(path, stream, "its end").expect(END, "it does not end as it has to")
+    return placed
+
+
+def _packed_manifest(manifest: Manifest) -> bytes:
+    content = manifest.encoded()
+    return _header(MANIFEST, len(content)) + content + _padding(len(content))
+
+
+def _insist_on_room(folder: Path, manifest: Manifest) -> None:
+    free = shutil.disk_usage(folder).free
+    if free < manifest.size:
+        raise HostError(
+            f"The bundle needs {manifest.size:,} bytes in {folder}, and {free:,} are free", remedy="Free some space, or name a larger disk with --into."
+        )
