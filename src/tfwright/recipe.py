@@ -93,6 +93,8 @@ class SubstituteTable(Table):
     git: GitUrl | None = None
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
     commit: Commit | None = None
+    prefix: InnerPath | None = None
+    """The directory that the commit is packed into, where it is not the one that the rule strips."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the commit that are left out of the pack."""
     strip_prefix: Line | None = None
