@@ -1,13 +1,16 @@
-"""GitHub's source archives, made again from a git mirror, bit for bit."""
+"""Archives made from a git mirror: GitHub's own, bit for bit, and packs of a commit that stand in for others."""
 
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
 from tfwright.environment import SYSTEM_PATH
-from tfwright.errors import SupplyError
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import git, lock
+from tfwright.tools.mirror import Origin, place
 
 _URL = re.compile(r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)")
 
@@ -39,6 +42,37 @@ class SourceArchive:
         return f"{self.name}-{re.sub(r'^v(?=[0-9])', '', self.ref).replace('/', '-')}/"
 
 
+@dataclass(frozen=True)
+class Pack:
+    """A commit that is packed to stand in for an archive."""
+
+    repository: str
+    """The url of the repository."""
+    ref: str
+    """The commit."""
+    prefix: str
+    """The directory that everything is put into, with a slash at its end; empty for none."""
+    exclude: tuple[str, ...] = ()
+    """Paths of the commit that are left out."""
+
+
+def holding(ref: str, origin: Origin, store: Path) -> Path:
+    """Return a bare repository that holds `ref`: the mirror itself if it is on this host, else what was fetched from it into `store`.
+
+    Raises SupplyError if the mirror does not give it.
+    """
+    if origin.local:
+        return origin.local
+    copy = place(store, f"{origin.address}#archives")
+    with lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
+        try:
+            git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
+            git.run(git.command(copy, "fetch", "--quiet", "--depth=1", "--no-tags", origin.address, f"+{ref}:refs/archives/{ref}", env=git.network()))
+        except ToolError as fault:
+            raise SupplyError(f"{origin.address} does not give {ref}: {fault.what}", remedy="Name another mirror in the host file.") from fault
+    return copy
+
+
 def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     """Write `archive` to `target` from a bare mirror of its repository.
 
@@ -46,7 +80,22 @@ def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     zone of California, which its file times are written in. Raises SupplyError if the mirror lacks the
     ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
-    git = ["git", f"--git-dir={mirror}", "archive", f"--format={'zip' if archive.form == 'zip' else 'tar'}", f"--prefix={archive.prefix}", archive.ref]
+    _write(
+        mirror, ("--format=zip" if archive.form == "zip" else "--format=tar", f"--prefix={archive.prefix}", archive.ref), target, zipped=archive.form == "zip"
+    )
+
+
+def pack(wanted: Pack, mirror: Path, target: Path) -> None:
+    """Write a commit, less the paths that are left out, to `target` as ``.tar.gz``: on every host the same bytes.
+
+    A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
+    """
+    paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
+    _write(mirror, ("--format=tar", f"--prefix={wanted.prefix}", wanted.ref, "--", *paths), target, zipped=False)
+
+
+def _write(mirror: Path, arguments: Sequence[str], target: Path, *, zipped: bool) -> None:
+    """Let git pack, and gzip compress what is not a zip."""
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
         "TZ": "America/Los_Angeles",
@@ -54,9 +103,10 @@ def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
     }
-    with target.open("wb") as output, subprocess.Popen(git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:  # noqa: S603 argv is a list, and the ref cannot begin with a dash
-        pack = ["gzip", "-n"] if archive.form == "tar.gz" else ["cat"]
-        subprocess.run(pack, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
+    git = ("git", f"--git-dir={mirror}", "archive", *arguments)
+    with target.open("wb") as output, subprocess.Popen(git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
+        compress = ["cat"] if zipped else ["gzip", "-n"]
+        subprocess.run(compress, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
         complaint = packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
         if packing.wait() != 0:
-            raise SupplyError(f"{mirror} cannot give {archive.ref}: {complaint.partition(chr(10))[0]}", remedy="Fetch the whole repository into the mirror.")
+            raise SupplyError(f"{mirror} cannot give {arguments[2]}: {complaint.partition(chr(10))[0]}", remedy="Fetch the whole repository into the mirror.")
