@@ -11,7 +11,8 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -176,6 +177,31 @@ def missing(repository: Path, commit: str) -> set[str]:
 def text(repository: Path, name: str) -> str:
     """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
     return run(command(repository, "cat-file", "blob", name)) if kind(repository, name) == "blob" else ""
+
+
+def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return the texts of those plain files of a commit or tree whose path is wanted."""
+    listed = run(command(repository, "ls-tree", "-r", "-z", tree)).split("\0")[:-1]
+    plain = ("100644 blob", "100755 blob")
+    # "100644 blob <id>", a tab and the path.
+    return {
+        path: text(repository, fields.split()[2]) for fields, _, path in (one.partition("\t") for one in listed) if fields.startswith(plain) and wanted(path)
+    }
+
+
+def replace(tree: Path, path: str, text: str) -> None:
+    """Replace the content of a plain file in the index of a tree."""
+    mode = run(inside(tree, "ls-files", "--stage", "--", f":(literal){path}")).partition(" ")[0]
+    with tempfile.NamedTemporaryFile() as content:
+        content.write(text.encode("utf-8", "surrogateescape"))
+        content.flush()
+        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", content.name)).strip()
+    run(inside(tree, "update-index", "--cacheinfo", f"{mode},{name},{path}"))
+
+
+def tree_of(repository: Path, commit: str) -> str:
+    """Return the id of a commit's tree."""
+    return run(command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")).strip()
 
 
 def epoch(repository: Path, commit: str) -> int:
