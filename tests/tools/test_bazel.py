@@ -16,7 +16,7 @@ from tfwright.errors import RecipeError, SupplyError
 from tfwright.tools import bazel
 from tfwright.tools.bazel import Binary
 
-PLATFORM = bazel._platform()
+PLATFORM = bazel.here()
 VERSION = "0.26.1"
 
 

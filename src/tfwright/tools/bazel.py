@@ -75,8 +75,8 @@ def obtain(version: str, digests: Mapping[str, str], store: Path, *, given: Path
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
     """
-    here = _platform()
-    wanted = _Wanted(version, here, digests.get(here), store / "bazel")
+    mine = here()
+    wanted = _Wanted(version, mine, digests.get(mine), store / "bazel")
     if kept := _kept(wanted, wanted.sha256 or (_digest_of(given) if given else None)):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
         return kept
@@ -88,11 +88,16 @@ def obtain(version: str, digests: Mapping[str, str], store: Path, *, given: Path
 
 def stored(version: str, digests: Mapping[str, str], store: Path) -> Binary | None:
     """Return the Bazel that `obtain` would find in the store; None if it would have to look elsewhere."""
-    here = _platform()
-    return _kept(_Wanted(version, here, digests.get(here), store / "bazel"), digests.get(here))
+    mine = here()
+    return _kept(_Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine))
 
 
-def _platform() -> str:
+def release(version: str) -> str:
+    """Return where the binary for this machine is published."""
+    return f"{RELEASES}/{version}/bazel-{version}-{here()}"
+
+
+def here() -> str:
     """Return this machine as Bazel's releases and the recipes name it."""
     machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(platform.machine().lower(), platform.machine())
     return f"{platform.system().lower()}-{machine}"
