@@ -1,0 +1,135 @@
+"""Substitutes: other bytes in the place of an archive that cannot be had, and the rule rewritten to ask for them."""
+
+import ast
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from tfwright.errors import Evidence, RecipeError
+from tfwright.recipe import SubstituteTable
+from tfwright.tools.archive import Pack
+from tfwright.vault import rules
+from tfwright.vault.origins import Wanted
+from tfwright.vault.rules import Repository
+
+Edit = tuple[tuple[int, int], tuple[int, int], str]
+"""From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
+
+
+def wanted(name: str, table: SubstituteTable, replaced: Repository) -> Wanted:
+    """Return the file that stands in for an archive, to be obtained like any other."""
+    if table.git is None or table.commit is None:
+        return Wanted(name, table.sha256, table.urls)
+    folder = table.prefix if table.prefix is not None else replaced.strip_prefix
+    return Wanted(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude))
+
+
+def replaced(name: str, found: Sequence[Repository]) -> Repository:
+    """Return the archive that a substitute stands in for.
+
+    Raises RecipeError if the tree does not name it, or names more than one file by that name.
+    """
+    named = [one for one in found if one.name == name and one.lockable]
+    if len({one.sha256 for one in named}) != 1:
+        why = "names no archive with a sha256 so" if not named else "names several files so"
+        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy="Use the name of one external repository, as its rule spells it.")
+    if any(one.file.startswith("@") for one in named):
+        raise RecipeError(
+            f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, which is not in the tree",
+            remedy="Stand in for the archive that holds that file, or declare the repository in the tree by a patch.",
+        )
+    return named[0]
+
+
+def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -> dict[str, str]:
+    """Return the files of a tree whose rules ask for something else now, whole, by path.
+
+    Each rule's sha256 is replaced, and its urls and strip_prefix where the substitute has its own;
+    then the result is read again. Raises RecipeError for a rule that does not come out as it should.
+    """
+    changed: dict[str, str] = {}
+    for name, table in tables.items():
+        found = rules.read({**texts, **changed}).repositories
+        replaced(name, found)
+        places = {(one.file, one.line) for one in found if one.name == name}
+        for path, line in sorted(places, reverse=True):  # from below, since an edit moves what is under it
+            changed[path] = _edited(changed.get(path, texts[path]), path, line, name, table)
+    _verify(rules.read({**texts, **changed}).repositories, tables)
+    return changed
+
+
+def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
+    """Return a file in which one rule asks for the substitute."""
+    tree = ast.parse(text)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
+    call = next((one for one in calls if any(keyword.arg == "sha256" for keyword in one.keywords)), None)
+    if call is None:
+        raise RecipeError(
+            f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
+            remedy="Replace this archive by a patch of the tree instead.",
+            evidence=Evidence(where=f"{path}:{line}"),
+        )
+    lines = text.encode().splitlines(keepends=True)
+    for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
+        _put(lines, start, end, new)
+    return b"".join(lines).decode()
+
+
+def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> Iterator[Edit]:
+    """Yield what to change in a rule."""
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    yield _over(given["sha256"], json.dumps(table.sha256))
+    if table.urls:
+        which = "urls" if "urls" in given else "url"
+        before = next((one.value for one in ast.walk(given[which]) if isinstance(one, ast.Constant)), "")
+        yield _over(given[which], json.dumps(_listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]))
+    if table.strip_prefix is not None:
+        text = json.dumps(table.strip_prefix)
+        if "strip_prefix" in given:
+            yield _over(given["strip_prefix"], text)
+        else:
+            end = _end(given["sha256"])
+            yield end, end, f", strip_prefix = {text}"
+
+
+def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
+    """Return urls as a rule takes them: one of TensorFlow's own insists on its mirror as the first, whether that has the file or not."""
+    mirror = next((one for one in mirrors if before.startswith(one)), None)
+    return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
+
+
+def _mirrors(tree: ast.Module) -> list[str]:
+    """Return what comes before the rest of another url in the lists of a file: ``https://mirror/`` of ``https://mirror/host/path``."""
+    lists = [
+        [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.List)
+    ]
+    pairs = ((url, other.partition("://")[2]) for urls in lists for url in urls[:1] for other in urls[1:])
+    return list(dict.fromkeys(url.removesuffix(rest) for url, rest in pairs if rest and url.endswith(rest)))
+
+
+def _over(node: ast.expr, text: str) -> Edit:
+    return (node.lineno, node.col_offset), _end(node), text
+
+
+def _end(node: ast.expr) -> tuple[int, int]:
+    return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+
+
+def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+    """Replace a part of a file's lines."""
+    (first, at), (last, until) = start, end
+    lines[first - 1 : last] = [lines[first - 1][:at] + text.encode() + lines[last - 1][until:]]
+
+
+def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
+    """Insist that the rewritten rules say what was meant."""
+    for name, table in tables.items():
+        for one in (one for one in found if one.name == name):
+            wrong = one.sha256 != table.sha256 or not set(table.urls) <= set(one.urls) or table.strip_prefix not in {None, one.strip_prefix}
+            if wrong:
+                raise RecipeError(
+                    f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
+                    remedy="Replace this archive by a patch of the tree instead.",
+                    evidence=Evidence(where=f"{one.file}:{one.line}"),
+                )

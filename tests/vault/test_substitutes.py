@@ -1,0 +1,102 @@
+"""Substitutes: the rule in the tree asks for them, and says nothing else than before."""
+
+import pytest
+
+from tfwright.errors import RecipeError
+from tfwright.recipe import SubstituteTable
+from tfwright.tools.archive import Pack
+from tfwright.vault import rules, substitutes
+from tfwright.vault.rules import Repository
+
+OLD, NEW = "1" * 64, "2" * 64
+WORKSPACE = 'load("//tensorflow:workspace.bzl", "tf_workspace")\ntf_workspace()\n'
+RULES = f"""\
+def tf_workspace():
+  # Größe
+  tf_http_archive(
+      name = "eigen_archive",
+      urls = [
+          "https://mirror.example/bitbucket.example/eigen/6913f0cf7d06.tar.gz",
+          "https://bitbucket.example/eigen/6913f0cf7d06.tar.gz",
+      ],
+      sha256 = "{OLD}",  # pinned
+      strip_prefix = "eigen-6913f0cf7d06",
+      build_file = "//third_party:eigen.BUILD",
+  )
+  tf_http_archive(name = "fft2d", sha256 = "{OLD}", urls = ["https://mirror.example/www.example/fft.tgz", "https://old.example/fft.tgz"])
+"""
+TEXTS = {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": RULES}
+
+
+def table(**keys: object) -> SubstituteTable:
+    given = {"reason": "its server is gone", "sha256": NEW, "urls": ("https://github.com/o/r/archive/v1.tar.gz",), **keys}
+    return SubstituteTable.model_validate(given)
+
+
+def found(texts: dict[str, str], name: str) -> Repository:
+    return next(one for one in rules.read({**TEXTS, **texts}).repositories if one.name == name)
+
+
+def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
+    made = substitutes.rewritten(TEXTS, {"eigen_archive": table(strip_prefix="r-1")})
+    text = made["tensorflow/workspace.bzl"]
+    one = found(made, "eigen_archive")
+    assert (one.sha256, one.strip_prefix) == (NEW, "r-1")
+    assert '"//third_party:eigen.BUILD"' in text
+    assert "# Größe" in text
+    assert "# pinned" in text
+    assert found(made, "fft2d") == Repository(**{**vars(found({}, "fft2d")), "line": found(made, "fft2d").line})
+
+
+def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> None:
+    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix="r-1")})
+    assert found(made, "fft2d").urls == ("https://mirror.example/github.com/o/r/archive/v1.tar.gz", "https://github.com/o/r/archive/v1.tar.gz")
+    assert found(made, "fft2d").strip_prefix == "r-1"
+
+
+def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
+    packed = table(urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",))
+    made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
+    before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
+    assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
+    wanted = substitutes.wanted("eigen_archive", packed, before)
+    assert wanted.pack == Pack("https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",))
+
+
+def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> None:
+    packed = table(urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft")
+    wanted = substitutes.wanted("fft2d", packed, found({}, "fft2d"))
+    assert wanted.pack is not None
+    assert wanted.pack.prefix == "fft/"
+
+
+def test_a_text_of_the_recipe_cannot_become_code() -> None:
+    made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix='x", evil = "')})
+    assert found(made, "fft2d").strip_prefix == 'x", evil = "'
+
+
+def test_two_rules_of_one_name_are_both_rewritten() -> None:
+    twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
+    made = substitutes.rewritten(twice, {"fft2d": table()})
+    assert {one.sha256 for one in rules.read({**twice, **made}).repositories if one.name == "fft2d"} == {NEW}
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "names no archive"),
+        (
+            {"tensorflow/workspace.bzl": RULES + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")\n'},
+            "names several files",
+        ),
+    ],
+)
+def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str], why: str) -> None:
+    with pytest.raises(RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"):
+        substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
+
+
+def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
+    text = f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
+    with pytest.raises(RecipeError, match="is not written where the rule is"):
+        substitutes.rewritten({"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()})
