@@ -52,6 +52,10 @@ class Store:
         """Return the digests of all files, sorted."""
         return sorted(path.parent.name for path in self._digests.glob("*/file"))
 
+    def sizes(self) -> dict[str, int]:
+        """Return the bytes of each file, by digest."""
+        return {digest: self.path(digest).stat().st_size for digest in self.digests()}
+
     def damaged(self) -> Iterator[str]:
         """Hash every file and return the digests of those that are not what they were."""
         for digest in self.digests():

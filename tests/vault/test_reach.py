@@ -1,0 +1,117 @@
+"""What a tree leads to: its own rules, those of its archives, substitutes in their place, and what a lock leaves out."""
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tfwright.recipe import SubstituteTable
+from tfwright.tools import files
+from tfwright.vault import reach, rules
+from tfwright.vault.lock import Archive, Bazel, Lock, Tensorflow
+from tfwright.vault.origins import DROP, Attempt, Missing, Supply, Wanted
+from tfwright.vault.store import Store
+
+ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
+DEFINITIONS = f'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 = "{INNER}")\n'
+
+
+def tree(outer: str = ONE) -> rules.Rules:
+    """Read a tree that names two archives, of which one declares a third."""
+    return rules.read(
+        {
+            "WORKSPACE": (
+                f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{outer}", strip_prefix = "outer-1")\n'
+                f'http_archive(name = "two", url = "https://example.org/two.zip", sha256 = "{TWO}")\n'
+                'load("@outer//rules:defs.bzl", "inner")\n'
+                "inner()\n"
+            )
+        }
+    )
+
+
+def tarred(path: Path, member: str = "outer-1/rules/defs.bzl") -> Path:
+    with tarfile.open(path, "w:gz") as packed:
+        for name, text in {member: DEFINITIONS, "outer-1/README": "no rules"}.items():
+            info = tarfile.TarInfo(name)
+            info.size = len(text)
+            packed.addfile(info, io.BytesIO(text.encode()))
+    return path
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+class Giver:
+    """Gives the files of a folder, and keeps what it was asked for."""
+
+    def __init__(self, store: Store, *given: Path) -> None:
+        self.store, self.given = store, {files.sha256(path): path for path in given}
+        self.asked: list[list[str]] = []
+
+    def __call__(self, wanted: Sequence[Wanted]) -> Supply:
+        self.asked.append([one.name for one in wanted])
+        for one in (one for one in wanted if one.sha256 in self.given):
+            with self.store.admitting(one.sha256, "a test") as target:
+                target.write_bytes(self.given[one.sha256].read_bytes())
+        missing = [one for one in wanted if one.sha256 not in self.given]
+        return Supply({one.sha256: DROP for one in wanted if one not in missing}, tuple(Missing(one, (Attempt("a", "gone"),)) for one in missing))
+
+
+def locked(**needed: bool) -> Lock:
+    digests = {"outer": ONE, "two": TWO}
+    archives = tuple(Archive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value) for name, value in needed.items())
+    return Lock(tensorflow=Tensorflow(commit="a" * 40, tree="b" * 40), bazel=Bazel(version="0.26.1"), archives=archives)
+
+
+def test_what_an_archive_declares_is_obtained_too_once_that_is_there(store: Store, tmp_path: Path) -> None:
+    outer = tarred(tmp_path / "outer.tar.gz")
+    giver = Giver(store, outer)
+    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, giver)
+    assert giver.asked == [["outer", "two"], ["inner"]]
+    assert {one.name for one in reached.rules.repositories} == {"outer", "two", "inner"}
+    assert [one.wanted.name for one in reached.supply.missing] == ["two", "inner"]
+
+
+def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
+    reached = reach.bring(tree(), {}, None, store, Giver(store))
+    assert [one.archive for one in reached.rules.nested] == ["outer"]
+
+
+def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(store: Store, tmp_path: Path) -> None:
+    other = tarred(tmp_path / "other.tar.gz", "other-2/rules/defs.bzl")
+    table = SubstituteTable(reason="gone", sha256=files.sha256(other), urls=("https://example.org/other.tar.gz",), strip_prefix="other-2")
+    reached = reach.bring(tree(), {"outer": table}, None, store, Giver(store, other))
+    assert table.sha256 in reached.supply.ways
+    assert "inner" in {one.name for one in reached.rules.repositories}
+
+
+def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(store: Store) -> None:
+    giver = Giver(store)
+    reach.bring(tree(), {}, locked(outer=False, two=False), store, giver)
+    assert giver.asked == [["outer"]]
+
+
+def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
+    reached = reach.bring(tree(), {}, locked(outer=True), store, Giver(store))
+    assert [one.wanted.name for one in reached.needed_and_missing(locked(outer=True))] == ["outer"]
+    assert reached.needed_and_missing(None) == []
+
+
+def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
+    found = rules.read({"WORKSPACE": "".join(f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n' for name in "ab")})
+    assert reach.wanted(found, {}, None) == [Wanted("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))]
+
+
+def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
+        packed.writestr("a-1/defs.bzl", DEFINITIONS)
+        packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")
+    assert reach.texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
+    (tmp_path / "plain").write_text("no archive", "utf-8")
+    assert reach.texts(tmp_path / "plain", "") == {}
