@@ -37,6 +37,18 @@ class Programs(Result):
     """Interpreter of a venv of the target Python with the recipe's requirements."""
 
 
+class Substituted(Result):
+    """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
+
+    name: str
+    """Of the external repository."""
+    reason: str
+    sha256: str
+    """Of the archive that was pinned."""
+    used: str
+    """The digest of what is used instead."""
+
+
 class Inputs(Result):
     """Everything that comes from outside, in place and verified: from here on no network is needed."""
 
@@ -47,6 +59,9 @@ class Inputs(Result):
     """When that commit was made, in seconds: the SOURCE_DATE_EPOCH of everything after it."""
     programs: Programs | None
     """None on a host of another system, where no more than the source can be had."""
+    archives: tuple[Artefact, ...] = ()
+    """What Bazel finds in the vault instead of downloading it."""
+    substitutes: tuple[Substituted, ...] = ()
 
     def damage(self) -> str | None:
         """Say which of the shared places was removed meanwhile."""

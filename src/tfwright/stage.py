@@ -122,6 +122,8 @@ class Job:
     """Actions that Bazel runs at once, as the user asked; None leaves it to the host file and the memory."""
     until: str = "publish"
     """The last stage that is wanted; what only later stages need may be missing."""
+    locked: Path | None = None
+    """The lock beside the recipe, where there is one: an input that differs from it is refused."""
 
     @cached_property
     def places(self) -> Places:

@@ -62,9 +62,9 @@ def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_t
     found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
     inputs = Inputs(mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None)
     table = table.model_copy(update={"exclude": pin.exclude})
-    first = source.run(job, table, inputs)
+    first = source.run(job, table, FetchTable(), inputs)
     changed = git.changes(first.path, table.commit, first.content)
-    assert source.run(job, table, inputs) == first
+    assert source.run(job, table, FetchTable(), inputs) == first
     assert first.damage() is None
     assert set(table.assets) <= set(changed)
     assert all((first.path / path).is_file() for path, change in changed.items() if change.mode)

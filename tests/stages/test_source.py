@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import RecipeError
-from tfwright.recipe import SourceTable
+from tfwright.recipe import FetchTable, SourceTable
 from tfwright.results import Inputs, Tree
 from tfwright.stage import Job
 from tfwright.stages import source
@@ -69,7 +69,7 @@ def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(job: Job, table: SourceTable, inputs: Inputs) -> None:
-    tree = source.run(job, table, inputs)
+    tree = source.run(job, table, FetchTable(), inputs)
     assert contents(tree) == {
         "configure": (0o755, b"#!/bin/sh\n"),
         "core/op.cc": (0o644, b"int at;\n"),
@@ -81,13 +81,13 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(job: Job, t
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(job: Job, table: SourceTable, inputs: Inputs) -> None:
-    first = source.run(job, table, inputs)
+    first = source.run(job, table, FetchTable(), inputs)
     before = contents(first)
     (first.path / "core/op.cc").write_text("half", "utf-8")
     (first.path / "left over").touch()
     umask = os.umask(0o077)
     try:
-        second = source.run(job, table, inputs)
+        second = source.run(job, table, FetchTable(), inputs)
     finally:
         os.umask(umask)
     assert (second, contents(second)) == (first, before)
@@ -95,15 +95,15 @@ def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(job: Jo
 
 @pytest.mark.usefixtures("patches")
 def test_the_content_changes_with_a_patch(job: Job, table: SourceTable, inputs: Inputs) -> None:
-    one = source.run(job, table, inputs)
-    other = source.run(job, table.model_copy(update={"patches": ("0001-up.patch",)}), inputs)
+    one = source.run(job, table, FetchTable(), inputs)
+    other = source.run(job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs)
     assert one.content != other.content
 
 
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(job: Job, table: SourceTable, inputs: Inputs, patches: Path) -> None:
     (patches / "0002-at.patch").write_text(PATCH, "utf-8")
     with pytest.raises(RecipeError, match=r"0002-at\.patch does not fit: hunk 1"):
-        source.run(job, table, inputs)
+        source.run(job, table, FetchTable(), inputs)
     assert list(job.places.tree.iterdir()) == []
 
 
@@ -111,18 +111,18 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(job: Job, table: 
 @pytest.mark.parametrize(("exclude", "what"), [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")])
 def test_what_is_left_out_cannot_be_changed(job: Job, table: SourceTable, inputs: Inputs, exclude: str, what: str) -> None:
     with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
-        source.run(job, table.model_copy(update={"exclude": (exclude,)}), inputs)
+        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
 
 
 @pytest.mark.usefixtures("patches")
 def test_an_asset_in_the_place_of_a_file_is_refused(job: Job, table: SourceTable, inputs: Inputs) -> None:
     with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
-        source.run(job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), inputs)
+        source.run(job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs)
 
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(job: Job, table: SourceTable, inputs: Inputs) -> None:
-    tree = source.run(job, table, inputs)
+    tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
     (tree.path / ".tf_configure.bazelrc").touch()
     assert tree.damage() is None
@@ -132,7 +132,7 @@ def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_that_is_gone_is_damaged(job: Job, table: SourceTable, inputs: Inputs) -> None:
-    tree = source.run(job, table, inputs)
+    tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / ".git").unlink()
     assert tree.damage() == "tree is gone"
 

@@ -7,6 +7,7 @@ under way, and a cache shared by all recipes spares the rest of a build made ane
 import re
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright import environment, stamps
@@ -20,6 +21,7 @@ from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, i
 from tfwright.tools.bazel_client import Client, Options, Outcome
 from tfwright.tools.bazel_output import DownloadFault, Fault, download_fault, first_fault
 from tfwright.tools.shell import Command
+from tfwright.vault import resolved
 
 PAUSES = (5.0, 20.0)
 """Seconds before a build is tried again that the network stopped. Bazel itself has tried for 13 seconds by then."""
@@ -43,6 +45,29 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
         client.stop()
     outputs = tuple(Artefact.of(path) for path in bazel_events.outputs(_events(job)))
     return Built(target=table.target, outputs=outputs, actions=outcome.actions)
+
+
+def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> frozenset[str]:
+    """Return the names of the external repositories that the recipe's target wants; nothing is compiled.
+
+    Bazel only tells which ones it makes, so that it is asked where it has none yet. Raises as the
+    stage does if the target cannot be analysed.
+    """
+    options = bazel_client.options(inputs.bazel.path, _install_root(job))
+    env = {**_environment(job, tree.epoch), **configured.exported}
+    client = replace(_client(job, inputs.bazel.path, options, env), output_base=job.places.own / "asked")
+    told = job.places.logs / "resolved.bzl"
+    named, target = _arguments(job, job.recipe.compile, options)[:-2], job.recipe.compile.target
+    command = client.command(*named, "--nobuild", f"--experimental_repository_resolved_file={told}", "--", target)
+    files.write(client.rc, _rc(job))
+    try:
+        outcome = client.run(command, job.log("lock"), job.listener.progress)
+    finally:
+        client.stop()
+        files.remove(client.output_base)
+    if outcome.status != 0:
+        raise _failure(job, command, outcome)
+    return resolved.names(told.read_text("utf-8"))
 
 
 def steps(job: Job) -> Sequence[Step]:

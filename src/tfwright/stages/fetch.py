@@ -1,40 +1,138 @@
-"""Brings the source, Bazel and the target Python's packages in; after it a build needs no network."""
+"""Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from tfwright.recipe import BazelTable, HostTable, SourceTable
-from tfwright.results import HostFacts, Inputs, Programs
-from tfwright.stage import Artefact, Job, Step
+from tfwright.errors import Evidence, SupplyError
+from tfwright.recipe import PATCHES, BazelTable, FetchTable, HostTable, SourceTable
+from tfwright.results import HostFacts, Inputs, Programs, Substituted
+from tfwright.stage import Artefact, Job, Step, Writes
+from tfwright.stages import source as sources
 from tfwright.tools import bazel as bazels
-from tfwright.tools import git, mirror, python
+from tfwright.tools import files, git, mirror, python
 from tfwright.tools.mirror import Origin, Pin
+from tfwright.vault import lock, locking, origins, reach, rules, substitutes
+from tfwright.vault.lock import Lock
+from tfwright.vault.origins import Origins
+from tfwright.vault.reach import Reached
+from tfwright.vault.rules import Rules
+from tfwright.vault.store import Store
 
 
-def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, host: HostFacts) -> Inputs:
+def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, host: HostFacts) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
     pin = _pin(source)
     repository = mirror.bring(pin, job.places.git, _origin(job, source), job.listener, offline=job.offline)
+    locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
+    programs = None if foreign else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
+    reached = archives(job, repository, locked)
+    if locked and job.locked:
+        _insist_on_lock(job, job.locked, locked, now(job, repository, reached, programs))
     return Inputs(
         mirror=repository,
         commit=pin.commit,
         epoch=git.epoch(repository, pin.commit),
-        programs=None if foreign else _programs(job, bazel, wanted, host),
+        programs=programs,
+        archives=_artefacts(store(job), reached),
+        substitutes=tuple(_substituted(job, reached.rules)),
     )
 
 
-def _programs(job: Job, bazel: BazelTable, wanted: HostTable, host: HostFacts) -> Programs:
+def _programs(job: Job, bazel: BazelTable, requirements: Sequence[str], host: HostFacts) -> Programs:
     """Obtain what runs during the build."""
     vault, given = job.places.vault, job.settings.bazels.get(bazel.version)
     binary = bazels.obtain(bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note)
-    interpreter = python.venv(host.interpreter, wanted.requirements, vault, offline=job.offline, log=job.log("fetch-python"))
+    interpreter = python.venv(host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python"))
     return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
 
 
+def read(job: Job, repository: Path) -> Rules:
+    """Read the rules of the pinned commit as the recipe's patches leave them; no file is checked out."""
+    tree = job.places.own / "reading"
+    content = sources.patched(tree, job.recipe.source, repository, job.recipe.source.commit)
+    found = rules.read(sources.texts(tree, job.recipe.source, content))
+    files.remove(tree)
+    files.remove(git.repository_of(tree))
+    return found
+
+
+def store(job: Job) -> Store:
+    """Return where the compile stage lets Bazel look before it downloads."""
+    return Store(job.places.vault / "repository_cache")
+
+
+def archives(job: Job, repository: Path, locked: Lock | None) -> Reached:
+    """Bring what the rules lead to into the vault.
+
+    Without a lock nobody knows yet what Bazel will want, so that what cannot be had is only noted.
+    Raises SupplyError naming all that is known to be needed and cannot be had.
+    """
+    ways = Origins(job.settings, job.places.git, job.offline)
+    found, tables = read(job, repository), job.recipe.fetch.substitutes
+    for name in tables:
+        substitutes.replaced(name, found.repositories)
+    reached = reach.bring(found, tables, locked, store(job), lambda wanted: origins.obtain(wanted, store(job), ways, job.listener.progress))
+    if missing := reached.needed_and_missing(locked):
+        raise origins.unobtainable(missing, job.recipe.compile.target)
+    for text in reached.supply.told():
+        job.listener.note(text)
+    for one in _substituted(job, reached.rules):
+        job.listener.note(f"Not the pinned bytes: {one.name}: {one.reason}")
+    return reached
+
+
+def now(job: Job, repository: Path, reached: Reached, programs: Programs | None, wanted: frozenset[str] | None = None) -> Lock:
+    """Return the lock that fits what the inputs are now; `wanted` are the repositories that Bazel was seen to want."""
+    source = job.recipe.source
+    gathered = lock.Gathered(
+        tree=git.tree_of(repository, source.commit),
+        binaries=locking.binaries(job.recipe.bazel.version, programs.bazel.path, programs.bazel.sha256) if programs else {},
+        files={file: files.sha256(PATCHES / file) for file in (*source.patches, *source.assets.values())},
+        sizes=store(job).sizes(),
+        wanted=wanted,
+        substitutes=locking.substitutes(job.recipe.fetch.substitutes, {one.name: one.sha256 for one in _substituted(job, reached.rules)}),
+    )
+    return lock.of(job.recipe, reached.rules, gathered)
+
+
+def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:
+    """Refuse an input that is not the one that was locked."""
+    requirements = found.model_copy(update={"requirements": locked.requirements})
+    wrong = [*lock.differences(locked, requirements), *locking.unlocked(job.recipe.host.requirements, locked)]
+    if wrong:
+        raise SupplyError(
+            f"{path.name} does not fit the inputs: {wrong[0]}" + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
+            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}' and look at the difference.",
+            evidence=Evidence(where=str(path), lines=wrong),
+        )
+
+
+def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
+    """Return what is in the vault; each was hashed on the way in, and is not hashed again."""
+    paths = {sha256: kept.path(sha256) for sha256 in sorted(reached.supply.ways)}
+    return tuple(Artefact(path=path, sha256=sha256, size=path.stat().st_size) for sha256, path in paths.items())
+
+
+def _substituted(job: Job, found: Rules) -> list[Substituted]:
+    tables = job.recipe.fetch.substitutes
+    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
+    return [Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256) for name, table in sorted(tables.items())]
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the digests of the lock, and of the patches, which can change rules."""
+    return {**sources.inputs(job), **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
+
+
 def steps(job: Job) -> Sequence[Step]:
-    """Return the transfer of the pinned commit, which is left out where the mirror has it."""
+    """Return the transfer of the pinned commit, which is left out where the mirror has it, and what stands in for an archive."""
     pin = _pin(job.recipe.source)
-    return (mirror.fetching(mirror.place(job.places.git, pin.url), pin),)
+    substituted = job.recipe.fetch.substitutes.items()
+    return (
+        mirror.fetching(mirror.place(job.places.git, pin.url), pin),
+        *(Writes(store(job).path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}") for name, table in substituted),
+    )
 
 
 def _pin(source: SourceTable) -> Pin:

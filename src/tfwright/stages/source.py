@@ -1,19 +1,32 @@
-"""Checks out the pinned commit, puts in the assets, then the patches in order."""
+"""Checks out the pinned commit, puts in the assets, the patches in order, and the recipe's substitutes."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from tfwright import stamps
 from tfwright.errors import Evidence, RecipeError
-from tfwright.recipe import PATCHES, SourceTable
+from tfwright.recipe import PATCHES, FetchTable, SourceTable
 from tfwright.results import Inputs, Tree
 from tfwright.stage import Job, Step, Writes
 from tfwright.tools import files, git, patching
+from tfwright.vault import rules, substitutes
 
 
-def run(job: Job, table: SourceTable, inputs: Inputs) -> Tree:
+def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
     """Make the tree from nothing, so that neither an interrupted run nor anything else is left in it."""
     tree = job.places.tree
-    git.prepare(tree, inputs.mirror, inputs.commit, table.exclude)
+    content = patched(tree, table, inputs.mirror, inputs.commit)
+    if fetch.substitutes:
+        for path, text in substitutes.rewritten(texts(tree, table, content), fetch.substitutes).items():
+            git.replace(tree, path, text)
+        content = git.content(tree)
+    git.check_out(tree, content)
+    return Tree(path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content)
+
+
+def patched(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
+    """Put the commit, the assets and the patches into the index of a tree that has no file yet; return the id of the content."""
+    git.prepare(tree, mirror, commit, table.exclude)
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
         git.add(tree, path, PATCHES / asset)
@@ -21,9 +34,12 @@ def run(job: Job, table: SourceTable, inputs: Inputs) -> Tree:
         for file in patching.read(PATCHES / patch):
             _refuse_left_out(table, f"The patch {patch}", file.path)
         patching.apply(tree, PATCHES / patch)
-    content = git.content(tree)
-    git.check_out(tree, content)
-    return Tree(path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content)
+    return git.content(tree)
+
+
+def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
+    """Return the files of a tree's content that can hold repository rules."""
+    return git.texts(git.repository_of(tree), content, lambda path: rules.relevant(path) and not git.left_out(path, table.exclude))
 
 
 def inputs(job: Job) -> Mapping[str, str]:

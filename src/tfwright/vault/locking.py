@@ -1,0 +1,64 @@
+"""What a lock knows beside the rules: programs, packages, substitutes."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from packaging.requirements import Requirement as Parsed
+from packaging.utils import canonicalize_name
+
+from tfwright.recipe import SubstituteTable
+from tfwright.tools import bazel, files
+from tfwright.vault.lock import Binary, Lock, Requirement, Substitute
+
+
+def binaries(version: str, binary: Path, sha256: str) -> dict[str, Binary]:
+    """Return the Bazel of this platform, with the address of its release."""
+    return {bazel.here(): Binary(url=bazel.release(version), sha256=sha256, size=binary.stat().st_size)}
+
+
+def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
+    """Return requirements with the hashes that a lock has for them, so that pip takes nothing else."""
+    known = {_pin(one.name, one.version): one for one in (lock.requirements if lock else ())}
+    return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
+
+
+def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
+    """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
+    locked = {_pin(one.name, one.version) for one in lock.requirements}
+    wanted = {_pin_of(line) for line in requirements}
+    return [
+        *(f"requirement {one} is wanted, and not in the lock" for one in sorted(wanted - locked)),
+        *(f"requirement {one} is in the lock, and not wanted any more" for one in sorted(locked - wanted)),
+    ]
+
+
+def requirements(wanted: Sequence[str], folder: Path) -> tuple[Requirement, ...]:
+    """Return the locked form of requirements, given the folder that pip downloaded them into."""
+    brought = {canonicalize_name(path.name.partition("-")[0]): path for path in sorted(folder.iterdir())}
+    parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
+    return tuple(
+        Requirement(name=one.name, version=str(one.specifier).removeprefix("=="), hashes=(files.sha256(brought[canonicalize_name(one.name)]),))
+        for one in parsed
+    )
+
+
+def substitutes(tables: Mapping[str, SubstituteTable], replaced: Mapping[str, str]) -> tuple[Substitute, ...]:
+    """Return the locked form of substitutes, given the digests of what they replace, by name."""
+    return tuple(Substitute(sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256) for name, table in tables.items())
+
+
+def _source(table: SubstituteTable) -> str:
+    return f"{table.git} at {table.commit}" if table.git else table.urls[0]
+
+
+def _hashed(line: str, locked: Requirement | None) -> str:
+    return line if locked is None or "--hash" in line else line + "".join(f" --hash=sha256:{one}" for one in locked.hashes)
+
+
+def _pin_of(line: str) -> str:
+    parsed = Parsed(line.partition(" --hash")[0])
+    return _pin(parsed.name, str(parsed.specifier).removeprefix("=="))
+
+
+def _pin(name: str, version: str) -> str:
+    return f"{canonicalize_name(name)}=={version}"
