@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from tfwright.errors import HostError
 
-PIECE = 1 << 18
+PIECE = 1 << 20
 """Bytes that are moved at once."""
 
 
