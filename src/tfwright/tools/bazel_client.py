@@ -150,20 +150,24 @@ class Client:
         try:
             with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
                 # Its client waits until the server is reaped, too, which a container's first process may take seconds to do.
-                while client.poll() is None and self._server() == server and time.monotonic() < deadline:
+                while client.poll() is None and self._runs(server) and time.monotonic() < deadline:
                     time.sleep(POLL_SECONDS)
                 client.kill()
         finally:
-            if self._server() == server:
+            if self._runs(server):
                 os.kill(server, signal.SIGKILL)
 
     def _server(self) -> int | None:
-        """Return the process id of the running server. A pid alone may long be another program's: the arguments tell."""
+        """Return the process id of the running server."""
         try:
             pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None
-        return pid if f"{self.output_base}/" in _arguments(pid) else None
+        return pid if self._runs(pid) else None
+
+    def _runs(self, pid: int) -> bool:
+        """Say whether a process is the server, and has not ended. A pid may long be another program's: the arguments tell."""
+        return f"{self.output_base}/" in _arguments(pid)
 
 
 def _arguments(pid: int) -> str:
