@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 GIB = 1 << 30
-_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+_LIMITS = ("sys/fs/cgroup/memory.max", "sys/fs/cgroup/memory/memory.limit_in_bytes")
 """Where a container's own limit stands, in cgroups of version 2 and 1."""
 
 
@@ -13,21 +13,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def memory() -> int:
-    """Return the bytes of memory that programs can still be given."""
-    return min([_available(), *_limits()])
+def memory(root: Path = Path("/")) -> int:
+    """Return the bytes of memory that programs can still be given; `root` is where /proc and /sys are found."""
+    return min([_available(root), *_limits(root)])
 
 
-def _available() -> int:
+def _available(root: Path) -> int:
     """Return what the kernel could hand out now; where it does not say (macOS), all there is."""
     try:
-        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        lines = (root / "proc/meminfo").read_text("ascii").splitlines()
     except OSError:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
-def _limits() -> list[int]:
+def _limits(root: Path) -> list[int]:
     """Return the limits that a container sets; ``max`` is none."""
-    texts = [path.read_text("ascii").strip() for path in _LIMITS if path.is_file()]
+    texts = [(root / path).read_text("ascii").strip() for path in _LIMITS if (root / path).is_file()]
     return [int(text) for text in texts if text.isdigit()]

@@ -1,0 +1,127 @@
+"""What goes with what, as compatibility.toml has it: every answer comes with its source."""
+
+import functools
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfwright.host import versions
+from tfwright.release import Release
+
+TABLE = Path(__file__).with_suffix(".toml")
+
+
+@dataclass(frozen=True)
+class Range:
+    """The versions that some releases of TensorFlow take; an empty bound is none."""
+
+    releases: tuple[Release, Release]
+    least: str
+    most: str
+    source: str
+
+    def __str__(self) -> str:
+        if self.least and self.most:
+            return self.least if self.least == self.most else f"{self.least} to {self.most}"
+        return f"{self.least} or later" if self.least else f"{self.most} or earlier"
+
+    def holds(self, version: str) -> bool:
+        """Say whether a version is in the range."""
+        return versions.within(version, self.least, self.most)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The CUDA and cuDNN that some releases of TensorFlow were tested with."""
+
+    releases: tuple[Release, Release]
+    cuda: str
+    cudnn: str
+    source: str
+
+
+@dataclass(frozen=True)
+class Cuda:
+    """What one CUDA goes with."""
+
+    version: str
+    driver: str
+    """The oldest driver for Linux that runs what it builds."""
+    gcc: str
+    """The newest."""
+    capabilities: tuple[str, str]
+    """The oldest and the newest GPUs that it compiles for."""
+    cudnn: tuple[str, str]
+    """The oldest and the newest line made for it."""
+    source: str
+    """The release notes."""
+    guide: str
+    """The installation guide."""
+
+
+@dataclass(frozen=True)
+class Mac:
+    """What one CUDA for macOS goes with."""
+
+    cuda: str
+    clang: str
+    """The newest of Apple's that its nvcc takes."""
+    xcode: str
+    """The newest that has such a clang."""
+    macos: str
+    source: str
+
+
+def bazel(release: Release) -> Range | None:
+    """Return the Bazels that ./configure of a release takes."""
+    return _of(release, _ranges("bazel"))
+
+
+def python(release: Release) -> Range | None:
+    """Return the Pythons that a release was tested with."""
+    return _of(release, _ranges("python"))
+
+
+def tested() -> list[Tested]:
+    """Return which releases were tested with which CUDA, the oldest first."""
+    return [Tested(_releases(row), row["cuda"], row["cudnn"], row["source"]) for row in _table()["tested"]]
+
+
+def cudas() -> list[Cuda]:
+    """Return what is known of each CUDA, the oldest first."""
+    return [Cuda(**{**row, "capabilities": tuple(row["capabilities"]), "cudnn": tuple(row["cudnn"])}) for row in _table()["cuda"]]
+
+
+def cuda(version: str) -> Cuda | None:
+    """Return what a CUDA goes with, by as much of its version as is given."""
+    return next((row for row in cudas() if versions.is_of(version, row.version)), None)
+
+
+def mac(version: str) -> Mac | None:
+    """Return what a CUDA for macOS goes with."""
+    return next((Mac(**row) for row in _table()["mac"] if versions.is_of(version, row["cuda"])), None)
+
+
+def capability_of(gpu: str) -> str:
+    """Return the compute capability of a GPU by its name; empty for one that is not known."""
+    return next((str(row["capability"]) for row in _table()["gpu"] if re.search(row["name"], gpu)), "")
+
+
+def _ranges(kind: str) -> list[Range]:
+    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in _table()[kind]]
+
+
+def _of(release: Release, rows: list[Range]) -> Range | None:
+    return next((row for row in rows if row.releases[0] <= release <= row.releases[1]), None)
+
+
+def _releases(row: dict[str, Any]) -> tuple[Release, Release]:
+    first, last = map(Release.parse, row["releases"])
+    return first, last
+
+
+@functools.cache
+def _table() -> dict[str, list[dict[str, Any]]]:
+    return tomllib.loads(TABLE.read_text("utf-8"))

@@ -1,0 +1,89 @@
+"""The machine under everything: system, C library, processor, memory, disks."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.host.place import NOTHING, Place, Seen
+from tfwright.tools import capacity
+
+GIB = 2**30
+EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
+"""Instruction sets that TensorFlow is built with, as gcc's ``-m`` flags name them."""
+NETWORK = ("nfs", "nfs4", "cifs", "smbfs", "afpfs", "9p", "fuse.sshfs")
+"""File systems on which Bazel's output base does not work; https://bazel.build/remote/output-directories says why."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """The disk that holds a path."""
+
+    free: int
+    """Bytes."""
+    mount: str
+    kind: str
+    """Its file system, as the kernel names it; empty if that is not known."""
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.free / GIB:.0f} GiB free on {self.kind or 'an unknown file system'} at {self.mount}"
+
+
+def release(place: Place) -> Seen:
+    """Return the name and version of the distribution, or of macOS."""
+    text = place.read("/etc/os-release")
+    named = re.search(r'^PRETTY_NAME="?(.*?)"?$', text.value, re.MULTILINE)
+    if named:
+        return Seen(named[1], text.by)
+    mac = place.ask("sw_vers", "-productVersion")
+    return Seen(f"macOS {mac}", mac.by) if mac else NOTHING
+
+
+def glibc(place: Place) -> Seen:
+    """Return the version of glibc; nothing where the C library is another."""
+    text = place.ask("getconf", "GNU_LIBC_VERSION")
+    return Seen(text.value.removeprefix("glibc "), text.by) if text.value.startswith("glibc ") else NOTHING
+
+
+def processor(place: Place) -> Seen:
+    """Return which of EXTENSIONS the processor has."""
+    text = place.read("/proc/cpuinfo")
+    flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text.value, re.MULTILINE)
+    found = Seen(flags[1], text.by) if flags else place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+    words = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower()).replace("avx1.0", "avx").split()
+    return Seen(" ".join(name for name in EXTENSIONS if name in words), found.by)
+
+
+def memory(place: Place) -> Seen:
+    """Return the bytes of memory that a build can be given."""
+    if place.read("/proc/meminfo"):
+        return Seen(str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit")
+    return place.ask("sysctl", "-n", "hw.memsize")
+
+
+def swap(place: Place) -> Seen:
+    """Return the bytes of swap."""
+    text = place.read("/proc/meminfo")
+    found = re.search(r"^SwapTotal:\s+(\d+) kB", text.value, re.MULTILINE)
+    return Seen(str(int(found[1]) * 1024), text.by) if found else NOTHING
+
+
+def disk(place: Place, path: Path) -> Disk:
+    """Look at the disk that holds a path, which need not be there yet."""
+    there = place.shown(place.there(path))
+    said = place.ask("df", "-Pk", there)
+    fields = said.value.splitlines()[-1].split() if said else []
+    if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
+        return Disk(0, there, "", said.by)
+    mount = " ".join(fields[5:])
+    return Disk(int(fields[3]) * 1024, mount, _kind(place, mount), said.by)
+
+
+def _kind(place: Place, mount: str) -> str:
+    """Return the file system that is mounted at a place: the last one, where several are."""
+    mounts = place.read("/proc/mounts").value
+    if mounts:
+        found = re.findall(rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE)
+    else:
+        found = re.findall(rf" on {re.escape(mount)} \((\w+)", place.ask("mount").value)
+    return found[-1] if found else ""

@@ -1,0 +1,164 @@
+"""NVIDIA's part of a host: CUDA and its libraries, the driver, the GPUs."""
+
+import json
+import plistlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from xml.parsers.expat import ExpatError
+
+from tfwright.host import compatibility
+from tfwright.host.place import NOTHING, Place, Seen
+
+FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
+"""Where NVIDIA's CUDA driver for macOS keeps its version."""
+INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
+"""Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian does; in CUDA's own cross layout."""
+CUDNN_HEADERS = ("cudnn_version.h", "cudnn_version_v*.h", "cudnn.h", "cudnn_v*.h")
+"""From version 8 on the version has a header of its own; Debian's carry the major version in their name."""
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU of NVIDIA's."""
+
+    name: str
+    capability: str
+    """Compute capability, ``6.1``; empty if it is not known."""
+    by: str
+
+    def __str__(self) -> str:
+        return f"{self.name} (compute capability {self.capability or 'unknown'})"
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """The newest compilers that a CUDA takes for the host's code; an empty one is not known."""
+
+    gcc: str
+    clang: str
+    """The first that is too new."""
+    by: str
+
+
+UNKNOWN = Ceiling("", "", "")
+
+
+def cuda(place: Place, toolkit: Path) -> list[Seen]:
+    """Return the version of a toolkit as each of its own witnesses has it; they should agree."""
+    return [seen for seen in (_manifest(place, toolkit), _text(place, toolkit), _nvcc(place, toolkit), _header(place, toolkit)) if seen]
+
+
+def _manifest(place: Place, toolkit: Path) -> Seen:
+    text = place.read(toolkit / "version.json")
+    try:
+        return Seen(str(json.loads(text.value)["cuda"]["version"]), text.by)
+    except (ValueError, KeyError, TypeError):
+        return NOTHING
+
+
+def _text(place: Place, toolkit: Path) -> Seen:
+    return _first(r"CUDA Version ([\d.]+)", place.read(toolkit / "version.txt"))
+
+
+def _nvcc(place: Place, toolkit: Path) -> Seen:
+    return _first(r"release [\d.]+, V([\d.]+)", place.ask(str(toolkit / "bin/nvcc"), "--version"))
+
+
+def _header(place: Place, toolkit: Path) -> Seen:
+    found = _first(r"#define CUDA_VERSION (\d+)", place.read(toolkit / "include/cuda.h"))
+    number = int(found.value or 0)
+    return Seen(f"{number // 1000}.{number % 1000 // 10}", found.by) if number else NOTHING
+
+
+def _first(pattern: str, text: Seen) -> Seen:
+    found = re.search(pattern, text.value)
+    return Seen(found[1], text.by) if found else NOTHING
+
+
+def ceiling(place: Place, toolkit: Path) -> Ceiling:
+    """Return what a toolkit's own host_config.h says about compilers. On macOS nvcc has the rule, and no header."""
+    text = next(filter(None, (place.read(toolkit / "include" / name) for name in ("crt/host_config.h", "host_config.h"))), NOTHING)
+    gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
+    clang = re.search(r"clang version must be less than ([\d.]+)", text.value)
+    return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
+
+
+def cudnn(place: Place, prefixes: Iterable[Path]) -> Seen:
+    """Return the version of the first cuDNN below some prefixes."""
+    return _library(place, prefixes, CUDNN_HEADERS, "CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")
+
+
+def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
+    """Return the version of the first NCCL below some prefixes."""
+    return _library(place, prefixes, ("nccl.h",), "NCCL_MAJOR", "NCCL_MINOR", "NCCL_PATCH")
+
+
+def tensorrt(place: Place, prefixes: Iterable[Path]) -> Seen:
+    """Return the version of the first TensorRT below some prefixes."""
+    return _library(place, prefixes, ("NvInferVersion.h", "NvInfer.h"), "NV_TENSORRT_MAJOR", "NV_TENSORRT_MINOR", "NV_TENSORRT_PATCH")
+
+
+def _library(place: Place, prefixes: Iterable[Path], headers: tuple[str, ...], *macros: str) -> Seen:
+    """Return a version that a header spells in macros."""
+    for header in _headers(place, prefixes, headers):
+        text = place.read(header)
+        parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
+        if all(parts):
+            return Seen(".".join(parts), text.by)
+    return NOTHING
+
+
+def _headers(place: Place, prefixes: Iterable[Path], names: tuple[str, ...]) -> Iterator[str]:
+    for prefix in prefixes:
+        for pattern in (f"{folder}/{name}" for folder in INCLUDES for name in names):
+            yield from (place.shown(path) for path in sorted(place.at(prefix).glob(pattern)))
+
+
+def driver(place: Place) -> Seen:
+    """Return the version of the loaded driver; nothing without one."""
+    asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
+    if asked:
+        return Seen(asked.value.partition("\n")[0].strip(), asked.by)
+    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", place.read("/proc/driver/nvidia/version")) or _mac_driver(place)
+
+
+def _mac_driver(place: Place) -> Seen:
+    """Return the version of CUDA's driver for macOS, if its kernel extension is loaded."""
+    loaded = place.ask("kextstat")
+    if "com.nvidia.CUDA" not in loaded.value:
+        return NOTHING
+    try:
+        return Seen(str(plistlib.loads(place.at(FRAMEWORK).read_bytes())["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
+    except (OSError, KeyError, ValueError, ExpatError):
+        return NOTHING
+
+
+def gpus(place: Place) -> list[Gpu]:
+    """Return the GPUs. Drivers before 510 do not tell the capability, nor does macOS; then the name does."""
+    told = place.ask("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
+    if told:
+        return [Gpu(*_split(line), told.by) for line in told.value.splitlines()]
+    named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
+    names = named.value.splitlines()
+    if not named:
+        named = place.ask("system_profiler", "SPDisplaysDataType")
+        names = re.findall(r"Chipset Model: (NVIDIA .*)", named.value)
+    return [Gpu(name, compatibility.capability_of(name), named.by) for name in names]
+
+
+def _split(line: str) -> tuple[str, str]:
+    name, _, capability = line.rpartition(",")
+    return name.strip(), capability.strip()
+
+
+def nouveau(place: Place) -> Seen:
+    """Say whether the free driver nouveau is loaded, beside which NVIDIA's cannot be."""
+    modules = place.read("/proc/modules")
+    return Seen("loaded", modules.by) if re.search(r"^nouveau ", modules.value, re.MULTILINE) else NOTHING
+
+
+def protection(place: Place) -> Seen:
+    """Return whether macOS's System Integrity Protection is ``enabled`` or ``disabled``."""
+    return _first(r"status: (\w+)", place.ask("csrutil", "status"))

@@ -1,0 +1,78 @@
+"""The host that is looked at: this one, or a directory that plays another."""
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfwright import environment
+from tfwright.tools import shell
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a probe saw, and how; false if it saw nothing."""
+
+    value: str = ""
+    by: str = ""
+    """The command that was run, the file that was read, or ``environment``."""
+
+    def __bool__(self) -> bool:
+        return bool(self.value)
+
+    def __str__(self) -> str:
+        return self.value
+
+
+NOTHING = Seen()
+
+
+@dataclass(frozen=True)
+class Place:
+    """Files under a root, programs on the system's own PATH there, and the caller's environment.
+
+    Paths are given and shown as they are called there: ``/usr/bin/gcc``, wherever the root is.
+    """
+
+    root: Path = Path("/")
+    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
+
+    def at(self, path: str | Path) -> Path:
+        """Return where a path of that host really is."""
+        return self.root / str(path).lstrip("/")
+
+    def shown(self, path: Path) -> str:
+        """Return how that host calls a real path."""
+        return str(Path("/", path.relative_to(self.root))) if path.is_relative_to(self.root) else str(path)
+
+    def read(self, path: str | Path) -> Seen:
+        """Return a file's text; nothing if it cannot be read."""
+        try:
+            return Seen(self.at(path).read_text("utf-8", "replace").strip(), str(path))
+        except OSError:
+            return NOTHING
+
+    def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
+        """Return where a program really is; by default on the system's own PATH, whatever the caller's is."""
+        found = shutil.which(program, path=os.pathsep.join(str(self.at(folder)) for folder in folders))
+        return Path(found) if found else None
+
+    def ask(self, program: str, *arguments: str) -> Seen:
+        """Return what a short program answers; nothing if it is not there or fails. A path is run as it is."""
+        path = self.at(program) if program.startswith("/") else self.which(program)
+        if path is None:
+            return NOTHING
+        search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
+        env = environment.clean(self.root, extra={"PATH": search})
+        return Seen(shell.answer(shell.Command((str(path), *arguments), self.root, env)), shlex.join((program, *arguments)))
+
+    def there(self, path: str | Path) -> Path:
+        """Return the nearest directory, upwards from a path, that exists."""
+        real = self.at(path)
+        return next(parent for parent in (real, *real.parents) if parent.exists())
+
+
+HERE = Place()
+"""This host."""

@@ -1,0 +1,76 @@
+"""Compilers and the other programs that a build starts."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from tfwright.host.place import NOTHING, Place, Seen
+
+Family = Literal["gcc", "clang", "Apple clang"]
+Installer = Literal["apt-get", "dnf", "xcode-select", ""]
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C++ compiler, by what it says itself."""
+
+    family: Family
+    version: str
+    build: str = ""
+    """Apple's own number, ``800.0.42.1``, by which Xcodes are told apart."""
+
+    def __str__(self) -> str:
+        return f"{self.family} {self.version}" + (f" ({self.build})" if self.build else "")
+
+
+def compiler(place: Place) -> Seen:
+    """Return the first line that the C++ compiler, which Bazel will find, says for its version."""
+    name = next((name for name in ("c++", "g++", "clang++") if place.which(name)), None)
+    return version_line(place, name) if name else NOTHING
+
+
+def version_line(place: Place, program: str) -> Seen:
+    """Return the first line that a compiler says for its version."""
+    said = place.ask(program, "--version")
+    return Seen(said.value.partition("\n")[0], said.by)
+
+
+def parse(line: str) -> Compiler | None:
+    """Read the first line of a compiler's ``--version``; None for one of another family."""
+    apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
+    if apple:
+        return Compiler("Apple clang", apple[1], apple[2])
+    clang = re.search(r"\bclang version ([\d.]+)", line)
+    if clang:
+        return Compiler("clang", clang[1])
+    gnu = re.search(r"\) (\d[\d.]*)", line)
+    return Compiler("gcc", gnu[1]) if gnu else None
+
+
+def xcode(place: Place) -> Seen:
+    """Return the version of the selected Xcode; of the command line tools alone, their directory."""
+    version = place.ask("xcodebuild", "-version")
+    found = re.match(r"Xcode ([\d.]+)", version.value)
+    return Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
+
+
+def bazel(place: Place) -> Seen:
+    """Say where a Bazel is on the system's PATH. Builds bring their own; it is not run, since it would unpack itself."""
+    name = next((name for name in ("bazel", "bazelisk") if place.which(name)), None)
+    found = place.which(name) if name else None
+    return Seen(place.shown(found), "PATH") if found else NOTHING
+
+
+def installer(place: Place) -> Installer:
+    """Return the program that installs what is missing; empty for one that we do not know."""
+    known: tuple[Installer, ...] = ("apt-get", "dnf", "xcode-select")
+    return next((program for program in known if place.which(program)), "")
+
+
+def variables(place: Place, names: tuple[str, ...]) -> Seen:
+    """Return which of some environment variables the caller has set. Proxies may hold passwords, so these are left out."""
+    values = {name: place.env.get(name) or place.env.get(name.upper()) for name in names}
+    return Seen(" ".join(f"{name}={re.sub(r'//[^/@]*@', '//…@', value)}" for name, value in values.items() if value), "environment")

@@ -1,0 +1,29 @@
+"""Versions as they are written on hosts: compared number by number, as far as both are written."""
+
+import re
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return a version's leading numbers: ``10.1.243`` is (10, 1, 243)."""
+    found = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, found[0].split("."))) if found else ()
+
+
+def is_of(version: str, line: str) -> bool:
+    """Say whether a version belongs to a line: 10.1.243 is of 10.1, and 10 of 10.0."""
+    return all(mine == its for mine, its in zip(numbers(version), numbers(line), strict=False))
+
+
+def older(version: str, least: str) -> bool:
+    """Say whether a version is before another."""
+    return numbers(version) < numbers(least)
+
+
+def newer(version: str, most: str) -> bool:
+    """Say whether a version is past a line: gcc 7.5 is not past 7, gcc 8.1 is."""
+    return numbers(version)[: len(numbers(most))] > numbers(most)
+
+
+def within(version: str, least: str, most: str) -> bool:
+    """Say whether a version lies between two, both included; an empty bound is none."""
+    return not (least and older(version, least)) and not (most and newer(version, most))
