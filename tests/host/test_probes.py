@@ -1,17 +1,139 @@
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from tfwright.host import probes
+import pytest
+
+from tfwright.host import machine, nvidia, toolchain
+from tfwright.host.place import HERE, Place
+from tfwright.host.probes import Host
+from tfwright.host.toolchain import Compiler
+
+NVCC = HERE.which("nvcc")
+Player = Callable[[dict[str, Any]], Host]
+
+
+def place(play: Player, **files: str) -> Place:
+    return play({"files": files}).place
 
 
 def test_this_host_is_described_as_uname_does(tmp_path: Path) -> None:
-    host = probes.look(tmp_path / "not" / "there" / "yet")
+    host = Host()
     assert (host.system, host.machine) == (os.uname().sysname, os.uname().machine)
     assert str(host) == f"{host.system}-{host.machine}"
-    assert host.free > 0
+    assert host.disk(tmp_path / "not" / "there" / "yet").free > 0
 
 
-def test_the_compiler_is_known_by_the_first_line_of_its_version(tmp_path: Path) -> None:
-    compiler = probes.look(tmp_path).compiler
-    assert "\n" not in compiler
-    assert any(character.isdigit() for character in compiler) or not compiler
+def test_the_compiler_is_known_by_the_first_line_of_its_version() -> None:
+    compiler = Host().compiler
+    assert "\n" not in compiler.value
+    assert any(character.isdigit() for character in compiler.value) or not compiler
+    assert compiler.by.endswith("--version")
+
+
+def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
+    host = Host(Place(tmp_path / "not there", {}))
+    assert vars(host) == {"place": host.place}
+
+
+@pytest.mark.parametrize(
+    ("line", "compiler"),
+    [
+        ("gcc (Ubuntu 7.5.0-3ubuntu1~18.04) 7.5.0", Compiler("gcc", "7.5.0")),
+        ("gcc (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)", Compiler("gcc", "4.8.5")),
+        ("Apple LLVM version 8.0.0 (clang-800.0.42.1)", Compiler("Apple clang", "8.0.0", "800.0.42.1")),
+        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", Compiler("Apple clang", "15.0.0", "1500.3.9.4")),
+        ("Ubuntu clang version 18.1.3 (1ubuntu1)", Compiler("clang", "18.1.3")),
+        ("tcc version 0.9.27 (x86_64 Linux)", None),
+    ],
+)
+def test_compilers_are_told_apart_by_what_they_say(line: str, compiler: Compiler | None) -> None:
+    assert toolchain.parse(line) == compiler
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "version"),
+    [
+        ("version.json", '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}}', "12.8.1"),
+        ("version.txt", "CUDA Version 9.2.148", "9.2.148"),
+        ("include/cuda.h", "#define CUDA_VERSION 11080", "11.8"),
+    ],
+)
+def test_cuda_is_known_by_any_of_its_files(path: str, text: str, version: str, play: Player) -> None:
+    (seen,) = nvidia.cuda(place(play, **{f"/opt/cuda/{path}": text}), Path("/opt/cuda"))
+    assert (seen.value, seen.by) == (version, f"/opt/cuda/{path}")
+
+
+def test_a_broken_version_file_is_passed_over(play: Player) -> None:
+    assert nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda")) == []
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "/usr/include/cudnn.h",
+        "/usr/include/x86_64-linux-gnu/cudnn_version_v8.h",
+        "/usr/lib/python3/site-packages/nvidia/cudnn/include/cudnn_version.h",
+    ],
+)
+def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(header: str, play: Player) -> None:
+    text = "#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 9\n#define CUDNN_PATCHLEVEL 7\n"
+    prefixes = [Path("/usr/lib/python3/site-packages/nvidia/cudnn"), Path("/usr")]
+    seen = nvidia.cudnn(place(play, **{header: text}), prefixes)
+    assert (seen.value, seen.by) == ("8.9.7", header)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "NVRM version: NVIDIA UNIX x86_64 Kernel Module  440.100  Fri May 29 08:45:51 UTC 2020",
+        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  440.100  Release Build",
+    ],
+)
+def test_the_driver_is_known_without_nvidia_smi(text: str, play: Player) -> None:
+    assert nvidia.driver(place(play, **{"/proc/driver/nvidia/version": text})).value == "440.100"
+
+
+@pytest.mark.parametrize(
+    ("name", "capability"),
+    [
+        ("NVIDIA GeForce GT 750M", "3.0"),
+        ("GeForce GTX 680MX", "3.0"),
+        ("GeForce GTX 780", "3.5"),
+        ("Tesla K80", "3.7"),
+        ("GeForce GTX 980 Ti", "5.2"),
+        ("Tesla P4", "6.1"),
+        ("Quadro P4000", "6.1"),
+        ("Tesla P100-PCIE-16GB", "6.0"),
+        ("Tesla T4", "7.5"),
+        ("NVIDIA A100-SXM4-40GB", "8.0"),
+        ("NVIDIA GeForce RTX 3090", "8.6"),
+        ("NVIDIA GeForce RTX 5070 Laptop GPU", "12.0"),
+        ("Voodoo 2", ""),
+    ],
+)
+def test_gpus_of_drivers_that_do_not_tell_are_known_by_name(name: str, capability: str, play: Player) -> None:
+    smi = {"/usr/bin/nvidia-smi": {"--query-gpu=name --format=csv,noheader": name}}
+    (gpu,) = nvidia.gpus(play({"programs": smi}).place)
+    assert gpu.capability == capability
+
+
+def test_a_containers_memory_is_its_limit_and_not_the_machines(play: Player) -> None:
+    files = {"/proc/meminfo": "MemAvailable: 251658240 kB\n", "/sys/fs/cgroup/memory.max": "8589934592\n"}
+    assert machine.memory(place(play, **files)).value == "8589934592"
+
+
+def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
+    host = play({"env": {"HTTPS_PROXY": "http://me:secret@proxy:3128"}})
+    assert toolchain.variables(host.place, toolchain.PROXIES).value == "https_proxy=http://…@proxy:3128"
+
+
+@pytest.mark.skipif(NVCC is None, reason="there is no nvcc on this host")
+def test_a_real_cuda_says_its_version_and_which_compilers_it_takes() -> None:
+    toolkit = Path("/usr/local/cuda")
+    versions = {seen.value[:4] for seen in nvidia.cuda(HERE, toolkit)}
+    assert len(versions) == 1, "its files agree with nvcc"
+    ceiling = nvidia.ceiling(HERE, toolkit)
+    assert int(ceiling.gcc) >= 4
+    assert int(ceiling.clang) > 3

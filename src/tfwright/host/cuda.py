@@ -1,7 +1,9 @@
-"""Where a recipe expects CUDA and cuDNN on this host."""
+"""Where a recipe expects CUDA and cuDNN on this host, and which GPUs it builds for."""
 
+import re
 from pathlib import Path
 
+from tfwright.host import versions
 from tfwright.recipe import Recipe
 from tfwright.release import Release
 from tfwright.settings import Settings
@@ -10,9 +12,14 @@ HERMETIC_SINCE = Release(2, 18)
 """From here on Bazel downloads CUDA; https://www.tensorflow.org/install/source says how."""
 
 
+def wanted(recipe: Recipe) -> bool:
+    """Say whether the recipe builds with CUDA, wherever that comes from."""
+    return recipe.configure.answers.get("TF_NEED_CUDA") is True
+
+
 def needed(recipe: Recipe) -> bool:
     """Say whether the recipe builds with a CUDA that must be installed."""
-    return recipe.configure.answers.get("TF_NEED_CUDA") is True and recipe.source.release < HERMETIC_SINCE
+    return wanted(recipe) and recipe.source.release < HERMETIC_SINCE
 
 
 def toolkit(recipe: Recipe, settings: Settings) -> Path:
@@ -25,12 +32,36 @@ def cudnn(recipe: Recipe, settings: Settings) -> Path:
     return settings.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, settings)
 
 
+def prefixes(recipe: Recipe, settings: Settings) -> list[Path]:
+    """Return where CUDA's libraries may be: from 1.14 on, in any of TF_CUDA_PATHS."""
+    paths = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
+    return list(dict.fromkeys([cudnn(recipe, settings), *(Path(path) for path in paths if path)]))
+
+
 def present(recipe: Recipe, settings: Settings) -> tuple[Path | None, Path | None]:
     """Return the toolkit and the cuDNN that a recipe needs and this host has."""
     if not needed(recipe):
         return None, None
     places = toolkit(recipe, settings), cudnn(recipe, settings)
     return places[0] if places[0].is_dir() else None, places[1] if places[1].is_dir() else None
+
+
+def capabilities(recipe: Recipe) -> list[str]:
+    """Return the compute capabilities that a recipe makes machine code for, as ``12.0``; ``compute_120`` alone makes none."""
+    answers = recipe.configure.answers
+    text = str(answers.get("TF_CUDA_COMPUTE_CAPABILITIES") or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "")
+    return [capability(item) for item in text.split(",") if item and not item.startswith("compute_")]
+
+
+def capability(text: str) -> str:
+    """Return a compute capability as NVIDIA writes it, ``3.0``, from that or from ``sm_30``."""
+    found = re.fullmatch(r"(?:sm_|compute_)(\d+)(\d)[af]?", text)
+    return f"{found[1]}.{found[2]}" if found else text.rstrip("af")
+
+
+def runs_on(built: list[str], gpu: str) -> bool:
+    """Say whether machine code for some capabilities runs on a GPU: on the same major version from its minor one up."""
+    return any(versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one) for one in built)
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

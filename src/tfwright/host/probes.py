@@ -1,85 +1,98 @@
-"""What is here: read off this host, whatever the recipe."""
+"""What is here: read off a host when it is first asked for, whatever the recipe."""
 
 import functools
-import platform
-import shutil
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
-from tfwright import environment
-from tfwright.tools import shell
-
-Installer = Literal["apt-get", "dnf", "xcode-select", ""]
+from tfwright.host import machine, nvidia, toolchain
+from tfwright.host.machine import Disk
+from tfwright.host.place import HERE, Place, Seen
 
 
-@dataclass(frozen=True)
 class Host:
-    """This host, as far as recipes care."""
+    """A host, as far as recipes care. A probe that nobody asks for does not run: builds ask on every start."""
 
-    system: str
-    """As ``uname -s`` says it: Linux, Darwin."""
-    machine: str
-    """As ``uname -m`` says it: x86_64, aarch64, arm64."""
-    glibc: str = ""
-    """Its version; empty where there is none."""
-    compiler: str = ""
-    """First line of what the C++ compiler says for ``--version``; empty without one."""
-    git: bool = False
-    npm: bool = False
-    installer: Installer = ""
-    """The program that installs what is missing; empty for one that we do not know."""
-    free: int = 0
-    """Bytes free where builds go."""
+    def __init__(self, place: Place = HERE) -> None:
+        """Look at nothing yet."""
+        self.place = place
+
+    @cached_property
+    def _uname(self) -> Seen:
+        return self.place.ask("uname", "-sm")
+
+    @property
+    def system(self) -> str:
+        """As ``uname -s`` says it: Linux, Darwin."""
+        return self._uname.value.partition(" ")[0]
+
+    @property
+    def machine(self) -> str:
+        """As ``uname -m`` says it: x86_64, aarch64, arm64."""
+        return self._uname.value.partition(" ")[2]
+
+    @cached_property
+    def glibc(self) -> Seen:
+        """The version of glibc."""
+        return machine.glibc(self.place)
+
+    @cached_property
+    def processor(self) -> Seen:
+        """The processor's instruction sets."""
+        return machine.processor(self.place)
+
+    @cached_property
+    def release(self) -> Seen:
+        """The name and version of the distribution, or of macOS."""
+        return machine.release(self.place)
+
+    @cached_property
+    def memory(self) -> Seen:
+        """Bytes that a build can be given."""
+        return machine.memory(self.place)
+
+    @cached_property
+    def compiler(self) -> Seen:
+        """The first line that the C++ compiler says for its version."""
+        return toolchain.compiler(self.place)
+
+    @cached_property
+    def git(self) -> Seen:
+        """What git says for its version."""
+        return self.place.ask("git", "--version")
+
+    @cached_property
+    def xcode(self) -> Seen:
+        """The selected Xcode."""
+        return toolchain.xcode(self.place)
+
+    @cached_property
+    def installer(self) -> toolchain.Installer:
+        """The program that installs what is missing."""
+        return toolchain.installer(self.place)
+
+    @cached_property
+    def driver(self) -> Seen:
+        """The version of NVIDIA's driver."""
+        return nvidia.driver(self.place)
+
+    @cached_property
+    def gpus(self) -> list[nvidia.Gpu]:
+        """NVIDIA's GPUs."""
+        return nvidia.gpus(self.place)
+
+    def has(self, program: str) -> bool:
+        """Say whether the host itself, not only the caller's PATH, has a program."""
+        return self.place.which(program) is not None
+
+    def disk(self, path: Path) -> Disk:
+        """Look at the disk that holds a path."""
+        return machine.disk(self.place, path)
 
     def __str__(self) -> str:
         return f"{self.system}-{self.machine}"
 
 
-def look(build_out: Path) -> Host:
-    """Look around. Takes one short process; everything else is read from the system."""
-    return Host(
-        system=platform.system(),
-        machine=platform.machine(),
-        glibc=_glibc(),
-        compiler=_compiler(),
-        git=_has("git"),
-        npm=bool(shutil.which("npm")),
-        installer=_installer(),
-        free=_free(build_out),
-    )
-
-
-def _has(program: str) -> bool:
-    """Say whether the host itself, not only the caller's PATH, has a program."""
-    return _where(program) is not None
-
-
-def _where(program: str) -> str | None:
-    return shutil.which(program, path=":".join(environment.SYSTEM_PATH))
-
-
 @functools.cache
-def _compiler() -> str:
-    """Ask the C++ compiler that Bazel will find for its version."""
-    compiler = next(filter(None, map(_where, ("c++", "g++", "clang++"))), None)
-    if compiler is None:
-        return ""
-    command = shell.Command((compiler, "--version"), Path("/"), environment.clean(Path("/")))
-    return shell.answer(command).partition("\n")[0]
-
-
-def _glibc() -> str:
-    name, version = platform.libc_ver()
-    return version if name == "glibc" else ""
-
-
-def _installer() -> Installer:
-    known: tuple[Installer, ...] = ("apt-get", "dnf", "xcode-select")
-    return next((program for program in known if _has(program)), "")
-
-
-def _free(path: Path) -> int:
-    """Return the bytes free on the disk that holds a path, which need not be there yet."""
-    there = next(parent for parent in (path, *path.parents) if parent.exists())
-    return shutil.disk_usage(there).free
+def here() -> Host:
+    """Return this host; what was seen of it is kept while the process runs."""
+    return Host()

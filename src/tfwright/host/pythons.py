@@ -4,21 +4,29 @@ import functools
 import os
 import platform
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from tfwright import environment
+from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.settings import Settings
 from tfwright.tools import shell
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
 TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
 """Understood by every Python since 2.0."""
+TELL_PARTS = """
+import os, sys
+name = 'python%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys, 'abiflags', ''))
+header = os.path.join(getattr(sys, 'base_prefix', sys.prefix), 'include', name, 'Python.h')
+pip = os.path.join(os.path.dirname(os.__file__), 'ensurepip')
+print(', '.join(part if os.path.exists(path) else 'no ' + part for part, path in (('headers', header), ('pip', pip))))
+"""
+"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in packages of their own."""
 
 
-def find(version: str, settings: Settings) -> Path | None:
+def find(version: str, settings: Settings, place: Place = HERE) -> Path | None:
     """Return an interpreter of a Python version such as ``3.6``; ``any`` is the one that runs tfwright.
 
     The host file decides if it names one; else PATH, pyenv and conda are searched in this order.
@@ -27,7 +35,7 @@ def find(version: str, settings: Settings) -> Path | None:
     if version == "any":
         return own()
     named = settings.pythons.get(version)
-    candidates = [named] if named else _candidates(version)
+    candidates = [place.at(named)] if named else _candidates(version, place)
     return next((path for path in candidates if version_of(path).startswith(f"{version}.")), None)
 
 
@@ -47,33 +55,44 @@ def version_of(interpreter: Path) -> str:
     return shell.answer(command)
 
 
-def _candidates(version: str) -> Iterator[Path]:
+def parts(interpreter: Path, place: Place = HERE) -> Seen:
+    """Say which of ``headers`` and ``pip`` come with an interpreter; nothing if it does not run."""
+    shown = place.shown(interpreter)
+    seen = place.ask(shown, "-E", "-S", "-c", TELL_PARTS)
+    return Seen(seen.value, f"{shown}: what lies beside it") if seen else NOTHING
+
+
+def _candidates(version: str, place: Place) -> Iterator[Path]:
     """List the places where an interpreter of a version is likely to be, the likeliest first."""
-    on_path = shutil.which(f"python{version}", path=_search_path())
+    on_path = place.which(f"python{version}", _search_path(place))
     if on_path:
-        yield Path(on_path)
-    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+        yield on_path
+    pyenv = place.at(place.env.get("PYENV_ROOT") or f"{_home(place)}/.pyenv")
     yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python"), key=_numbers, reverse=True)
-    for root in _conda_roots():
+    for root in _conda_roots(place):
         yield from root.glob(f"bin/python{version}")
         yield from sorted(root.glob(f"envs/*/bin/python{version}"))
 
 
-def _search_path() -> str:
+def _search_path(place: Place) -> Iterator[str]:
     """Return the caller's PATH without the venv of tfwright itself and without pyenv's shims.
 
     A shim runs whatever version the current directory names, which is no pin.
     """
-    entries = [Path(entry) for entry in os.get_exec_path()]
-    return os.pathsep.join(str(entry) for entry in entries if entry != Path(sys.prefix, "bin") and entry.name != "shims")
+    entries = place.env.get("PATH", os.defpath).split(os.pathsep)
+    return (entry for entry in entries if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims")
 
 
-def _conda_roots() -> Iterator[Path]:
+def _conda_roots(place: Place) -> Iterator[Path]:
     """List where conda may be installed; the running one first."""
-    running = os.environ.get("CONDA_EXE")
+    running = place.env.get("CONDA_EXE")
     if running:
-        yield Path(running).parents[1]
-    yield from (Path(root).expanduser() for root in CONDA_ROOTS)
+        yield place.at(running).parents[1]
+    yield from (place.at(root.replace("~", _home(place))) for root in CONDA_ROOTS)
+
+
+def _home(place: Place) -> str:
+    return place.env.get("HOME") or str(Path.home())
 
 
 def _numbers(path: Path) -> list[int]:

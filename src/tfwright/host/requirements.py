@@ -2,27 +2,36 @@
 
 from collections.abc import Callable, Iterator
 
-from tfwright.host import cuda, pythons
+from tfwright.host import compatibility, gpu, machine, pythons, remedies, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
+from tfwright.tools import git
 
 Requirement = Callable[[Recipe, Settings, Host], Iterator[Finding]]
 
-GIB = 2**30
+GIB = machine.GIB
 ROOM = 16 * GIB
 """For a build of TensorFlow: what Gentoo's package asks, 10 and 6 more for each Python."""
 SMALL_ROOM = 1 * GIB
 """For a source tree that tfwright brings itself."""
-
-GIT = {"apt-get": "sudo apt-get install git", "dnf": "sudo dnf install git", "xcode-select": "xcode-select --install"}
-COMPILER = {"apt-get": "sudo apt-get install g++", "dnf": "sudo dnf install gcc-c++", "xcode-select": "xcode-select --install"}
+OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
 
 def compare(recipe: Recipe, settings: Settings, host: Host) -> list[Finding]:
-    """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS."""
-    return [finding for requirement in REQUIREMENTS for finding in requirement(recipe, settings, host)]
+    """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
+
+    What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
+    """
+    at_home = recipe.host.system in {"any", host.system}
+    requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
+    return [finding for requirement in requirements for finding in requirement(recipe, settings, host)]
+
+
+def _bundled(recipe: Recipe) -> bool:
+    """Say whether the source tree is one that tfwright brings itself: no TensorFlow, so none of its rules."""
+    return recipe.source.url.startswith("bundled:")
 
 
 def _platform(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
@@ -32,13 +41,13 @@ def _platform(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Findi
         yield Finding(f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure")
 
 
-def _python(recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
+def _python(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     version = recipe.host.python
-    if pythons.find(version, settings):
+    if pythons.find(version, settings, host.place):
         return
     named = settings.pythons.get(version)
     if named:
-        seen = pythons.version_of(named)
+        seen = pythons.version_of(host.place.at(named))
         found = f"{named} is Python {seen}" if seen else f"{named} does not run"
         yield Finding(found, f"Python {version}, as the host file says", f"Correct pythons.{version!r} in the host file.", blocks="check")
     else:
@@ -46,39 +55,114 @@ def _python(recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding
         yield Finding(f"no Python {version}", "an interpreter on PATH, in pyenv, in conda or in the host file", remedy, blocks="check")
 
 
-def _git(_recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
-    if not host.git:
-        yield Finding("no git", "git on the system's PATH", GIT.get(host.installer, "Install git."), blocks="fetch")
+def _git(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    least = ".".join(map(str, git.OLDEST))
+    version = host.git.value.removeprefix("git version ")
+    if not version:
+        yield Finding("no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch")
+    elif versions.older(version, least) and not _bundled(recipe):
+        remedy = remedies.of("old-git", host.installer, least=least)
+        yield Finding(
+            f"git {version}", f"git {least} or newer", remedy, blocks="fetch", why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it"
+        )
 
 
 def _compiler(_recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
     if not host.compiler:
-        yield Finding("no C++ compiler", "c++, g++ or clang++ on the system's PATH", COMPILER.get(host.installer, "Install g++."), blocks="compile")
-
-
-def _cuda(recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
-    if not cuda.needed(recipe):
-        return
-    places = {"CUDA": cuda.toolkit(recipe, settings), "cuDNN": cuda.cudnn(recipe, settings)}
-    for name, place in places.items():
-        if not place.is_dir():
-            version = recipe.host.cuda if name == "CUDA" else recipe.host.cudnn
-            remedy = f"Install it there, or say where it is in the host file: {name.lower()} = '/path'."
-            yield Finding(f"no {name} at {place}", f"{name} {version or ''}".rstrip(), remedy, blocks="configure")
+        yield Finding("no C++ compiler", "c++, g++ or clang++ on the system's PATH", remedies.of("compiler", host.installer), blocks="compile")
 
 
 def _bazel(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
-    if version not in settings.bazels and not host.npm:
+    if version not in settings.bazels and not host.has("npm"):
         remedy = f"Nothing, if that can be downloaded; else name a binary in the host file: [bazels] {version!r} = '/path/to/bazel'."
         yield Finding(f"only the official release of Bazel {version} can be had", "npm as a second source", remedy)
 
 
-def _room(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
-    wanted = SMALL_ROOM if recipe.source.url.startswith("bundled:") else ROOM
-    if host.free < wanted:
-        remedy = "Free some space, or set build_out in the host file to a larger disk."
-        yield Finding(f"{host.free / GIB:.1f} GiB free at {settings.build_out}", f"{wanted // GIB} GiB", remedy)
+def _disk(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+    disk = host.disk(settings.build_out)
+    wanted = SMALL_ROOM if _bundled(recipe) else ROOM
+    move = "Set build_out in the host file to a directory on"
+    if disk.free < wanted:
+        yield Finding(
+            f"{disk.free / GIB:.1f} GiB free at {settings.build_out}",
+            f"{wanted // GIB} GiB",
+            "Free some space, or set build_out in the host file to a larger disk.",
+        )
+    if disk.kind in machine.NETWORK:
+        remedy = f"{move} a local disk."
+        yield Finding(f"{settings.build_out} is on {disk.kind}", "a local disk for Bazel's output base", remedy, blocks="compile", why=OUTPUT_BASE)
+    if disk.kind == "tmpfs":
+        remedy = f"{move} a real disk, unless there is memory for both."
+        yield Finding(f"{settings.build_out} is on tmpfs, in memory", "a disk, which leaves memory to the compilers", remedy)
 
 
-REQUIREMENTS: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _cuda, _bazel, _room)
+def _parts(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+    version = recipe.host.python
+    interpreter = pythons.find(version, settings, host.place)
+    if interpreter is None:
+        return
+    parts = pythons.parts(interpreter, host.place)
+    if "no headers" in parts.value:
+        why = "TensorFlow's Python glue includes Python.h"
+        yield Finding(f"Python {version} without headers", "Python.h", remedies.of("headers", host.installer, python=version), blocks="configure", why=why)
+    if "no pip" in parts.value and not version.startswith("2."):
+        why = "the build gets a venv of its own, with exact pins"
+        yield Finding(
+            f"Python {version} without ensurepip", "what a venv is made with", remedies.of("venv", host.installer, python=version), blocks="fetch", why=why
+        )
+
+
+def _release(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[Finding]:
+    release = recipe.source.release
+    bazel, python = compatibility.bazel(release), compatibility.python(release)
+    if bazel and not bazel.holds(recipe.bazel.version):
+        remedy = "Correct bazel.version in the recipe."
+        yield Finding(f"Bazel {recipe.bazel.version} for TensorFlow {release}", f"Bazel {bazel}", remedy, blocks="configure", why=bazel.source)
+    if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
+        remedy = "Correct host.python in the recipe, or add the patches that make it work."
+        yield Finding(f"Python {recipe.host.python} for TensorFlow {release}", f"Python {python}", remedy, why=python.source)
+
+
+def _memory(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    free = int(host.memory.value or 0) / GIB
+    if host.memory and free < recipe.compile.peak:
+        remedy = "Stop other programs, raise the container's limit, or add swap."
+        yield Finding(
+            f"{free:.1f} GiB of memory", f"{recipe.compile.peak} GiB for a single compile action", remedy, why=f"compile.peak, against {host.memory.by}"
+        )
+
+
+def _processor(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
+    has = host.processor.value.split()
+    lacking = [name for name in machine.EXTENSIONS if host.processor.by and f"-m{name}" in flags.split() and name not in has]
+    if lacking:
+        why = f"CC_OPT_FLAGS, against {host.processor.by}"
+        remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
+        yield Finding(f"a processor without {', '.join(lacking)}", "one that runs what it compiles", remedy, blocks="verify", why=why)
+    if "native" in flags:
+        yield Finding("-march=native in CC_OPT_FLAGS", "the same bytes on every host", "Name an instruction set in the recipe, such as -mavx.")
+
+
+def _macos(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    wanted = recipe.host
+    version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
+    if wanted.macos and version and not versions.is_of(version, wanted.macos):
+        yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
+    if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
+        remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
+        yield Finding(f"Xcode {host.xcode}", f"Xcode {wanted.xcode}", remedy, blocks="compile", why=f"the recipe, against {host.xcode.by}")
+
+
+def _compiler_line(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    found = toolchain.parse(host.compiler.value)
+    wanted = recipe.host.clang
+    if wanted and found and found.build != wanted:
+        remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
+        yield Finding(str(found), f"Apple's clang {wanted}", remedy, why=f"the recipe, against {host.compiler.by}")
+
+
+GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk)
+"""What makes sense on any host, and costs three short programs: builds ask on every start."""
+REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)

@@ -1,7 +1,7 @@
 """Compares this host with the recipe: everything that is missing, at once.
 
-Runs every time and keeps nothing, so it starts two short programs at most: the target Python and
-the C++ compiler, each for its version.
+Runs every time and keeps nothing, so it asks only what the recipe needs to know: for one without
+TensorFlow's own source or CUDA, a handful of programs that answer within milliseconds.
 """
 
 from collections.abc import Sequence
@@ -10,6 +10,7 @@ from pathlib import Path
 from tfwright.errors import HostError
 from tfwright.host import cuda, probes, pythons, requirements
 from tfwright.host.findings import Finding
+from tfwright.host.probes import Host
 from tfwright.recipe import HostTable, Recipe
 from tfwright.results import HostFacts
 from tfwright.settings import Settings
@@ -25,20 +26,24 @@ def run(job: Job, table: HostTable) -> HostFacts:
     Raises HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
-    host = probes.look(job.settings.build_out)
-    findings = worst_first(requirements.compare(job.recipe, job.settings, host))
+    host = probes.here()
+    findings = examine(job.recipe, job.settings, host)
     interpreter = pythons.find(table.python, job.settings)
     if interpreter is None or any(blocks(finding, job.until) for finding in findings):
         raise refusal(job, findings)
     for finding in findings:
-        job.listener.note(f"{finding}. {finding.remedy}")
+        job.listener.note(f"{finding}. {_advice(job, finding)}")
     return _facts(job, host, interpreter)
+
+
+def examine(recipe: Recipe, settings: Settings, host: Host) -> list[Finding]:
+    """Return everything that is not as the recipe wants it, the worst first: what `invoke doctor` shows."""
+    return worst_first(requirements.compare(recipe, settings, host))
 
 
 def obstacle(recipe: Recipe, settings: Settings) -> str | None:
     """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
-    findings = worst_first(requirements.compare(recipe, settings, probes.look(settings.build_out)))
-    return next((finding.found for finding in findings if finding.blocks), None)
+    return next((finding.found for finding in examine(recipe, settings, probes.here()) if finding.blocks), None)
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
@@ -56,19 +61,24 @@ def refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     goal = f"{job.recipe.name} cannot be built here up to '{job.until}'"
     if len(findings) == 1:
         return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
-    lines = [f"  {number}. {finding}\n     {finding.remedy}" for number, finding in enumerate(findings, 1)]
+    lines = [f"  {number}. {finding}\n     {_advice(job, finding)}" for number, finding in enumerate(findings, 1)]
     return HostError("\n".join([f"{goal}:", *lines]), remedy="Do what stands under each, then start again.")
 
 
-def _facts(job: Job, host: probes.Host, interpreter: Path) -> HostFacts:
+def _advice(job: Job, finding: Finding) -> str:
+    """Return a remedy on one line; several commands are left to where there is room for them."""
+    return finding.remedy if "\n" not in finding.remedy else f"'invoke doctor --recipe {job.recipe.name}' has the commands."
+
+
+def _facts(job: Job, host: Host, interpreter: Path) -> HostFacts:
     toolkit, cudnn = cuda.present(job.recipe, job.settings)
     return HostFacts(
         system=host.system,
         machine=host.machine,
-        glibc=host.glibc,
+        glibc=host.glibc.value,
         interpreter=interpreter,
         python=pythons.version_of(interpreter),
-        compiler=host.compiler,
+        compiler=host.compiler.value,
         cuda=toolkit,
         cudnn=cudnn,
     )

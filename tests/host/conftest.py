@@ -1,0 +1,50 @@
+"""Hosts that are played: a directory of small programs and files, looked at by the same code as a real host."""
+
+import shlex
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfwright.host.place import Place
+from tfwright.host.probes import Host
+
+SIMULATED = Path(__file__).parent / "simulated"
+Description = dict[str, Any]
+
+
+def write_program(path: Path, answers: Mapping[str, str]) -> None:
+    """Write a program that knows some command lines, each with what it prints, and fails on any other; ``*`` is any."""
+    cases = [f"{line if line == '*' else shlex.quote(line)}) printf '%s\\n' {shlex.quote(text.strip())} ;;" for line, text in answers.items()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]), "utf-8")
+    path.chmod(0o755)
+
+
+def lay_out(root: Path, description: Description) -> Host:
+    """Make a host's directory from its description."""
+    for path, answers in description.get("programs", {}).items():
+        write_program(root / path.lstrip("/"), answers)
+    for path, text in description.get("files", {}).items():
+        file = root / path.lstrip("/")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, "utf-8")
+    return Host(Place(root, description.get("env", {})))
+
+
+@pytest.fixture
+def described() -> Callable[[str], Description]:
+    """Return a function that reads the description of a simulated host."""
+
+    def read(name: str) -> Description:
+        return tomllib.loads((SIMULATED / f"{name}.toml").read_text("utf-8"))
+
+    return read
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[[Description], Host]:
+    """Return a function that plays a host from a description."""
+    return lambda description: lay_out(tmp_path / "host", description)
