@@ -100,6 +100,21 @@ def recipes(_: Context, json: bool = False) -> None:
         console.show_recipes(listing.rows(settings.read()), as_json=json)
 
 
+@task(help=RECIPE | JSON)
+def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
+    """Say what this host lacks for a recipe, the worst first, each with its remedy; 0 only if the build may start."""
+    with explained():
+        from tfwright import console, errors
+        from tfwright.host import inventory, probes
+        from tfwright.stages import check
+
+        job, host = _job(recipe), probes.here()
+        findings = check.examine(job.recipe, job.settings, host)
+        console.show_examination(recipe, inventory.take(job.recipe, job.settings, host), findings, as_json=json)
+        if any(finding.blocks for finding in findings):
+            sys.exit(errors.HostError.exit_status)
+
+
 @task(help=RECIPE)
 def bazelrc(_: Context, recipe: str = "demo") -> None:
     """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
     from tfwright.engine import Planned
+    from tfwright.host.findings import Finding
+    from tfwright.host.inventory import Fact
     from tfwright.listing import Row
     from tfwright.stage import Job, Result, Step
     from tfwright.vault.bundle import Manifest
@@ -225,6 +227,42 @@ def show_garbage(things: "Sequence[Thing]") -> None:
 def show_sound(things: "Sequence[Thing]") -> None:
     """Say that everything is what it was."""
     print(f"{len(things)} files, {sum(thing.size for thing in things):,} bytes: each is what its digest says")
+
+
+def show_examination(recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, as_json: bool) -> None:
+    """Print what a host has, what is amiss for a recipe, the worst first, and what follows."""
+    if as_json:
+        said = [{"name": fact.name.strip(), "value": fact.seen.value, "by": fact.seen.by, "decides": fact.decides} for fact in facts]
+        amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
+        _print_json({"recipe": recipe, "may_start": not any(finding.blocks for finding in findings), "facts": said, "findings": amiss})
+        return
+    print(f"{recipe}\n")
+    for fact in facts:
+        print(f"{'*' if fact.decides and fact.seen else ' '} {fact.name:<21} {fact.seen.value or '-':<52} {fact.seen.by if fact.seen else ''}".rstrip())
+    print("\n* can change the wheel's bytes\n")
+    for number, finding in enumerate(findings, 1):
+        print("\n".join(_finding(number, finding)) + "\n")
+    print(_verdict(findings))
+
+
+def _finding(number: int, finding: "Finding") -> Iterator[str]:
+    """Return a finding as people read it, its commands one a line."""
+    yield f"{number}. {finding.found}"
+    yield f"   wanted  {finding.wanted}"
+    if finding.why:
+        yield f"   why     {finding.why}"
+    first, *rest = finding.remedy.splitlines()
+    yield f"   do      {first}"
+    yield from (f"           {line}" for line in rest)
+    yield f"   stops   {finding.blocks or 'nothing'}"
+
+
+def _verdict(findings: "Sequence[Finding]") -> str:
+    """Say whether a build may start; the worst finding comes first."""
+    worst = next((finding.blocks for finding in findings if finding.blocks), "")
+    if not worst:
+        return "The build may start."
+    return "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
 
 
 def _print_json(value: object) -> None:
