@@ -36,23 +36,22 @@ def read(wheel: zipfile.ZipFile) -> list[Entry]:
 def faults(wheel: zipfile.ZipFile) -> list[str]:
     """Say everything in which RECORD and the files differ."""
     listed = {entry.path: entry for entry in read(wheel)}
+    own = f"{archive.metadata_directory(wheel)}/RECORD"
     here = {member.filename: member for member in archive.files(wheel)}
     return [
         *(f"{path} is listed and not there" for path in listed if path not in here),
         *(f"{path} is not listed" for path in here if path not in listed),
-        *(f"{path} is not as listed" for path, member in here.items() if path in listed and not _agrees(wheel, member, listed[path])),
+        *(f"{path} is not as listed" for path, member in here.items() if path in listed and listed[path] != _right(wheel, member, own)),
     ]
 
 
-def _agrees(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, entry: Entry) -> bool:
-    """Compare a file with its line; RECORD cannot list its own digest."""
-    if member.filename == f"{archive.metadata_directory(wheel)}/RECORD":
-        return (entry.digest, entry.size) == ("", "")
-    return entry == describe(wheel, member)
+def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> Entry:
+    """Return the line that a file should have; RECORD cannot list its own digest."""
+    return Entry(own, "", "") if member.filename == own else describe(wheel, member)
 
 
 def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Entry:
-    """Return the line that a file should have."""
+    """Return a file's line, with its digest."""
     digest = hashlib.sha256()
     with wheel.open(member) as stream:
         while chunk := stream.read(CHUNK):
