@@ -53,6 +53,7 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 Capabilities = Annotated[str, StringConstraints(pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$")]
+Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 
 
@@ -201,6 +202,8 @@ class VerifyTable(Table):
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""
+    architectures: tuple[Architecture, ...] = ()
+    """What every library with GPU code must hold: ``sm_70`` as it runs, ``compute_70`` as PTX."""
     size: Annotated[int, Field(gt=0)] | None = None
     """The most bytes that the wheel may have."""
 

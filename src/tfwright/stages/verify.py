@@ -12,7 +12,7 @@ from tfwright.results import Check, HostFacts, SealedWheel, Verdict
 from tfwright.stage import Artefact, Job, Step
 from tfwright.tools import files, package_clients, packages, shell
 from tfwright.tools.shell import Command
-from tfwright.wheel import archive, record, tags
+from tfwright.wheel import archive, inspection, inspection_floor, record, tags
 
 PROGRAMS = Path(__file__).parents[1] / "smoke"
 """The programs that a recipe names; the target Python runs them, so they import nothing of ours."""
@@ -55,9 +55,21 @@ def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
     with archive.opened(wheel.path) as content:
         yield _held(wheel.path, "RECORD", record.faults(content), f"{len(archive.files(content))} files as listed")
         yield _held(wheel.path, "tags", tags.faults(wheel.path, content, python), f"fit CPython {python} here")
+        libraries = tuple(inspection.contents(content)) if table.glibc or table.architectures else ()
+    yield from _floor(wheel.path, table, libraries)
     if table.size is not None:
         excess = [f"{wheel.size:,} bytes, {table.size:,} are allowed"] if wheel.size > table.size else []
         yield _held(wheel.path, "size", excess, f"{wheel.size:,} bytes")
+
+
+def _floor(wheel: Path, table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Check]:
+    """Check what the libraries ask of a machine, and bring for its GPU."""
+    if libraries:
+        yield _held(wheel, "libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")
+    if table.glibc:
+        yield _held(wheel, "glibc", inspection_floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough")
+    if table.architectures:
+        yield _held(wheel, "architectures", inspection_floor.architecture_faults(libraries, table.architectures), ", ".join(table.architectures))
 
 
 def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:
