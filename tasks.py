@@ -115,6 +115,18 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
             sys.exit(errors.HostError.exit_status)
 
 
+@task(help=JSON | {"wheel": "path of a .whl file, of any TensorFlow"})
+def inspect(_: Context, wheel: str, json: bool = False) -> None:
+    """Say what a wheel is: what it needs, its libraries, its GPU code, and whether it is what it says."""
+    with explained():
+        from tfwright import console
+        from tfwright.wheel import inspection
+
+        report = inspection.inspect(Path(wheel))
+        console.show_report(report, as_json=json)
+        inspection.insist(report)
+
+
 @task(help=RECIPE)
 def bazelrc(_: Context, recipe: str = "demo") -> None:
     """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""

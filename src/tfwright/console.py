@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from tfwright.stage import Job, Result, Step
     from tfwright.vault.bundle import Manifest
     from tfwright.vault.care import Inventory, Thing
+    from tfwright.wheel.inspection import Library, Report
 
 LINE_SECONDS = 30.0
 """How often progress is told where there is no terminal to draw a bar on."""
@@ -185,84 +187,44 @@ def show_recipes(rows: "Sequence[Row]", *, as_json: bool) -> None:
         _print_json([row.__dict__ for row in rows])
         return
     heads = tuple(rows[0].__dict__) if rows else ()
-    cells = [tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)]
+    _print_table([tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)])
+
+
+def show_report(report: "Report", *, as_json: bool) -> None:
+    """Print what a wheel is: the whole, then a table of its libraries, then what its user should know."""
+    if as_json:
+        _print_json(asdict(report))
+        return
+    print(f"{report.file}: {report.size:,} bytes, {report.unpacked:,} unpacked")
+    facts = {
+        "project": f"{report.project} {report.version}".strip(),
+        "tags": ", ".join(report.tags),
+        "python": report.requires_python,
+        "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
+        "linked with": ", ".join(report.nvidia),
+    }
+    for name, value in facts.items():
+        print(f"  {name:<12} {value or 'not said'}")
+    if report.libraries:
+        _print_table([("library", "MB", "machine", "needs", "std::string", "GPU code"), *map(_library_row, report.libraries)])
+    for note in report.notes:
+        print(f"note: {note}")
+
+
+def _library_row(library: "Library") -> tuple[str, ...]:
+    """Return a library's line in the table."""
+    elf = library.elf
+    machines = [elf.machine] if elf else [part.machine for part in library.macho]
+    needs = [f"{family} {need.version}" for family, need in elf.requires.items()] if elf else [f"macOS {part.minimum}" for part in library.macho]
+    gpu = [*(elf.architectures if elf else ()), *([f"NCCL {library.text.nccl}"] if library.text.nccl else [])]
+    strings = ", ".join(elf.strings) if elf else ""
+    return library.path.rpartition("/purelib/")[2], f"{library.size / 1e6:.1f}", ", ".join(machines), library.fault or ", ".join(needs), strings, " ".join(gpu)
+
+
+def _print_table(cells: "Sequence[tuple[str, ...]]") -> None:
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for cell in cells:
         print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
-
-
-def show_bundle(manifest: "Manifest") -> None:
-    """Print what a bundle holds, what it does not, and the digest to compare on the other host."""
-    for kind, count in Counter(member.kind for member in manifest.members).items():
-        size = sum(member.size for member in manifest.members if member.kind == kind)
-        print(f"  {kind:<8} {count:>4}  {size:>14,} bytes")
-    for absent in manifest.absent:
-        print(f"  without {absent.name}" + "".join(f"\n    {sha256}  {path}" for path, sha256 in absent.files.items()))
-    print(f"  for {manifest.platform}, tfwright {manifest.tfwright} on Python {manifest.python}; manifest sha256 {manifest.sha256}")
-
-
-def show_vault(inventory: "Inventory") -> None:
-    """Print what the vault holds by kind, what each recipe needs of it, what they share, and what nobody needs."""
-    users = {thing: inventory.users(thing) for thing in inventory.things}
-    sizes = {thing: thing.size for thing in inventory.things}
-    for kind, count in Counter(thing.kind for thing in sizes).items():
-        print(f"{kind:<10} {count:>5}  {sum(size for thing, size in sizes.items() if thing.kind == kind):>16,} bytes")
-    for need in inventory.needs:
-        own = [thing for thing in sizes if need.recipe in users[thing]]
-        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
-        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
-        print(f"  {need.recipe}: {sum(sizes[thing] for thing in own):,} bytes" + (f", {shared:,} of them shared with {', '.join(others)}" if others else ""))
-    if inventory.undecided:
-        print(f"{len(inventory.undecided)} archives stay: what they need is not known of {', '.join(inventory.unknown)} ('invoke lock' finds out)")
-    show_garbage(inventory.garbage)
-
-
-def show_garbage(things: "Sequence[Thing]") -> None:
-    """Print what nobody needs, with the total."""
-    for thing in things:
-        print(f"  {thing.size:>16,}  {thing.kind} {thing.name}")
-    print(f"{sum(thing.size for thing in things):,} bytes in {len(things)} things that no recipe and no lock needs")
-
-
-def show_sound(things: "Sequence[Thing]") -> None:
-    """Say that everything is what it was."""
-    print(f"{len(things)} files, {sum(thing.size for thing in things):,} bytes: each is what its digest says")
-
-
-def show_examination(recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, as_json: bool) -> None:
-    """Print what a host has, what is amiss for a recipe, the worst first, and what follows."""
-    if as_json:
-        said = [{"name": fact.name.strip(), "value": fact.seen.value, "by": fact.seen.by, "decides": fact.decides} for fact in facts]
-        amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
-        _print_json({"recipe": recipe, "may_start": not any(finding.blocks for finding in findings), "facts": said, "findings": amiss})
-        return
-    print(f"{recipe}\n")
-    for fact in facts:
-        print(f"{'*' if fact.decides and fact.seen else ' '} {fact.name:<21} {fact.seen.value or '-':<52} {fact.seen.by if fact.seen else ''}".rstrip())
-    print("\n* can change the wheel's bytes\n")
-    for number, finding in enumerate(findings, 1):
-        print("\n".join(_finding(number, finding)) + "\n")
-    print(_verdict(findings))
-
-
-def _finding(number: int, finding: "Finding") -> Iterator[str]:
-    """Return a finding as people read it, its commands one a line."""
-    yield f"{number}. {finding.found}"
-    yield f"   wanted  {finding.wanted}"
-    if finding.why:
-        yield f"   why     {finding.why}"
-    first, *rest = finding.remedy.splitlines()
-    yield f"   do      {first}"
-    yield from (f"           {line}" for line in rest)
-    yield f"   stops   {finding.blocks or 'nothing'}"
-
-
-def _verdict(findings: "Sequence[Finding]") -> str:
-    """Say whether a build may start; the worst finding comes first."""
-    worst = next((finding.blocks for finding in findings if finding.blocks), "")
-    if not worst:
-        return "The build may start."
-    return "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
 
 
 def _print_json(value: object) -> None:
