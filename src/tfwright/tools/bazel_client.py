@@ -14,17 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from tfwright import environment
-from tfwright.errors import Evidence, HostError
 from tfwright.progress import Progress
-from tfwright.tools import files, isolation, shell
+from tfwright.tools import files, isolation, shell, terminal
 from tfwright.tools.bazel_output import Display
-from tfwright.tools.shell import UMASK, Command, leashed
+from tfwright.tools.shell import Command, leashed
 
 if TYPE_CHECKING:
     import pexpect
 
-SCREEN = (50, 1000)
-"""Rows and columns: wide, since Bazel cuts what it shows to the width."""
 CHUNK = 1 << 16
 IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright was killed."""
@@ -197,24 +194,7 @@ class _Record:
 @contextmanager
 def _running(command: Command) -> "Iterator[pexpect.spawn[str]]":
     """Start Bazel's client on a terminal of its own; if the block fails, cancel what Bazel does."""
-    import pexpect
-
-    try:
-        child = pexpect.spawn(
-            command.argv[0],
-            list(command.argv[1:]),
-            cwd=command.cwd,
-            env=dict(command.env),
-            echo=False,
-            dimensions=SCREEN,
-            encoding="utf-8",
-            codec_errors="replace",
-            timeout=None,
-            preexec_fn=_settle,
-        )
-    except pexpect.ExceptionPexpect as fault:
-        what = f"{command.argv[0]} cannot be run: it is missing or not executable"
-        raise HostError(what, remedy="Run 'invoke build --again fetch' to obtain it anew.", evidence=Evidence(command=command.argv)) from fault
+    child = terminal.spawn(command, remedy="Run 'invoke build --again fetch' to obtain it anew.")
     try:
         yield child
     except BaseException:
@@ -222,12 +202,6 @@ def _running(command: Command) -> "Iterator[pexpect.spawn[str]]":
         raise
     finally:
         child.close(force=True)
-
-
-def _settle() -> None:
-    """Prepare the child: our own umask, and an end with the terminal even where the caller, like nohup, ignores that."""
-    os.umask(UMASK)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def _output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tfwright.errors import Evidence, HostError, ToolError
-from tfwright.tools.shell import GRACE_SECONDS, TAIL_LINES, UMASK, Command
+from tfwright.errors import Evidence, ToolError
+from tfwright.tools import terminal
+from tfwright.tools.shell import GRACE_SECONDS, TAIL_LINES, Command
 
 if TYPE_CHECKING:
     import pexpect
@@ -23,8 +24,6 @@ QUIET_SECONDS = 1.5
 """A line that looks like a question, and that nobody knows, is one once the program is silent for so long."""
 FIRST_PATIENCE = 2
 """How many times longer the first question may take: Bazel unpacks itself before it."""
-SCREEN = (50, 4096)
-"""Rows and columns. Wide, so that no terminal breaks a question that holds a long path."""
 
 _LOOKS_LIKE_A_QUESTION = re.compile(r"[^\n]*([:?\])>]| )\Z")
 
@@ -92,35 +91,13 @@ def _listen(child: "pexpect.spawn[str]", respondent: Respondent, patience: float
 @contextmanager
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
-    import pexpect
-
     log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("w", encoding="utf-8") as stream:
-        try:
-            child = pexpect.spawn(
-                command.argv[0],
-                list(command.argv[1:]),
-                cwd=command.cwd,
-                env=dict(command.env),
-                echo=False,
-                dimensions=SCREEN,
-                encoding="utf-8",
-                codec_errors="replace",
-                logfile=stream,
-                preexec_fn=_mask,
-            )
-        except pexpect.ExceptionPexpect as fault:
-            what = f"{command.argv[0]} cannot be run: it is missing or not executable"
-            raise HostError(what, remedy="Check the checkout: invoke build --fresh makes a new one.", evidence=Evidence(command=command.argv)) from fault
-        child.delaybeforesend = None
+    child = terminal.spawn(command, remedy="Check the checkout: invoke build --fresh makes a new one.")
+    with log.open("w", encoding="utf-8") as child.logfile:
         try:
             yield child
         finally:
             _end(child)
-
-
-def _mask() -> None:
-    os.umask(UMASK)
 
 
 def _end(child: "pexpect.spawn[str]") -> None:

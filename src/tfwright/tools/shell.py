@@ -69,9 +69,8 @@ def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "
             env=dict(command.env),
             stdin=subprocess.DEVNULL,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(end_of_program, termios.TIOCSCTTY, 0),  # noqa: PLW1509 one system call, no lock
+            preexec_fn=lambda: settle(end_of_program),  # noqa: PLW1509 a few system calls, no lock
             pass_fds=lock.HELD,
-            umask=UMASK,
             stdout=stdout,
             stderr=stderr,
         ) as process:
@@ -83,6 +82,17 @@ def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "
     finally:
         os.close(terminal)
         os.close(end_of_program)
+
+
+def settle(terminal: int | None = None) -> None:
+    """Prepare a child before its program starts: our own umask, and `terminal` as the one that it ends with.
+
+    A caller such as nohup ignores the hang-up, and children inherit that: it is undone.
+    """
+    if terminal is not None:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    os.umask(UMASK)
 
 
 def end(process: "subprocess.Popen[bytes]") -> None:
