@@ -190,6 +190,80 @@ def show_recipes(rows: "Sequence[Row]", *, as_json: bool) -> None:
     _print_table([tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)])
 
 
+def show_bundle(manifest: "Manifest") -> None:
+    """Print what a bundle holds, what it does not, and the digest to compare on the other host."""
+    for kind, count in Counter(member.kind for member in manifest.members).items():
+        size = sum(member.size for member in manifest.members if member.kind == kind)
+        print(f"  {kind:<8} {count:>4}  {size:>14,} bytes")
+    for absent in manifest.absent:
+        print(f"  without {absent.name}" + "".join(f"\n    {sha256}  {path}" for path, sha256 in absent.files.items()))
+    print(f"  for {manifest.platform}, tfwright {manifest.tfwright} on Python {manifest.python}; manifest sha256 {manifest.sha256}")
+
+
+def show_vault(inventory: "Inventory") -> None:
+    """Print what the vault holds by kind, what each recipe needs of it, what they share, and what nobody needs."""
+    users = {thing: inventory.users(thing) for thing in inventory.things}
+    sizes = {thing: thing.size for thing in inventory.things}
+    for kind, count in Counter(thing.kind for thing in sizes).items():
+        print(f"{kind:<10} {count:>5}  {sum(size for thing, size in sizes.items() if thing.kind == kind):>16,} bytes")
+    for need in inventory.needs:
+        own = [thing for thing in sizes if need.recipe in users[thing]]
+        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
+        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
+        print(f"  {need.recipe}: {sum(sizes[thing] for thing in own):,} bytes" + (f", {shared:,} of them shared with {', '.join(others)}" if others else ""))
+    if inventory.undecided:
+        print(f"{len(inventory.undecided)} archives stay: what they need is not known of {', '.join(inventory.unknown)} ('invoke lock' finds out)")
+    show_garbage(inventory.garbage)
+
+
+def show_garbage(things: "Sequence[Thing]") -> None:
+    """Print what nobody needs, with the total."""
+    for thing in things:
+        print(f"  {thing.size:>16,}  {thing.kind} {thing.name}")
+    print(f"{sum(thing.size for thing in things):,} bytes in {len(things)} things that no recipe and no lock needs")
+
+
+def show_sound(things: "Sequence[Thing]") -> None:
+    """Say that everything is what it was."""
+    print(f"{len(things)} files, {sum(thing.size for thing in things):,} bytes: each is what its digest says")
+
+
+def show_examination(recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, as_json: bool) -> None:
+    """Print what a host has, what is amiss for a recipe, the worst first, and what follows."""
+    if as_json:
+        said = [{"name": fact.name.strip(), "value": fact.seen.value, "by": fact.seen.by, "decides": fact.decides} for fact in facts]
+        amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
+        _print_json({"recipe": recipe, "may_start": not any(finding.blocks for finding in findings), "facts": said, "findings": amiss})
+        return
+    print(f"{recipe}\n")
+    for fact in facts:
+        print(f"{'*' if fact.decides and fact.seen else ' '} {fact.name:<21} {fact.seen.value or '-':<52} {fact.seen.by if fact.seen else ''}".rstrip())
+    print("\n* can change the wheel's bytes\n")
+    for number, finding in enumerate(findings, 1):
+        print("\n".join(_finding(number, finding)) + "\n")
+    print(_verdict(findings))
+
+
+def _finding(number: int, finding: "Finding") -> Iterator[str]:
+    """Return a finding as people read it, its commands one a line."""
+    yield f"{number}. {finding.found}"
+    yield f"   wanted  {finding.wanted}"
+    if finding.why:
+        yield f"   why     {finding.why}"
+    first, *rest = finding.remedy.splitlines()
+    yield f"   do      {first}"
+    yield from (f"           {line}" for line in rest)
+    yield f"   stops   {finding.blocks or 'nothing'}"
+
+
+def _verdict(findings: "Sequence[Finding]") -> str:
+    """Say whether a build may start; the worst finding comes first."""
+    worst = next((finding.blocks for finding in findings if finding.blocks), "")
+    if not worst:
+        return "The build may start."
+    return "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
+
+
 def show_report(report: "Report", *, as_json: bool) -> None:
     """Print what a wheel is: the whole, then a table of its libraries, then what its user should know."""
     if as_json:
