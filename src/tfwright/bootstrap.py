@@ -30,9 +30,8 @@ def hand_over(root: Path, arguments: list[str]) -> None:
         if not _ready(place, root, wanted):
             with _carried(arguments) as variables:
                 _make(place, root, wanted, variables)
-    os.chdir(root)
     python = str(place / "bin/python")
-    os.execv(python, [python, "-m", "invoke", *(arguments or ["--list"])])  # noqa: S606 a fixed program, no shell
+    os.execv(python, [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])])  # noqa: S606 a fixed program, no shell
 
 
 def _ready(place: Path, root: Path, wanted: str) -> bool:

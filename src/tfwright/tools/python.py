@@ -29,7 +29,7 @@ def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
     home = store / "pythons" / _key(interpreter, version, requirements)
-    with lock.held(home.with_suffix(".lock"), "making a venv", wait=True):
+    with lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if not _whole(home):
             if requirements and offline and not packages.kept(store):
                 raise SupplyError(
