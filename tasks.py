@@ -127,6 +127,29 @@ def inspect(_: Context, wheel: str, json: bool = False) -> None:
         inspection.insist(report)
 
 
+@task(
+    help=JSON
+    | {
+        "gpu": "compute capability, as sm_61 or 6.1",
+        "python": "target Python, as 3.6",
+        "glibc": "the oldest that the wheel must load on",
+        "cuda": "version, as 10.1",
+        "os": "Linux or Darwin",
+    }
+)
+def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: str = "", os: str = "", json: bool = False) -> None:
+    """Name the recipes for a machine (default: this one), the nearest others, and what a new recipe would pin."""
+    with explained():
+        from tfwright import console
+        from tfwright import recipe as recipes
+        from tfwright.host import match, probes
+
+        host = probes.here()
+        wanted = match.wish(host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os)
+        ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
+        console.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
+
+
 @task(help=RECIPE)
 def bazelrc(_: Context, recipe: str = "demo") -> None:
     """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""

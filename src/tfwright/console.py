@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from tfwright.engine import Planned
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
+    from tfwright.host.match import Candidate, Need, Wish
     from tfwright.listing import Row
     from tfwright.stage import Job, Result, Step
     from tfwright.vault.bundle import Manifest
@@ -264,41 +265,22 @@ def _verdict(findings: "Sequence[Finding]") -> str:
     return "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
 
 
-def show_report(report: "Report", *, as_json: bool) -> None:
-    """Print what a wheel is: the whole, then a table of its libraries, then what its user should know."""
+def show_matches(wanted: "Wish", ranked: "Sequence[Candidate]", needs: "Sequence[Need]", nearest: int, *, as_json: bool) -> None:
+    """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
     if as_json:
-        _print_json(asdict(report))
+        _print_json({"wanted": vars(wanted), "recipes": [vars(one) for one in ranked], "new": [vars(need) for need in needs]})
         return
-    print(f"{report.file}: {report.size:,} bytes, {report.unpacked:,} unpacked")
-    facts = {
-        "project": f"{report.project} {report.version}".strip(),
-        "tags": ", ".join(report.tags),
-        "python": report.requires_python,
-        "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
-        "linked with": ", ".join(report.nvidia),
-    }
-    for name, value in facts.items():
-        print(f"  {name:<12} {value or 'not said'}")
-    if report.libraries:
-        _print_table([("library", "MB", "machine", "needs", "std::string", "GPU code"), *map(_library_row, report.libraries)])
-    for note in report.notes:
-        print(f"note: {note}")
-
-
-def _library_row(library: "Library") -> tuple[str, ...]:
-    """Return a library's line in the table."""
-    elf = library.elf
-    machines = [elf.machine] if elf else [part.machine for part in library.macho]
-    needs = [f"{family} {need.version}" for family, need in elf.requires.items()] if elf else [f"macOS {part.minimum}" for part in library.macho]
-    gpu = [*(elf.architectures if elf else ()), *([f"NCCL {library.text.nccl}"] if library.text.nccl else [])]
-    strings = ", ".join(elf.strings) if elf else ""
-    return library.path.rpartition("/purelib/")[2], f"{library.size / 1e6:.1f}", ", ".join(machines), library.fault or ", ".join(needs), strings, " ".join(gpu)
-
-
-def _print_table(cells: "Sequence[tuple[str, ...]]") -> None:
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for cell in cells:
-        print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
+    fitting = [one for one in ranked if not one.differs]
+    print(f"wanted: {wanted}\n\nfits:")
+    for one in fitting:
+        print(f"  {one.recipe:<30} {one.summary}")
+    print("" if fitting else "  no recipe yet\n", end="")
+    print("\nnearest:")
+    for one in ranked[len(fitting) : len(fitting) + nearest]:
+        print(f"  {one.recipe:<30} {'; '.join(one.differs)}")
+    print("\na new recipe would pin:" if needs else "\nno TensorFlow was made for this together.")
+    for need in needs:
+        print(f"  {need.name:<20} {need.value:<42} {need.source}".rstrip())
 
 
 def _print_json(value: object) -> None:

@@ -1,0 +1,188 @@
+"""Which recipes fit a wish, what keeps the others from it, and what a new one would need."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tfwright.errors import RecipeError
+from tfwright.host import compatibility, cuda, versions
+from tfwright.host.probes import Host
+from tfwright.recipe import Recipe
+from tfwright.release import Release
+
+KNOWN = [Release(major, minor) for major, first, last in ((2, 0, 20), (1, 0, 15), (0, 11, 12)) for minor in range(last, first - 1, -1)]
+"""Releases of TensorFlow that recipes can be written for, the newest first."""
+NEAREST = 3
+"""Recipes that are shown although they do not fit."""
+_FORMS = {"gpu": r"(sm_|compute_)?\d+(\.\d)?[af]?", "python": r"\d\.\d+", "glibc": r"2\.\d+", "cuda": r"\d+\.\d+", "system": "Linux|Darwin"}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What a wheel is wanted for; what is empty does not matter."""
+
+    system: str = ""
+    machine: str = ""
+    gpu: str = ""
+    """Compute capability, ``3.0``."""
+    python: str = ""
+    glibc: str = ""
+    """The oldest that the wheel must load on."""
+    cuda: str = ""
+
+    def __str__(self) -> str:
+        names = {"gpu": "GPU of compute capability ", "python": "Python ", "glibc": "glibc ", "cuda": "CUDA "}
+        return ", ".join(f"{names.get(name, '')}{value}" for name, value in vars(self).items() if value)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe, and how it differs from what is wished."""
+
+    recipe: str
+    summary: str
+    differs: tuple[str, ...]
+    elsewhere: bool
+    """Whether it is for another system: then nothing else brings it near."""
+
+
+def wish(host: Host, **asked: str) -> Wish:
+    """Return what is asked for, completed by what cannot be changed about a host, if it is of the system that is asked for.
+
+    Its Python and its CUDA can be: others can be installed. Raises RecipeError for what cannot be read.
+    """
+    for name, value in asked.items():
+        if value and not re.fullmatch(_FORMS[name], value):
+            remedy = "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, --os Linux or Darwin."
+            raise RecipeError(f"{value!r} is no {name} that can be looked for", remedy=remedy)
+    wanted = {name: value for name, value in asked.items() if value}
+    if "gpu" in wanted:
+        wanted["gpu"] = cuda.capability(wanted["gpu"])
+    return Wish(**{**(_of(host) if wanted.get("system", host.system) == host.system else {}), **wanted})
+
+
+def _of(host: Host) -> dict[str, str]:
+    gpu = next((gpu.capability for gpu in host.gpus), "")
+    return {"system": host.system, "machine": host.machine, "gpu": gpu}
+
+
+def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
+    """Compare all recipes of TensorFlow with a wish, the nearest first: the fitting ones differ in nothing."""
+    real = [recipe for recipe in recipes if not recipe.source.url.startswith("bundled:")]
+    found = [Candidate(recipe.name, recipe.summary, tuple(_differences(recipe, wanted, host)), _elsewhere(recipe, wanted)) for recipe in real]
+    return sorted(found, key=lambda one: (one.elsewhere, len(one.differs), one.recipe))
+
+
+def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
+    return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
+
+
+def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+    table = recipe.host
+    if _elsewhere(recipe, wanted):
+        yield f"for {table.system}"
+    if wanted.machine and table.machine not in {"any", wanted.machine}:
+        yield f"for {table.machine}"
+    if wanted.python and table.python not in {"any", wanted.python}:
+        yield f"Python {table.python}"
+    yield from _gpu_differences(recipe, wanted)
+    yield from _glibc_differences(recipe, wanted, host)
+
+
+def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
+    if not cuda.wanted(recipe):
+        if wanted.cuda or wanted.gpu:
+            yield "no CUDA"
+        return
+    if wanted.cuda and not versions.is_of(recipe.host.cuda or "", wanted.cuda):
+        yield f"CUDA {recipe.host.cuda}"
+    built = cuda.capabilities(recipe)
+    if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
+        yield f"code for {', '.join(built)} only"
+
+
+def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+    """Compare with what the recipe promises; a wheel without a promise may need the glibc that it is built on."""
+    if not wanted.glibc or recipe.host.system == "Darwin":
+        return
+    promised = recipe.verify.glibc
+    needed = promised or host.glibc.value
+    if versions.older(wanted.glibc, needed):
+        yield f"glibc {needed}" if promised else f"promises no glibc; built here, it may need {needed}"
+
+
+@dataclass(frozen=True)
+class Need:
+    """One thing that a new recipe would pin, and the source of that."""
+
+    name: str
+    value: str
+    source: str
+
+
+def needs(wanted: Wish) -> list[Need]:
+    """Return what a new recipe for a wish would pin: for the newest TensorFlow that was made for it. Empty if none was."""
+    for release in KNOWN:
+        python, tested = compatibility.python(release), _tested(release)
+        if wanted.python and not (python and python.holds(wanted.python)):
+            continue
+        toolkit = _toolkit(wanted, tested)
+        if toolkit or not (wanted.gpu or wanted.cuda):
+            return [*_tensorflow(release, python), *(_cuda(toolkit, tested, wanted) if toolkit and tested else ()), *_floor(wanted)]
+    return []
+
+
+def _tested(release: Release) -> compatibility.Tested | None:
+    return next((row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]), None)
+
+
+def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
+    """Return the CUDA to build with: the one that was tested, else the oldest of its major version, if that serves."""
+    if tested is None or not (wanted.gpu or wanted.cuda):
+        return None
+    of_its_time = [row for row in compatibility.cudas() if versions.numbers(row.version)[0] == versions.numbers(tested.cuda)[0]]
+    tested_first = sorted(of_its_time, key=lambda row: row.version != tested.cuda)
+    return next((row for row in tested_first if _serves(row, wanted)), None)
+
+
+def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
+    """Say whether a CUDA is the one that is asked for, compiles for the GPU, and exists for the system."""
+    asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
+    compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
+    return asked and compiles and (wanted.system != "Darwin" or compatibility.mac(row.version) is not None)
+
+
+def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
+    bazel = compatibility.bazel(release)
+    yield Need("TensorFlow", str(release), python.source if python else "")
+    if bazel:
+        yield Need("Bazel", str(bazel), bazel.source)
+    else:
+        yield Need("Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk")
+    if python:
+        yield Need("Python", str(python), python.source)
+
+
+def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
+    yield Need("CUDA", row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"), tested.source)
+    yield Need("cuDNN", _span(*row.cudnn), "https://developer.nvidia.com/rdp/cudnn-archive")
+    mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
+    if mac:
+        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.source)
+        yield Need("macOS", mac.macos, mac.source)
+        yield Need("patches", "for Apple's compiler and linker", "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2")
+    else:
+        yield Need("driver", f"{row.driver} or later", row.source)
+        yield Need("gcc", f"{row.gcc} or earlier", row.guide)
+    if wanted.gpu:
+        yield Need("compute capability", wanted.gpu, row.source)
+
+
+def _span(least: str, most: str) -> str:
+    """Say a range; one that ends with its own major version has no end yet."""
+    return f"{least} or later" if versions.is_of(least, most) else f"{least} to {most}"
+
+
+def _floor(wanted: Wish) -> Iterator[Need]:
+    if wanted.glibc and wanted.system != "Darwin":
+        yield Need("verify.glibc", f"{wanted.glibc}, built in an image that has no newer one", "")

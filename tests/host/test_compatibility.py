@@ -1,0 +1,54 @@
+import tomllib
+
+import pytest
+
+from tfwright.host import compatibility, versions
+from tfwright.host.match import KNOWN
+from tfwright.release import Release
+
+TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
+
+
+def test_every_row_names_its_source() -> None:
+    rows = [row for kind in TABLE.values() for row in kind]
+    assert all(row["source"].startswith("https://") for row in rows)
+
+
+@pytest.mark.parametrize("kind", ["bazel", "python", "tested"])
+def test_no_release_has_two_rows(kind: str) -> None:
+    spans = [tuple(map(Release.parse, row["releases"])) for row in TABLE[kind]]
+    assert all(sum(first <= release <= last for first, last in spans) <= 1 for release in KNOWN)
+
+
+@pytest.mark.parametrize("kind", ["python", "tested"])
+def test_every_release_has_a_row(kind: str) -> None:
+    spans = [tuple(map(Release.parse, row["releases"])) for row in TABLE[kind]]
+    assert all(any(first <= release <= last for first, last in spans) for release in KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "taken"),
+    [("1.8", "0.9.0", False), ("1.8", "0.17.2", True), ("1.14", "0.25.3", False), ("2.2", "2.0.0", True), ("2.2", "2.0.1", False), ("2.6", "3.99.0", True)],
+)
+def test_bazel_is_bounded_as_configure_does(release: str, version: str, *, taken: bool) -> None:
+    found = compatibility.bazel(Release.parse(release))
+    assert found
+    assert found.holds(version) is taken
+
+
+def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn() -> None:
+    for tested in compatibility.tested():
+        row = compatibility.cuda(tested.cuda)
+        assert row
+        assert versions.within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
+
+
+@pytest.mark.parametrize(("version", "line", "held"), [("10.1.243", "10.1", True), ("10.2", "10.1", False), ("10", "10.0", True), ("3.10", "3.1", False)])
+def test_a_version_is_of_a_line_number_by_number(version: str, line: str, *, held: bool) -> None:
+    assert versions.is_of(version, line) is held
+
+
+def test_a_ceiling_counts_as_far_as_it_is_written() -> None:
+    assert not versions.newer("7.5.0", "7")
+    assert versions.newer("8.1", "7")
+    assert versions.older("9.4.0", "9.10")

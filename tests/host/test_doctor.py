@@ -1,0 +1,27 @@
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tfwright.recipe import ROOT
+
+
+def doctor(recipe: str) -> tuple[int, dict[str, Any]]:
+    done = subprocess.run([sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, json.loads(done.stdout)
+
+
+def test_a_host_that_can_build_is_told_so_by_the_exit_status() -> None:
+    status, said = doctor("demo")
+    assert (status, said["may_start"]) == (0, True)
+    assert all(fact["by"] for fact in said["facts"] if fact["value"])
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the recipe could be built here")
+def test_a_host_that_cannot_build_ends_as_the_build_would() -> None:
+    status, said = doctor("macos-r1.8-cuda9.2")
+    assert (status, said["may_start"]) == (3, False)
+    assert said["findings"][0]["blocks"] in {"check", "configure"}
+    assert isinstance(said["findings"][0]["remedy"], list)

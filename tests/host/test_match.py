@@ -1,0 +1,106 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tfwright import console
+from tfwright import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.host import match
+from tfwright.host.match import Wish
+from tfwright.host.probes import Host
+from tfwright.recipe import Recipe
+
+Reader = Callable[[str], dict[str, Any]]
+Player = Callable[[dict[str, Any]], Host]
+
+
+@pytest.fixture
+def ubuntu(described: Reader, play: Player) -> Host:
+    """Return the simulated workstation: Linux, glibc 2.27, a GTX 1080 Ti."""
+    return play(described("ubuntu-18.04-cuda10.1"))
+
+
+@pytest.fixture(scope="module")
+def bundled() -> list[Recipe]:
+    """Return the recipes that tfwright ships."""
+    return [recipes.read(name) for name in recipes.names()]
+
+
+def fitting(bundled: list[Recipe], wanted: Wish, host: Host) -> list[str]:
+    return [one.recipe for one in match.rank(bundled, wanted, host) if not one.differs]
+
+
+def values(wanted: Wish) -> dict[str, str]:
+    return {need.name: need.value for need in match.needs(wanted)}
+
+
+def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
+    assert match.wish(ubuntu) == Wish(system="Linux", machine="x86_64", gpu="6.1")
+
+
+def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -> None:
+    assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(system="Darwin", gpu="3.0")
+
+
+@pytest.mark.parametrize(("name", "value"), [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "Windows"), ("glibc", "musl")])
+def test_what_cannot_be_read_is_refused_with_an_example(name: str, value: str, ubuntu: Host) -> None:
+    with pytest.raises(RecipeError, match=value):
+        match.wish(ubuntu, **{name: value})
+
+
+def test_a_gpu_is_served_by_code_for_its_own_major_version_only(bundled: list[Recipe], ubuntu: Host) -> None:
+    assert fitting(bundled, Wish(system="Linux", gpu="12.0"), ubuntu) == ["linux-r2.20-cuda12.8-sm120"]
+    assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
+
+
+def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
+    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == ["linux-r2.1-cuda10.1"]
+
+
+def test_the_nearest_say_all_that_differs_and_another_system_is_far(bundled: list[Recipe], ubuntu: Host) -> None:
+    ranked = match.rank(bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu)
+    assert ranked[0].recipe == "macos-r1.8-cuda9.2"
+    assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
+    assert all(one.elsewhere for one in ranked[2:])
+
+
+def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it(bundled: list[Recipe], ubuntu: Host) -> None:
+    ranked = {one.recipe: one for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)}
+    assert ranked["linux-r2.1-cuda10.1"].differs == ("promises no glibc; built here, it may need 2.27",)
+    assert "linux-r2.1-cuda10.1" in fitting(bundled, Wish(system="Linux", glibc="2.27"), ubuntu)
+
+
+def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Host) -> None:
+    assert "demo" not in [one.recipe for one in match.rank(bundled, Wish(), ubuntu)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "pins"),
+    [
+        (Wish(system="Linux", gpu="3.0", python="3.6"), {"TensorFlow": "2.3", "CUDA": "10.1", "gcc": "8 or earlier"}),
+        (Wish(system="Linux", gpu="12.0"), {"TensorFlow": "2.20", "CUDA": "12.8 (tested with 12.5)", "cuDNN": "9.7 or later"}),
+        (Wish(system="Linux", cuda="9.2", python="2.7"), {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0 or later"}),
+        (Wish(system="Darwin", gpu="3.0", cuda="9.2"), {"TensorFlow": "1.12", "Xcode": "9.2, with Apple clang 9.0 or earlier", "macOS": "10.13"}),
+        (Wish(system="Linux", python="2.7", glibc="2.17"), {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"}),
+    ],
+)
+def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, pins: dict[str, str]) -> None:
+    assert pins.items() <= values(wanted).items()
+
+
+def test_every_pin_but_the_floor_has_a_source() -> None:
+    needs = match.needs(Wish(system="Linux", gpu="6.1", glibc="2.17"))
+    assert [need.name for need in needs if not need.source.startswith("https://")] == ["verify.glibc"]
+
+
+def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
+    assert match.needs(Wish(gpu="3.0", cuda="12.8")) == []
+
+
+def test_the_answer_is_readable_and_says_when_nothing_fits(bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]) -> None:
+    wanted = Wish(system="Linux", gpu="3.0", python="2.7")
+    console.show_matches(wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST, as_json=False)
+    said = capsys.readouterr().out
+    assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nfits:\n  no recipe yet\n\nnearest:\n")
+    assert "\n  linux-r0.11-cuda8.0            Python 3.5\n" in said
