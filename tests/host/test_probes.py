@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.host import machine, nvidia, toolchain
+from tfwright.host import compatibility, machine, nvidia, toolchain, versions
 from tfwright.host.place import HERE, Place
 from tfwright.host.probes import Host
 from tfwright.host.toolchain import Compiler
@@ -130,10 +130,10 @@ def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc on this host")
-def test_a_real_cuda_says_its_version_and_which_compilers_it_takes() -> None:
+def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() -> None:
     toolkit = Path("/usr/local/cuda")
-    versions = {seen.value[:4] for seen in nvidia.cuda(HERE, toolkit)}
-    assert len(versions) == 1, "its files agree with nvcc"
-    ceiling = nvidia.ceiling(HERE, toolkit)
-    assert int(ceiling.gcc) >= 4
-    assert int(ceiling.clang) > 3
+    first, *others = nvidia.cuda(HERE, toolkit)
+    assert all(versions.is_of(seen.value, first.value) for seen in others), "its files agree with nvcc"
+    row = compatibility.cuda(first.value)
+    assert row
+    assert nvidia.ceiling(HERE, toolkit).gcc == row.gcc

@@ -79,3 +79,13 @@ def test_an_interpreter_that_fails_has_no_version(tmp_path: Path) -> None:
     broken.write_text("#!/bin/sh\nexit 1\n", "utf-8")
     broken.chmod(0o755)
     assert pythons.version_of(broken) == ""
+
+
+def test_the_parts_that_a_distribution_packs_apart_are_looked_for() -> None:
+    headers, pip = pythons.parts(pythons.own()).value.split(", ")
+    assert headers.removeprefix("no ") == "headers"
+    assert pip.removeprefix("no ") == "pip"
+
+
+def test_an_interpreter_that_does_not_run_has_no_parts_to_tell(tmp_path: Path) -> None:
+    assert not pythons.parts(tmp_path / "python3.6")

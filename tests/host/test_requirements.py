@@ -192,3 +192,9 @@ def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(reci
     wanted = varied(with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")})
     finding = only(requirements.compare(wanted, Settings(), good(files)))
     assert (finding.found, finding.blocks) == ("cuDNN 7.3.1", blocks)
+
+
+def test_a_python_that_a_release_was_never_tested_with_is_a_note(recipe: Recipe, good: Good) -> None:
+    findings = requirements.compare(varied(recipe, host={"python": "3.9"}), Settings(), good())
+    told = next(finding for finding in findings if "TensorFlow" in finding.found)
+    assert (str(told), told.blocks) == ("Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6", "")

@@ -164,5 +164,5 @@ def _compiler_line(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[
 
 
 GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk)
-"""What makes sense on any host, and costs three short programs: builds ask on every start."""
+"""What makes sense on any host, and costs four short programs: builds ask on every start."""
 REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
