@@ -109,7 +109,7 @@ def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:
 
 
 def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
-    """Return what is in the vault; each was hashed on the way in, and is not hashed again."""
+    """Return what is in the vault; each was hashed in this run, and is not hashed again."""
     paths = {sha256: kept.path(sha256) for sha256 in sorted(reached.supply.ways)}
     return tuple(Artefact(path=path, sha256=sha256, size=path.stat().st_size) for sha256, path in paths.items())
 

@@ -148,8 +148,11 @@ class Origins:
 
 
 def obtain(wanted: Sequence[Wanted], store: Store, origins: Origins, report: Callable[[Progress], None]) -> Supply:
-    """Bring what can be had into the store: all that have urls at once, then the rest one after the other."""
-    ways = {one.sha256: VAULT for one in wanted if store.holds(one.sha256)}
+    """Bring what can be had into the store: all that have urls at once, then the rest one after the other.
+
+    What the store holds is hashed, and what was changed there is brought anew.
+    """
+    ways = {one.sha256: VAULT for one in wanted if store.sound(one.sha256)}
     asked = [one for one in wanted if one.sha256 not in ways]
     attempts: dict[str, list[Attempt]] = {}
     for one, outcome in _downloaded(asked, store, origins, report):

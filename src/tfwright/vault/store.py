@@ -32,6 +32,12 @@ class Store:
         """Tell whether the file is there; what got in was verified on the way in."""
         return self.path(sha256).is_file()
 
+    def sound(self, sha256: str) -> bool:
+        """Tell whether the file is there and still what it was; one that is not is removed."""
+        if self.holds(sha256) and files.sha256(self.path(sha256)) != sha256:
+            self.drop(sha256)
+        return self.holds(sha256)
+
     @contextmanager
     def admitting(self, sha256: str, origin: str) -> Iterator[Path]:
         """Give a temporary path to fill; what was written is admitted only if it has the digest.
