@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from tfwright.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
 from tfwright.schema import Table, load
-from tfwright.vault.rules import NAME, URL, Repository, Rules
+from tfwright.vault.rules import DOWNLOADS, NAME, URL, Repository, Rules
 
 HEADER = "# Written by `invoke lock`; `invoke build` refuses an input that differs. Not meant to be edited.\n\n"
 LARGEST = 64 * 2**30
@@ -80,7 +80,7 @@ class Archive(Table):
     size: Size | None = None
     """Missing until it was obtained once."""
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked."""
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked, or cannot tell."""
 
 
 class Requirement(Table):
@@ -228,8 +228,16 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
             urls=tuple(dict.fromkeys(url for one in repositories for url in one.urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
-            needed=None if gathered.wanted is None else not gathered.wanted.isdisjoint(names),
+            needed=_needed(repositories, gathered.wanted),
         )
+
+
+def _needed(users: Sequence[Repository], wanted: frozenset[str] | None) -> bool | None:
+    """Tell whether Bazel wants an archive; a rule that downloads in its own code may be wanted, and not have downloaded it."""
+    if wanted is None:
+        return None
+    made = [one for one in users if one.name in wanted]
+    return None if made and all(one.rule in DOWNLOADS for one in made) else bool(made)
 
 
 def _without_digest(rules: Rules) -> Iterator[Unlockable]:
