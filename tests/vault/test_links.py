@@ -1,0 +1,96 @@
+"""The link-rot report, against a server that has some files, other ones, and none."""
+
+import hashlib
+import http.server
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright.progress import SILENCE
+from tfwright.settings import Settings
+from tfwright.vault import links
+from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES
+from tfwright.vault.origins import Origins, Wanted
+from tfwright.vault.store import Store
+
+CONTENT = b"an archive"
+FILES = {"/good.zip": CONTENT, "/other.zip": b"another archive", "/same-size.zip": b"no archive"}
+NO_HEAD = "/no-head.zip"
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Has a few files, and one for which it refuses HEAD."""
+
+    def do_HEAD(self) -> None:
+        if self.path == NO_HEAD:
+            self.send_error(405)
+        else:
+            self._answer(FILES.get(self.path))
+
+    def do_GET(self) -> None:
+        content = CONTENT if self.path == NO_HEAD else FILES.get(self.path)
+        self._answer(content)
+        self.wfile.write(content or b"")
+
+    def _answer(self, content: bytes | None) -> None:
+        self.send_response(404 if content is None else 200)
+        self.send_header("Content-Length", str(len(content or b"")))
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "store")
+
+
+def states(address: str, store: Store, *names: str, deep: bool, settings: Settings | None = None) -> list[str]:
+    wanted = Wanted("a", hashlib.sha256(CONTENT).hexdigest(), tuple(f"{address}/{name}.zip" for name in names), size=len(CONTENT))
+    (row,) = links.report([wanted], store, Origins(settings or Settings(), store.root), SILENCE.progress, deep=deep)
+    return [link.state for link in row.links]
+
+
+def test_a_head_tells_what_is_gone_and_what_has_another_size(address: str, store: Store) -> None:
+    assert states(address, store, "good", "other", "missing", deep=False) == [ANSWERS, OTHER, GONE]
+
+
+def test_only_the_bytes_tell_another_file_of_the_same_size(address: str, store: Store) -> None:
+    assert states(address, store, "same-size", deep=False) == [ANSWERS]
+    assert states(address, store, "same-size", "good", deep=True) == [OTHER, SERVES]
+
+
+def test_a_server_that_refuses_head_is_asked_for_the_file(address: str, store: Store) -> None:
+    assert states(address, store, "no-head", deep=False) == [ANSWERS]
+
+
+def test_a_host_that_is_not_there_is_gone(store: Store) -> None:
+    assert states("http://127.0.0.1:9", store, "good", deep=False) == [GONE]
+
+
+def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "drop").mkdir()
+    (tmp_path / "drop/it").write_bytes(CONTENT)
+    settings = Settings(drop=tmp_path / "drop", mirrors={})
+    assert states(address, store, "missing", deep=False, settings=settings) == [GONE, SERVES]
+    (tmp_path / "drop/it").unlink()
+    assert states(address, store, "missing", deep=False, settings=settings) == [GONE, GONE]
+
+
+def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(address: str, store: Store) -> None:
+    wanted = Wanted("a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip"))
+    with store.admitting(wanted.sha256, "a test") as path:
+        path.write_bytes(CONTENT)
+    (row,) = links.report([wanted], store, Origins(Settings(), store.root), SILENCE.progress, deep=False)
+    assert (row.left, row.kept, len(row.links)) == (1, True, 2)
