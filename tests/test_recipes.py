@@ -23,14 +23,15 @@ UNPINNED = {"summary", "until", "on", "host", "by", "note"}
 def uncommented(text: str) -> list[str]:
     """Return the lines of a recipe that pin something, with no comment behind or above.
 
-    A comment above holds until the next blank line or table; one above a list, for all of the list.
+    A comment above holds until the next blank line or table; one above a list, for all of the list. A
+    substitute says its reason in a key of its own.
     """
     bare, covered, inside = [], False, False
     for line in text.splitlines():
         key = re.match(r"[\"\w./-]+ = ", line)
         if not line or line.startswith("["):
             covered = False
-        covered = covered or line.startswith("#")
+        covered = covered or line.startswith(("#", "reason = "))
         if key and not inside and not covered and "  # " not in line and key[0].removesuffix(" = ") not in UNPINNED:
             bare.append(line)
         inside = (inside or line.endswith("[")) and line != "]"
