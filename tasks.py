@@ -49,7 +49,8 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
     from tfwright import recipe as recipes
     from tfwright.stage import Job
 
-    return Job(recipes.read(recipe), settings.read(), console.Terminal(), offline, jobs or None, until)
+    lock = recipes.find(recipe).with_suffix(".lock")
+    return Job(recipes.read(recipe), settings.read(), console.Terminal(), offline, jobs or None, until, lock if lock.is_file() else None)
 
 
 @task(
@@ -98,6 +99,39 @@ def recipes(_: Context, json: bool = False) -> None:
         from tfwright import console, listing, settings
 
         console.show_recipes(listing.rows(settings.read()), as_json=json)
+
+
+@task(help=RECIPE | {"everything": "for all recipes in recipes/", "offline": "use only what is on this host already"})
+def fetch(_: Context, recipe: str = "demo", everything: bool = False, offline: bool = False) -> None:
+    """Bring all inputs into the vault; what could not be had before is looked for again."""
+    with explained():
+        from tfwright import console, engine
+        from tfwright import recipe as recipes
+
+        for name in recipes.names() if everything else (recipe,):
+            job = _job(name, until="fetch", offline=offline)
+            console.announce(job)
+            console.conclude(job, engine.build(job, again="fetch"))
+
+
+@task(help=RECIPE)
+def lock(_: Context, recipe: str = "demo") -> None:
+    """Write down every input of a recipe by its digest, beside it; from then on a build refuses any other."""
+    with explained():
+        from tfwright import console, pinning
+        from tfwright import recipe as recipes
+
+        path = recipes.find(recipe).with_suffix(".lock")
+        console.show_lock(path, pinning.write(_job(recipe), path))
+
+
+@task(help=RECIPE | JSON | {"deep": "ask for the bytes, not only whether there are any"})
+def links(_: Context, recipe: str = "demo", deep: bool = False, json: bool = False) -> None:
+    """Ask who still has the archives that a recipe needs: which have one source left, which none."""
+    with explained():
+        from tfwright import console, pinning
+
+        console.show_links(pinning.rot(_job(recipe), deep=deep), as_json=json)
 
 
 @task(help=RECIPE | JSON)

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from tfwright.stage import Job, Result, Step
     from tfwright.vault.bundle import Manifest
     from tfwright.vault.care import Inventory, Thing
+    from tfwright.vault.links import Row as LinkRow
+    from tfwright.vault.lock import Lock
     from tfwright.wheel.inspection import Library, Report
 
 LINE_SECONDS = 30.0
@@ -189,6 +191,70 @@ def show_recipes(rows: "Sequence[Row]", *, as_json: bool) -> None:
         return
     heads = tuple(rows[0].__dict__) if rows else ()
     _print_table([tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)])
+
+
+def show_lock(path: Path, lock: "Lock") -> None:
+    """Say what was locked, and what could not be; the file's name on stdout, for scripts."""
+    needed = [one for one in lock.archives if one.needed]
+    known = f", {len(needed)} of them wanted by the target" if needed else ""
+    _tell(f"  {len(lock.archives)} archives{known}; {len(lock.requirements)} packages, {len(lock.files)} patches and assets")
+    for one in lock.substitutes:
+        _tell(f"  not the pinned bytes: {one.source}: {one.reason}")
+    if lock.unlockable:
+        _tell(f"  {len(lock.unlockable)} downloads that no digest holds; the lock names them")
+    print(path)
+
+
+def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
+    """Print, per archive, how many of its sources still have it, and the ones that do not."""
+    if as_json:
+        _print_json([{**vars(row), "left": row.left, "links": [vars(link) for link in row.links]} for row in rows])
+        return
+    lines = [("archive", "left", "vault", "sources")]
+    for row in sorted(rows, key=lambda row: row.left):
+        told = [f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}" for link in row.links] or ["no source"]
+        lines.append((row.name.partition(",")[0], f"{row.left} of {len(row.links)}", "yes" if row.kept else "no", told[0]))
+        lines.extend(("", "", "", text) for text in told[1:])
+    _print_table(lines)
+    counts = [sum(row.left == 0 for row in rows), sum(row.left == 1 for row in rows)]
+    _tell(f"  {len(rows)} archives: {counts[0]} have no source left, {counts[1]} have one, {len(rows) - sum(counts)} more")
+
+
+def show_report(report: "Report", *, as_json: bool) -> None:
+    """Print what a wheel is: the whole, then a table of its libraries, then what its user should know."""
+    if as_json:
+        _print_json(asdict(report))
+        return
+    print(f"{report.file}: {report.size:,} bytes, {report.unpacked:,} unpacked")
+    facts = {
+        "project": f"{report.project} {report.version}".strip(),
+        "tags": ", ".join(report.tags),
+        "python": report.requires_python,
+        "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
+        "linked with": ", ".join(report.nvidia),
+    }
+    for name, value in facts.items():
+        print(f"  {name:<12} {value or 'not said'}")
+    if report.libraries:
+        _print_table([("library", "MB", "machine", "needs", "std::string", "GPU code"), *map(_library_row, report.libraries)])
+    for note in report.notes:
+        print(f"note: {note}")
+
+
+def _library_row(library: "Library") -> tuple[str, ...]:
+    """Return a library's line in the table."""
+    elf = library.elf
+    machines = [elf.machine] if elf else [part.machine for part in library.macho]
+    needs = [f"{family} {need.version}" for family, need in elf.requires.items()] if elf else [f"macOS {part.minimum}" for part in library.macho]
+    gpu = [*(elf.architectures if elf else ()), *([f"NCCL {library.text.nccl}"] if library.text.nccl else [])]
+    strings = ", ".join(elf.strings) if elf else ""
+    return library.path.rpartition("/purelib/")[2], f"{library.size / 1e6:.1f}", ", ".join(machines), library.fault or ", ".join(needs), strings, " ".join(gpu)
+
+
+def _print_table(cells: "Sequence[tuple[str, ...]]") -> None:
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for cell in cells:
+        print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
 
 
 def show_bundle(manifest: "Manifest") -> None:
