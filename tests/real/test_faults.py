@@ -38,7 +38,16 @@ def build_out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(build_out: Path) -> "subprocess.Popen[str]":
     """Start a build of the demo in a session of its own."""
     environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(build_out.parent / "host.toml")}
-    return subprocess.Popen([*COMMAND, "--wait"], cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    return subprocess.Popen(
+        [*COMMAND, "--wait"],
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
+    )
 
 
 def finish(build_out: Path) -> str:
@@ -118,7 +127,7 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-@pytest.mark.parametrize(("full", "size"), [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "1m"), ("wheelhouse", "4k")])
+@pytest.mark.parametrize(("full", "size"), [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "128k"), ("wheelhouse", "4k")])
 def test_a_full_disk_is_told_and_nothing_half_is_published(build_out: Path, full: str, size: str) -> None:
     forget_the_build(build_out)
     files.remove(build_out / "wheelhouse")

@@ -220,12 +220,12 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     command = Command(argv, room, package_clients.of("npm", (Path(npm).parent,)))
     try:
         shell.run(command, room / "log", remedy="-")
-    except TfwrightError as fault:
+    except ToolError as fault:
         raise _NotThereError(_complaint(fault)) from fault
     return _unpack(next(room.glob("*.tgz")), room / "bazel")
 
 
-def _complaint(fault: TfwrightError) -> str:
+def _complaint(fault: ToolError) -> str:
     """Return the line in which npm says what is wrong."""
     said = [line for line in fault.evidence.lines if re.match(r"npm (error|ERR!) ", line) and "A complete log" not in line]
     return said[-1] if said else fault.what

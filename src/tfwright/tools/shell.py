@@ -112,7 +112,7 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
-    if any("No space left on device" in line for line in lines):
+    if any("no space left on device" in line.lower() for line in lines):
         return HostError(
             f"The disk is full: {Path(command.argv[0]).name} could not write",
             remedy="Free some space, or set build_out in the host file to a larger disk.",
