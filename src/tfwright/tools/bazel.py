@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright import environment
-from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.tools import download, files, package_clients, shell
 from tfwright.tools.shell import Command
 
