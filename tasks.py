@@ -252,6 +252,19 @@ def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = Fal
             console.show_vault(keeping.look(build_out))
 
 
+@task(positional=["log"], help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"})
+def diagnose(_: Context, log: str, json: bool = False) -> None:
+    """Say what failed first in a log, why, and what helps; exit 0 if anything in it is known."""
+    with explained():
+        from tfwright import console, settings
+        from tfwright.diagnosis import logs, report
+
+        found = logs.diagnose(log, console.Terminal())
+        written = report.write(found, log, settings.read().build_out / "reports")
+        console.show_diagnosis(found, written, as_json=json)
+        sys.exit(0 if found.recognised else 1)
+
+
 @task
 def lint(_: Context) -> None:
     """Check the recipes and their patches, and the code's style and imports."""

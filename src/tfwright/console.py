@@ -19,6 +19,7 @@ from tfwright.progress import Progress
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+    from tfwright.diagnosis.reader import Diagnosis, Match
     from tfwright.engine import Planned
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 LINE_SECONDS = 30.0
 """How often progress is told where there is no terminal to draw a bar on."""
+MOST_CAUSES = 3
+"""How many possible causes of a failure are told."""
 
 
 class Terminal:
@@ -141,8 +144,58 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         _tell(f"  ran:    {shlex.join(evidence.command)}{status}")
     if evidence.log:
         _tell(f"  log:    {evidence.log}")
+        _suspect(evidence.log)
     if resume:
         _tell(f"  resume: {resume}")
+
+
+def _suspect(log: Path) -> None:
+    """Add what the catalogue knows of the first error in a failed stage's log."""
+    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+
+    if log.is_file():
+        found = logs.diagnose(str(log))
+        for match in [match for match in found.matches if match.explains][:1]:
+            _tell_match(match, log.parent)
+
+
+def _tell_match(match: "Match", place: Path) -> None:
+    """Say a known failure: why, what helps, what this host shows of it, and who met it."""
+    from tfwright.diagnosis import evidence  # noqa: PLC0415 only a failure needs it
+
+    entry = match.entry
+    _tell(f"  known:  {entry.id}, line {match.line}" + ("" if match.explains else ", which is not the first error"))
+    _tell(f"    why:  {entry.cause}")
+    _tell(f"    do:   {entry.remedy}")
+    for text in evidence.of(entry, place):
+        _tell(f"    here: {text}")
+    _tell(f"    seen: {entry.links[0]}")
+
+
+def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
+    """Say what failed in a log, the likeliest known causes, and what only looks bad."""
+    if as_json:
+        _print_json({"first": found.first and asdict(found.first), "matches": [*map(_said, found.matches)], "harmless": [*map(_said, found.harmless)]})
+        return
+    if found.first:
+        _tell(f"Line {found.first.line}: {found.first.what}")
+        for line in found.first.lines:
+            _tell(f"    | {line}")
+    else:
+        _tell("Nothing in it complains.")
+    for match in found.matches[:MOST_CAUSES]:
+        _tell_match(match, Path.cwd())
+    for match in found.harmless:
+        _tell(f"  harmless: {match.entry.id}, line {match.line}: {match.entry.cause}")
+    if report:
+        _tell("  Nothing is known about this error. A report that can be filed as an issue:")
+        print(report)
+
+
+def _said(match: "Match") -> dict[str, object]:
+    """Return a match as JSON can say it."""
+    kept = {name: getattr(match.entry, name) for name in ("id", "stage", "retry", "cause", "remedy")}
+    return {**kept, "sources": match.entry.links, "line": match.line, "text": match.text, "explains_first_error": match.explains}
 
 
 def interrupted(resume: str = "") -> None:

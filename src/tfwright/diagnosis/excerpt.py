@@ -40,11 +40,16 @@ def around(text: Sequence[str], index: int, number: int) -> Excerpt:
     fault = bazel_output.first_fault(text[action:]) if action is not None else None
     if action is None or fault is None:
         shown = text[max(0, index - _BEFORE) : index + _AFTER]
-        return Excerpt(number, _short(text[index]), "", "", tuple(map(_short, shown)), number + _AFTER)
+        return Excerpt(number, _short(text[index]), "", "", _shown(shown), number + _AFTER)
     command = _COMMAND.search("\n".join(text[action : action + 60]))
     own = fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
     last = number + action - index + 60
-    return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", tuple(map(_short, own)), last)
+    return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", _shown(own), last)
+
+
+def _shown(lines: Sequence[str]) -> tuple[str, ...]:
+    """Return lines as they can be shown, without the empty ones at both ends."""
+    return tuple("\n".join(map(_short, lines)).strip("\n").split("\n"))
 
 
 def _short(line: str) -> str:
