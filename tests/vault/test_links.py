@@ -11,7 +11,7 @@ import pytest
 from tfwright.progress import SILENCE
 from tfwright.settings import Settings
 from tfwright.vault import links
-from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES
+from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES, SILENT
 from tfwright.vault.origins import Origins, Wanted
 from tfwright.vault.store import Store
 
@@ -75,8 +75,8 @@ def test_a_server_that_refuses_head_is_asked_for_the_file(address: str, store: S
     assert states(address, store, "no-head", deep=False) == [ANSWERS]
 
 
-def test_a_host_that_is_not_there_is_gone(store: Store) -> None:
-    assert states("http://127.0.0.1:9", store, "good", deep=False) == [GONE]
+def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(store: Store) -> None:
+    assert states("http://127.0.0.1:9", store, "good", deep=False) == [SILENT]
 
 
 def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ REFUSED = frozenset({400, 403, 405, 501})
 class Answer:
     """What a server says about a file."""
 
-    there: bool
+    there: bool | None
+    """None if nobody answered."""
     why: str
     """What it said, or why it could not be asked."""
     size: int | None = None
@@ -32,7 +33,7 @@ def ask(url: str) -> Answer:
         with download.session(ssl.create_default_context()) as session:
             answer = _head(session, url)
     except requests.RequestException as fault:
-        return Answer(there=False, why=_innermost(fault))
+        return Answer(there=None, why=_innermost(fault))
     announced = answer.headers.get("Content-Length", "")
     return Answer(answer.ok, f"{answer.status_code} {answer.reason}", int(announced) if answer.ok and announced.isdecimal() else None)
 

@@ -14,8 +14,8 @@ from tfwright.vault.store import Store
 
 AT_ONCE = 16
 
-SERVES, ANSWERS, OTHER, GONE = "serves", "answers", "other bytes", "gone"
-"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has another file; nothing came."""
+SERVES, ANSWERS, OTHER, GONE, SILENT = "serves", "answers", "other bytes", "gone", "silent"
+"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has another file; it has none, or none came; nobody answered."""
 GOOD = (SERVES, ANSWERS)
 
 
@@ -88,4 +88,4 @@ def _head(wanted: Wanted, source: Source, store: Store) -> Link:
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
-    return Link(source.way, source.where, ANSWERS if answer.there else GONE, answer.why)
+    return Link(source.way, source.where, {True: ANSWERS, False: GONE, None: SILENT}[answer.there], answer.why)
