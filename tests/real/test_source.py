@@ -8,6 +8,7 @@ import pytest
 
 from tfwright import recipe as recipes
 from tfwright.progress import Silence
+from tfwright.recipe import FetchTable
 from tfwright.results import Inputs
 from tfwright.settings import Settings
 from tfwright.stage import Job
