@@ -35,7 +35,7 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     """Build the target; whatever happens, no Bazel is left running."""
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
     client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
-    command = client.command(*_arguments(job, table, options))
+    command = client.command(*_arguments(job, table, options, inputs.python))
     files.write(client.rc, _rc(job))
     files.remove(job.log("compile"))
     _close_off(job, client)
@@ -79,7 +79,9 @@ def steps(job: Job) -> Sequence[Step]:
     configured = stamps.last(job, "configure", Configured)
     exported = configured.exported if configured else {}
     client = _client(job, binary, options, {**_environment(job, source.epoch(job)), **exported})
-    return (Writes(client.rc, _rc(job)), client.command(*_arguments(job, job.recipe.compile, options)))
+    fetched = stamps.last(job, "fetch", Inputs)
+    python = fetched.python if fetched and fetched.programs else Path("@PYTHON@")
+    return (Writes(client.rc, _rc(job)), client.command(*_arguments(job, job.recipe.compile, options, python)))
 
 
 def _install_root(job: Job) -> Path:
@@ -129,7 +131,7 @@ def _rc(job: Job) -> str:
     return "".join(f"import {job.places.tree / name}\n" for name in names)
 
 
-def _arguments(job: Job, table: CompileTable, options: Options) -> tuple[str, ...]:
+def _arguments(job: Job, table: CompileTable, options: Options, python: Path) -> tuple[str, ...]:
     """Return the build command; the recipe's flags come last, and so win."""
     return (
         "build",
@@ -140,7 +142,7 @@ def _arguments(job: Job, table: CompileTable, options: Options) -> tuple[str, ..
         f"--build_event_json_file={_events(job)}",
         *_caches(job, options),
         *_resources(job, table, options),
-        *_hermetic(job, options),
+        *_hermetic(job, options, python),
         *table.flags,
         "--",
         table.target,
@@ -171,8 +173,13 @@ def _resources(job: Job, table: CompileTable, options: Options) -> Iterator[str]
         yield f"--local_resources={free >> 20},{jobs},1.0"
 
 
-def _hermetic(job: Job, options: Options) -> Iterator[str]:
-    """Yield what keeps the host out of the actions, and an offline build off the network."""
+def _hermetic(job: Job, options: Options, python: Path) -> Iterator[str]:
+    """Yield what keeps the host out of the actions, and an offline build off the network.
+
+    Scripts of TensorFlow ask env for `python`, which a host may not have, or as another one: the
+    target Python comes first on the actions' PATH.
+    """
+    yield f"--action_env=PATH={':'.join(map(str, (python.parent, *environment.SYSTEM_PATH)))}"
     yield from (f"--{name}" for name in ("incompatible_strict_action_env", "experimental_strict_action_env") if name in options.build)
     if job.offline:
         disabling = ("repository_disable_download", "experimental_repository_disable_download")
