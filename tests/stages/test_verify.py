@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from packaging.tags import platform_tags
 
 from tfwright.errors import RecipeError, WheelError
 from tfwright.recipe import VerifyTable
@@ -79,6 +80,15 @@ def test_tags_that_do_not_fit_are_found_before_anything_is_installed(job: Job, m
 def test_a_wheel_above_its_size_is_refused(job: Job, make_wheel: Callable[..., Path]) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
         run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+
+
+def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(job: Job, make_wheel: Callable[..., Path]) -> None:
+    wheel = make_wheel({"small.py": "", "small.so": "no library"}, name=f"small-1.0-py3-none-{next(platform_tags())}.whl")
+    with pytest.raises(WheelError, match=r"libraries: small\.so cannot be read: it is neither"):
+        run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
+    with pytest.raises(WheelError, match="architectures: no library holds GPU code, wanted is sm_70"):
+        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+    assert not (job.places.dist / "verify").exists()
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(job: Job, make_wheel: Callable[..., Path]) -> None:

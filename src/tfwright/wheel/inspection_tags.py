@@ -70,7 +70,7 @@ def _excess(what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tupl
     beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
     if beyond:
         newest, library = max(beyond, key=_age)
-        others = f"; {len(beyond) - 1} other libraries need more than that too" if len(beyond) > 1 else ""
+        others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
 
 
