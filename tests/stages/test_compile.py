@@ -135,8 +135,11 @@ def options(*names: str) -> Options:
     return Options(startup={}, build=dict.fromkeys(names, ""))
 
 
+PYTHON = Path("/vault/pythons/3.6.15-0123/bin/python")
+
+
 def arguments(job: Job, *names: str) -> Sequence[str]:
-    return stage._arguments(job, job.recipe.compile, options(*names))
+    return stage._arguments(job, job.recipe.compile, options(*names), PYTHON)
 
 
 def with_settings(job: Job, **settings: object) -> Job:
@@ -159,6 +162,12 @@ def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
     assert not [flag for flag in arguments(job) if "cache" in flag or "resources" in flag or "strict" in flag]
 
 
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: Job) -> None:
+    assert "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" in stage._arguments(
+        job, job.recipe.compile, options(), PYTHON
+    )
+
+
 def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(job: Job) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
@@ -168,7 +177,7 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 
 def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(job: Job) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    assert stage._arguments(job, table, options())[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
+    assert stage._arguments(job, table, options(), PYTHON)[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
 
 
 @pytest.mark.parametrize(

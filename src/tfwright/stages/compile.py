@@ -57,7 +57,7 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> froz
     env = {**_environment(job, tree.epoch), **configured.exported}
     client = replace(_client(job, inputs.bazel.path, options, env), output_base=job.places.own / "asked")
     told = job.places.logs / "resolved.bzl"
-    named, target = _arguments(job, job.recipe.compile, options)[:-2], job.recipe.compile.target
+    named, target = _arguments(job, job.recipe.compile, options, inputs.python)[:-2], job.recipe.compile.target
     command = client.command(*named, "--nobuild", f"--experimental_repository_resolved_file={told}", "--", target)
     files.write(client.rc, _rc(job))
     try:
