@@ -39,12 +39,20 @@ def around(text: Sequence[str], index: int, number: int) -> Excerpt:
     action = next((at for at in range(index, len(text)) if _ACTION.match(text[at])), None)
     fault = bazel_output.first_fault(text[action:]) if action is not None else None
     if action is None or fault is None:
-        shown = text[max(0, index - _BEFORE) : index + _AFTER]
-        return Excerpt(number, _short(text[index]), "", "", _shown(shown), number + _AFTER)
+        end = _complaint(text, index)
+        shown = text[max(0, end - _BEFORE) : end + _AFTER]
+        return Excerpt(number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER)
     command = _COMMAND.search("\n".join(text[action : action + 60]))
     own = fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
     last = number + action - index + 60
     return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", _shown(own), last)
+
+
+def _complaint(text: Sequence[str], index: int) -> int:
+    """Return where the complaint stands: a traceback of Python ends with it."""
+    if not text[index].startswith("Traceback "):
+        return index
+    return next((at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")), index)
 
 
 def _shown(lines: Sequence[str]) -> tuple[str, ...]:

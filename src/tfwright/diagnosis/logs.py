@@ -61,7 +61,12 @@ class _Told:
         self.done, self.begun = 0, time.monotonic()
 
     def read(self, size: int, /) -> bytes:
-        data = self.text.read(size)
+        return self._tell(self.text.read(size))
+
+    def readline(self, size: int, /) -> bytes:
+        return self._tell(self.text.readline(size))
+
+    def _tell(self, data: bytes) -> bytes:
         if self.done <= _LONG < self.done + len(data):
             self.listener.started("diagnose", self.name)
         self.done += len(data)

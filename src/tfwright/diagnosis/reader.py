@@ -15,14 +15,20 @@ from tfwright.diagnosis.catalogue import Clue, Entry, everything
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.watch import Watch
 
-_PIECE = 1 << 20
+_PIECE = 1 << 18
 _BEFORE, _AFTER, _LINE = 16 << 10, 64 << 10, 4 << 10
 """Bytes kept around an error, and of one line."""
 
 _COMPLAINTS = (
     *("^ERROR: ", "^FATAL: ", "^fatal: ", "^error: ", "^dyld: ", "^ld: ", "^FAILED: ", "^CMake Error", "^Invalid ", "^Aborted", "^nvcc fatal"),
+    *("^ImportError: ", "^ModuleNotFoundError: ", "^OSError: ", "^RuntimeError: ", "^AttributeError: "),
     *(": error: ", ": fatal error: ", ": Error: ", ": undefined reference to ", ": internal compiler error", ": command not found"),
-    *(r"\] Check failed: ", r"\(core dumped\)", r"^[A-Za-z_.]{0,80}(?:Error|Exception): ", r"^make(?:\[\d\])?: \*\*\* "),
+    *(
+        r"\] Check failed: ",
+        r": line \d{1,5}: {1,3}\d{1,9} (?:Aborted|Segmentation fault|Illegal instruction|Killed|Bus error)",
+        r"^Traceback \(most recent call last\):", r"^make(?:\[\d\]|): \*\*\* "),
+        r"^make(?:\[\d\])?: \*\*\* ",
+    ),
 )
 """What an error looks like that the catalogue does not know."""
 _REMARK = re.compile(rb"WARNING|INFO|DEBUG|warning: |note: ")
@@ -35,6 +41,9 @@ class Readable(Protocol):
 
     def read(self, size: int, /) -> bytes:
         """Return up to `size` bytes; none at the end."""
+
+    def readline(self, size: int, /) -> bytes:
+        """Return the rest of the line, up to `size` bytes."""
 
 
 @dataclass(frozen=True)
@@ -85,25 +94,24 @@ class _Reader:
         self.lines = 0
 
     def look(self, before: bytes, piece: bytes, after: bytes) -> None:
-        """Look through whole lines; `before` and `after` are what stands around them."""
-        data = b"\n" + piece
+        """Look through whole lines, which the end of a line stands before; `before` and `after` are what surrounds them."""
         done: set[int] = set()
-        for at, number in self.watch.hits(data):
+        for at, number in self.watch.hits(piece):
             if number in done:
                 continue
-            place = at + (data[at] == ord("\n"))
-            line = _line(data, place)
+            place = at + (piece[at] == ord("\n"))
+            line = _line(piece, place)
             known = number < len(self.entries)
             if _REMARK.match(line) and not (known and self.entries[number].retry == "info"):
                 continue
             if known:
-                self.seen[number] = (self.lines + data.count(b"\n", 0, place), _text(line))
+                self.seen[number] = (self.lines + piece.count(b"\n", 0, place), _text(line))
                 done.add(number)
             if self.first is None and not (known and self.entries[number].retry == "info"):
-                self.first = self._excerpt(before, data, place, after)
+                self.first = self._excerpt(before, piece, place, after)
                 done |= set(range(len(self.entries), len(self.entries) + len(_COMPLAINTS)))
         self.watch.found(done)
-        self.lines += piece.count(b"\n")
+        self.lines += piece.count(b"\n") - 1
 
     def conclude(self) -> Diagnosis:
         """Rank what was found: what stands at the first error comes first, then in the order of the log."""
@@ -120,12 +128,12 @@ class _Reader:
         explains = self.first is not None and self.first.line <= line <= self.first.last
         return Match(self.entries[number], line, text, explains)
 
-    def _excerpt(self, before: bytes, data: bytes, place: int, after: bytes) -> Excerpt:
+    def _excerpt(self, before: bytes, piece: bytes, place: int, after: bytes) -> Excerpt:
         """Take the lines around `place` out of what is at hand."""
-        start = data.rfind(b"\n", 0, place) + 1
-        above = (before + data[:start])[-_BEFORE:].split(b"\n")[:-1]
-        below = (data[start : start + _AFTER] + after[: max(0, _AFTER - len(data) + start)]).split(b"\n")
-        number = self.lines + data.count(b"\n", 0, start)
+        start = piece.rfind(b"\n", 0, place) + 1
+        above = (before + piece[1:start])[-_BEFORE:].split(b"\n")[:-1]
+        below = (piece[start : start + _AFTER] + after[: max(0, _AFTER - len(piece) + start)]).split(b"\n")
+        number = self.lines + piece.count(b"\n", 0, start)
         return excerpt.around([_text(line) for line in (*above, *below)], len(above), number)
 
 
@@ -134,24 +142,15 @@ def _windows(stream: Readable) -> Iterator[tuple[bytes, bytes, bytes]]:
     before = piece = b""
     for after in chain(_pieces(stream), [b""]):
         if piece:
-            yield before[-_BEFORE:], piece, after[:_AFTER]
+            yield before[-_BEFORE:], piece, after[1:_AFTER]
         before, piece = piece, after
 
 
 def _pieces(stream: Readable) -> Iterator[bytes]:
-    """Yield a log in whole lines; one of more than two pieces is cut."""
-    rest = b""
+    """Yield a log in whole lines, with a line's end before the first; a line longer than a piece is cut."""
     while read := stream.read(_PIECE):
-        data = rest + read
-        end = data.rfind(b"\n") + 1
-        if not end and len(data) < 2 * _PIECE:
-            rest = data
-            continue
-        end = end or len(data)
-        yield _plain(data[:end])
-        rest = data[end:]
-    if rest:
-        yield _plain(rest + b"\n")
+        piece = b"".join((b"\n", read, b"" if read.endswith(b"\n") else stream.readline(_PIECE)))
+        yield _plain(piece if piece.endswith(b"\n") else piece + b"\n")
 
 
 def _plain(data: bytes) -> bytes:

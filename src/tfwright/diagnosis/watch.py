@@ -51,9 +51,28 @@ class Watch:
             found = pattern.search(data, at + 1)
 
 
-def _any_of(rests: list[bytes]) -> bytes:
-    """Return one pattern for any of `rests`; what begins with the same letter is tried only where that letter stands."""
-    letters = sorted(rest for rest in rests if rest[:1].isalpha())
-    others = [rest for rest in rests if not rest[:1].isalpha()]
-    nested = [letter + b"(?:" + b"|".join(rest[1:] for rest in group) + b")" for letter, group in groupby(letters, lambda rest: rest[:1])]
-    return b"(?:" + b"|".join([*nested, *others]) + b")"
+_CHOICE = re.compile(rb"\(\?:((?:[^()\\]|\\.)*)\)(\??)(?![{])")
+"""A group of plain alternatives at the beginning of a pattern."""
+_LETTER = re.compile(rb"(?:[^\\\[\](){}.?*+^$|]|\\[^\w\s])(?![{?])")
+"""A byte that stands for itself."""
+
+
+def _any_of(rests: Sequence[bytes]) -> bytes:
+    """Return one pattern for any of `rests`, as a tree: what begins alike is tried only where that stands."""
+    branches: dict[bytes, list[bytes]] = {}
+    for rest in rests:
+        for plain in _spread(rest):
+            letter = _LETTER.match(plain)
+            branches.setdefault(letter[0] if letter else b"", []).append(plain)
+    told = [letter + _any_of([rest[len(letter) :] for rest in same]) if letter and len(same) > 1 else b"|".join(same) for letter, same in branches.items()]
+    return b"(?:" + b"|".join(told) + b")"
+
+
+def _spread(rest: bytes) -> Iterator[bytes]:
+    """Yield a pattern that begins with a choice once for each alternative."""
+    choice = _CHOICE.match(rest)
+    if not choice:
+        yield rest
+        return
+    for start in [*choice[1].split(b"|"), *([b""] if choice[2] else [])]:
+        yield start + rest[choice.end() :]
