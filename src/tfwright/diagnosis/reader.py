@@ -23,12 +23,8 @@ _COMPLAINTS = (
     *("^ERROR: ", "^FATAL: ", "^fatal: ", "^error: ", "^dyld: ", "^ld: ", "^FAILED: ", "^CMake Error", "^Invalid ", "^Aborted", "^nvcc fatal"),
     *("^ImportError: ", "^ModuleNotFoundError: ", "^OSError: ", "^RuntimeError: ", "^AttributeError: "),
     *(": error: ", ": fatal error: ", ": Error: ", ": undefined reference to ", ": internal compiler error", ": command not found"),
-    *(
-        r"\] Check failed: ",
-        r": line \d{1,5}: {1,3}\d{1,9} (?:Aborted|Segmentation fault|Illegal instruction|Killed|Bus error)",
-        r"^Traceback \(most recent call last\):", r"^make(?:\[\d\]|): \*\*\* "),
-        r"^make(?:\[\d\])?: \*\*\* ",
-    ),
+    *(r"\] Check failed: ", r": line \d{1,5}: {1,3}\d{1,9} (?:Aborted|Segmentation fault|Illegal instruction|Killed|Bus error)"),
+    *(r"^Traceback \(most recent call last\):", r"^(?:make|make\[\d\]): \*\*\* "),
 )
 """What an error looks like that the catalogue does not know."""
 _REMARK = re.compile(rb"WARNING|INFO|DEBUG|warning: |note: ")
