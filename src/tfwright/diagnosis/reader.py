@@ -29,6 +29,8 @@ _COMPLAINTS = (
 """What an error looks like that the catalogue does not know."""
 _REMARK = re.compile(rb"WARNING|INFO|DEBUG|warning: |note: ")
 """Lines that begin like this are no errors, whatever they quote."""
+_QUOTING = re.compile(rb"[^\n]{1,400}?: (?:warning|note): ")
+"""A compiler's warning may quote what looks like an error."""
 _ESCAPE = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -91,22 +93,19 @@ class _Reader:
 
     def look(self, before: bytes, piece: bytes, after: bytes) -> None:
         """Look through whole lines, which the end of a line stands before; `before` and `after` are what surrounds them."""
-        done: set[int] = set()
         for at, number in self.watch.hits(piece):
-            if number in done:
-                continue
+            known = number < len(self.entries)
+            harmless = known and self.entries[number].retry == "info"
             place = at + (piece[at] == ord("\n"))
             line = _line(piece, place)
-            known = number < len(self.entries)
-            if _REMARK.match(line) and not (known and self.entries[number].retry == "info"):
+            if number in self.seen or (not harmless and _means_nothing(line, known=known)):
                 continue
             if known:
                 self.seen[number] = (self.lines + piece.count(b"\n", 0, place), _text(line))
-                done.add(number)
-            if self.first is None and not (known and self.entries[number].retry == "info"):
+                self.watch.found({number})
+            if self.first is None and not harmless:
                 self.first = self._excerpt(before, piece, place, after)
-                done |= set(range(len(self.entries), len(self.entries) + len(_COMPLAINTS)))
-        self.watch.found(done)
+                self.watch.found(set(range(len(self.entries), len(self.entries) + len(_COMPLAINTS))))
         self.lines += piece.count(b"\n") - 1
 
     def conclude(self) -> Diagnosis:
@@ -131,6 +130,11 @@ class _Reader:
         below = (piece[start : start + _AFTER] + after[: max(0, _AFTER - len(piece) + start)]).split(b"\n")
         number = self.lines + piece.count(b"\n", 0, start)
         return excerpt.around([_text(line) for line in (*above, *below)], len(above), number)
+
+
+def _means_nothing(line: bytes, *, known: bool) -> bool:
+    """Say whether a line is a remark; one that a compiler makes may still be in the catalogue."""
+    return bool(_REMARK.match(line) or (not known and _QUOTING.match(line)))
 
 
 def _windows(stream: Readable) -> Iterator[tuple[bytes, bytes, bytes]]:

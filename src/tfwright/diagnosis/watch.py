@@ -8,8 +8,6 @@ literal that they begin with, and each group is searched for on its own.
 import heapq
 import re
 from collections.abc import Iterator, Sequence
-from itertools import groupby
-from operator import itemgetter
 
 from tfwright.diagnosis.catalogue import Clue
 
@@ -23,32 +21,33 @@ class Watch:
     def __init__(self, clues: Sequence[Clue]) -> None:
         """Watch for all `clues`."""
         self._clues = clues
-        self._wanted = set(range(len(clues)))
-        self._groups = self._arranged()
+        self._wanted: dict[bytes, list[int]] = {}
+        for number, clue in enumerate(clues):
+            self._wanted.setdefault(clue.literal, []).append(number)
+        self._patterns = {literal: self._together(literal) for literal in self._wanted}
 
     def found(self, numbers: set[int]) -> None:
-        """Look no longer for these clues."""
-        if numbers & self._wanted:
-            self._wanted -= numbers
-            self._groups = self._arranged()
+        """Look no longer for these clues, from here on."""
+        for literal, wanted in self._wanted.items():
+            if numbers.intersection(wanted):
+                self._wanted[literal] = [number for number in wanted if number not in numbers]
+                self._patterns[literal] = self._together(literal)
 
     def hits(self, data: bytes) -> Iterator[Hit]:
-        """Yield where clues stand in `data`, in order."""
-        return heapq.merge(*(self._search(pattern, numbers, data) for pattern, numbers in self._groups))
+        """Yield where clues stand in `data`, in order; they may overlap."""
+        return heapq.merge(*(self._search(literal, data) for literal in self._wanted))
 
-    def _arranged(self) -> list[tuple[re.Pattern[bytes], list[int]]]:
-        """Put the wanted clues together by their literals."""
-        literals = sorted((self._clues[number].literal, number) for number in self._wanted)
-        groups = ((literal, [number for _, number in group]) for literal, group in groupby(literals, itemgetter(0)))
-        return [(re.compile(literal + _any_of([self._clues[number].rest for number in numbers])), numbers) for literal, numbers in groups]
+    def _together(self, literal: bytes) -> re.Pattern[bytes] | None:
+        """Return one pattern for all wanted clues that begin with `literal`; None if none is wanted."""
+        rests = [self._clues[number].rest for number in self._wanted[literal]]
+        return re.compile(literal + _any_of(rests)) if rests else None
 
-    def _search(self, pattern: re.Pattern[bytes], numbers: list[int], data: bytes) -> Iterator[Hit]:
-        """Yield the hits of one group; clues may overlap."""
-        found = pattern.search(data)
-        while found:
-            at = found.start()
-            yield from ((at, number) for number in numbers if self._clues[number].regex.match(data, at))
-            found = pattern.search(data, at + 1)
+    def _search(self, literal: bytes, data: bytes) -> Iterator[Hit]:
+        """Yield the hits of the clues that begin with `literal`."""
+        at = -1
+        while (pattern := self._patterns[literal]) and (hit := pattern.search(data, at + 1)):
+            at = hit.start()
+            yield from [(at, number) for number in self._wanted[literal] if self._clues[number].regex.match(data, at)]
 
 
 _CHOICE = re.compile(rb"\(\?:((?:[^()\\]|\\.)*)\)(\??)(?![{])")
