@@ -40,8 +40,6 @@ TELLING = {"name", "commit", "tag", "digest", "repository"}
 NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
 """What a repository can be called."""
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
-MAVEN = "https://repo1.maven.org/maven2"
-"""Where Maven's artifacts are that name no server."""
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: what it defines downloads nothing but what it is told to."""
 
@@ -389,7 +387,7 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     """Yield where Maven's servers keep an artifact, given as ``group:name:version``."""
     group, _, rest = artifact.partition(":")
     name, _, version = rest.partition(":")
-    for server in _urls(servers) or (MAVEN,):
+    for server in _urls(servers):
         yield f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"
 
 
