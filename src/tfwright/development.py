@@ -34,4 +34,5 @@ def test(*, everything: bool, coverage: bool) -> None:
         run("coverage", "run", "-m", "pytest", *marks)
         run("coverage", "report", "--skip-covered", "--show-missing")
     else:
-        run("pytest", *marks)
+        # The slow tests start programs that want all cores for themselves.
+        run("pytest", *(marks or ("--numprocesses=auto",)))

@@ -25,7 +25,7 @@ def fake(version: str = VERSION) -> bytes:
     buffer = io.BytesIO()
     buffer.write(f"#!/bin/sh\necho 'Build label: {version}'\nexit\n".encode())
     with zipfile.ZipFile(buffer, "a") as archive:
-        archive.writestr("A-server.jar", "")
+        archive.writestr(zipfile.ZipInfo("A-server.jar"), "")
     return buffer.getvalue()
 
 
