@@ -29,6 +29,24 @@ def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name
         pass
 
 
+@pytest.mark.parametrize("name", ["", ".", "./"])
+def test_a_member_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
+    path = zipped(tmp_path / "bad.whl", member("named"))
+    nameless = zipfile.ZipInfo("named")
+    nameless.filename = name
+    with zipfile.ZipFile(path, "w") as wheel:
+        wheel.filelist.append(nameless)
+        assert archive.fault(wheel) == f"{name!r} is no name for a file"
+        wheel.filelist.clear()
+
+
+def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
+    path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xff\xff"))
+    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path):
+        pass
+
+
 def test_a_link_is_refused(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("link", stat.S_IFLNK))
     with pytest.raises(WheelError, match="link is a link or a device"), archive.opened(path):

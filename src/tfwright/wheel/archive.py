@@ -1,6 +1,7 @@
 """A wheel's zip archive, opened only if nothing in it could harm whoever unpacks it."""
 
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,6 +12,9 @@ from tfwright.errors import Evidence, WheelError
 
 LARGEST = 16 * 1024**3
 """Bytes that a wheel may unpack to; a TensorFlow with debug symbols takes a few GiB."""
+
+BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError)
+"""What zipfile raises over an archive that is damaged, wherever it notices."""
 
 
 @contextmanager
@@ -26,7 +30,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
             if found:
                 raise _refused(path, found)
             yield wheel
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as bad:
+    except BROKEN as bad:
         raise _refused(path, f"it is no whole zip archive ({bad})") from bad
 
 
@@ -51,6 +55,8 @@ def fault(wheel: zipfile.ZipFile) -> str | None:
 def _fault_of(member: zipfile.ZipInfo) -> str | None:
     """Say what is wrong with one member on its own."""
     path = PurePosixPath(member.filename)
+    if not path.parts:
+        return f"{member.filename!r} is no name for a file"
     if path.is_absolute() or ".." in path.parts or "\\" in member.filename or not member.filename.isprintable():
         return f"{member.filename!r} would leave the directory"
     if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:

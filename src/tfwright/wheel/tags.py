@@ -35,13 +35,16 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
 
 
 def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
-    """Return the tags that the file WHEEL inside states; none if there is no such file."""
+    """Return the tags that the file WHEEL inside states; none if there is no such file, or a line in it is no tag."""
     try:
         text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8", "replace")
     except KeyError:
         return frozenset()
     tags = email.parser.Parser().parsestr(text).get_all("Tag") or []
-    return frozenset(tag for line in tags for tag in parse_tag(line))
+    try:
+        return frozenset(tag for line in tags for tag in parse_tag(line))
+    except ValueError:
+        return frozenset()
 
 
 def supported_tags(python: str) -> frozenset[Tag]:
