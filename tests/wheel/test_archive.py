@@ -1,4 +1,5 @@
 import stat
+import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,22 @@ def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
     path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xff\xff"))
     with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path):
+        pass
+
+
+def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(tmp_path: Path) -> None:
+    path = zipped(tmp_path / "bad.whl", member("one.py"))
+    content = bytearray(path.read_bytes())
+    place = content.rindex(b"PK\5\6") + 16
+    (start,) = struct.unpack_from("<I", content, place)
+    struct.pack_into("<I", content, place, start + 10)
+    path.write_bytes(content)
+    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path) as wheel:
+        wheel.read("one.py")
+
+
+def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), archive.opened(tmp_path / "none.whl"):
         pass
 
 

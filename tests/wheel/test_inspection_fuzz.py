@@ -131,5 +131,6 @@ def wheel(change: Callable[[bytes], bytes] = lambda data: data) -> bytes:
     content = io.BytesIO()
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
         for name, data in files.items():
-            made.writestr(name, change(data))
+            # A fixed time, so that a seed gives the same damage again.
+            made.writestr(zipfile.ZipInfo(name), change(data), zipfile.ZIP_DEFLATED)
     return content.getvalue()

@@ -1,5 +1,6 @@
 """A wheel's zip archive, opened only if nothing in it could harm whoever unpacks it."""
 
+import errno
 import stat
 import struct
 import zipfile
@@ -14,7 +15,7 @@ LARGEST = 16 * 1024**3
 """Bytes that a wheel may unpack to; a TensorFlow with debug symbols takes a few GiB."""
 
 BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError)
-"""What zipfile raises over an archive that is damaged, wherever it notices."""
+"""What zipfile raises over an archive that is damaged, wherever it notices; and OSError, with EINVAL, over a place before its beginning."""
 
 
 @contextmanager
@@ -30,7 +31,9 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
             if found:
                 raise _refused(path, found)
             yield wheel
-    except BROKEN as bad:
+    except (*BROKEN, OSError) as bad:
+        if isinstance(bad, OSError) and bad.errno != errno.EINVAL:
+            raise
         raise _refused(path, f"it is no whole zip archive ({bad})") from bad
 
 
