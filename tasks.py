@@ -1,5 +1,6 @@
 """The commands of tfwright. Run as a script it sets itself up first; see `invoke --list`."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -41,6 +42,10 @@ def explained(resume: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         console.interrupted(resume)
         sys.exit(errors.INTERRUPTED_STATUS)
+    except BrokenPipeError:
+        # Whoever reads has seen enough; what is still to be flushed at exit has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
 
 
 def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int = 0) -> "Job":
@@ -86,19 +91,21 @@ def build(
 def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", offline: bool = False, json: bool = False) -> None:
     """Say which stages would run, and why; the commands, environment and files. Runs nothing."""
     with explained():
-        from tfwright import console, engine
+        from tfwright import engine
+        from tfwright.pages import plan as page
 
         engine.stage_named(until)
-        console.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
+        page.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
 
 
 @task(help=JSON)
 def recipes(_: Context, json: bool = False) -> None:
     """List the recipes: what each one pins, whether it builds here, how far it was verified."""
     with explained():
-        from tfwright import console, listing, settings
+        from tfwright import listing, settings
+        from tfwright.pages import recipes as page
 
-        console.show_recipes(listing.rows(settings.read()), as_json=json)
+        page.show_recipes(listing.rows(settings.read()), as_json=json)
 
 
 @task(help=RECIPE | {"everything": "for all recipes in recipes/", "offline": "use only what is on this host already"})
@@ -118,33 +125,36 @@ def fetch(_: Context, recipe: str = "demo", everything: bool = False, offline: b
 def lock(_: Context, recipe: str = "demo") -> None:
     """Write down every input of a recipe by its digest, beside it; from then on a build refuses any other."""
     with explained():
-        from tfwright import console, pinning
+        from tfwright import pinning
         from tfwright import recipe as recipes
+        from tfwright.pages import vault as page
 
         path = recipes.find(recipe).with_suffix(".lock")
-        console.show_lock(path, pinning.write(_job(recipe), path))
+        page.show_lock(path, pinning.write(_job(recipe), path))
 
 
 @task(help=RECIPE | JSON | {"deep": "ask for the bytes, not only whether there are any"})
 def links(_: Context, recipe: str = "demo", deep: bool = False, json: bool = False) -> None:
     """Ask who still has the archives that a recipe needs: which have one source left, which none."""
     with explained():
-        from tfwright import console, pinning
+        from tfwright import pinning
+        from tfwright.pages import vault as page
 
-        console.show_links(pinning.rot(_job(recipe), deep=deep), as_json=json)
+        page.show_links(pinning.rot(_job(recipe), deep=deep), as_json=json)
 
 
 @task(help=RECIPE | JSON)
 def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
     """Say what this host lacks for a recipe, the worst first, each with its remedy; 0 only if the build may start."""
     with explained():
-        from tfwright import console, errors
+        from tfwright import errors
         from tfwright.host import inventory, probes
+        from tfwright.pages import host as page
         from tfwright.stages import check
 
         job, host = _job(recipe), probes.here()
         findings = check.examine(job.recipe, job.settings, host)
-        console.show_examination(recipe, inventory.take(job.recipe, job.settings, host), findings, as_json=json)
+        page.show_examination(recipe, inventory.take(job.recipe, job.settings, host), findings, as_json=json)
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
 
@@ -153,11 +163,11 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
 def inspect(_: Context, wheel: str, json: bool = False) -> None:
     """Say what a wheel is: what it needs, its libraries, its GPU code, and whether it is what it says."""
     with explained():
-        from tfwright import console
+        from tfwright.pages import wheels as page
         from tfwright.wheel import inspection
 
         report = inspection.inspect(Path(wheel))
-        console.show_report(report, as_json=json)
+        page.show_report(report, as_json=json)
         inspection.insist(report)
 
 
@@ -174,14 +184,14 @@ def inspect(_: Context, wheel: str, json: bool = False) -> None:
 def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: str = "", os: str = "", json: bool = False) -> None:
     """Name the recipes for a machine (default: this one), the nearest others, and what a new recipe would pin."""
     with explained():
-        from tfwright import console
         from tfwright import recipe as recipes
         from tfwright.host import match, probes
+        from tfwright.pages import host as page
 
         host = probes.here()
         wanted = match.wish(host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os)
         ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
-        console.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
+        page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
 
 
 @task(help=RECIPE)
@@ -215,10 +225,11 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
 def bundle(_: Context, output: str, add: list[str], recipe: str = "demo") -> None:
     """Put everything that a recipe's build needs into one file, for a host without a network."""
     with explained(resume=f"invoke bundle --recipe {recipe} --output {output}"):
-        from tfwright import carrying, console
+        from tfwright import carrying
         from tfwright import recipe as recipes
+        from tfwright.pages import vault as page
 
-        console.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
+        page.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
 
 
 @task(positional=["file"], help={"file": "what 'invoke bundle' wrote", "into": "directory to build in, instead of the host file's build_out"})
@@ -226,9 +237,10 @@ def unbundle(_: Context, file: str, into: str = "") -> None:
     """Verify a bundle, and put what is in it where 'invoke build --offline' finds it."""
     with explained():
         from tfwright import carrying, console, settings
+        from tfwright.pages import vault as page
 
         build_out = Path(into).resolve() if into else settings.read().build_out
-        console.show_bundle(carrying.unpack(Path(file), build_out, console.Terminal()))
+        page.show_bundle(carrying.unpack(Path(file), build_out, console.Terminal()))
 
 
 @task(
@@ -241,15 +253,16 @@ def unbundle(_: Context, file: str, into: str = "") -> None:
 def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = False) -> None:
     """Say what the vault holds, how large it is, which recipes share it, and what nobody needs."""
     with explained():
-        from tfwright import console, keeping, settings
+        from tfwright import keeping, settings
+        from tfwright.pages import vault as page
 
         build_out = settings.read().build_out
         if verify or repair:
-            console.show_sound(keeping.verify(build_out, repair=repair))
+            page.show_sound(keeping.verify(build_out, repair=repair))
         elif gc:
-            keeping.collect(build_out, console.show_garbage)
+            keeping.collect(build_out, page.show_garbage)
         else:
-            console.show_vault(keeping.look(build_out))
+            page.show_vault(keeping.look(build_out))
 
 
 @task(positional=["log"], help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"})
@@ -258,10 +271,11 @@ def diagnose(_: Context, log: str, json: bool = False) -> None:
     with explained():
         from tfwright import console, settings
         from tfwright.diagnosis import logs, report
+        from tfwright.pages import failures as page
 
         found = logs.diagnose(log, console.Terminal())
         written = report.write(found, log, settings.read().build_out / "reports")
-        console.show_diagnosis(found, written, as_json=json)
+        page.show_diagnosis(found, written, as_json=json)
         sys.exit(0 if found.recognised else 1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from tfwright import console
 from tfwright.engine import Planned
 from tfwright.errors import Evidence, HostError
+from tfwright.pages import plan as page
 from tfwright.progress import Progress
 from tfwright.stage import Writes
 from tfwright.stages import PIPELINE
@@ -42,7 +43,7 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(capsys: pytest.Captu
 
 def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(capsys: pytest.CaptureFixture[str]) -> None:
     steps = (Command(("make", "a b"), Path("/tree"), {"TZ": "UTC"}), Writes(Path("/tree/rc"), "build --x\n"))
-    console.show_plan([Planned(PIPELINE[0], "", ()), Planned(PIPELINE[4], "not done yet", steps)], as_json=False)
+    page.show_plan([Planned(PIPELINE[0], "", ()), Planned(PIPELINE[4], "not done yet", steps)], as_json=False)
     assert capsys.readouterr().out == (
         f"keep check      {PIPELINE[0].summary}\nrun  compile    not done yet\n       $ make 'a b'\n           in /tree\n           TZ=UTC\n       writes /tree/rc\n           build --x\n"
     )

@@ -3,12 +3,12 @@ from typing import Any
 
 import pytest
 
-from tfwright import console
 from tfwright import recipe as recipes
 from tfwright.errors import RecipeError
 from tfwright.host import match
 from tfwright.host.match import Wish
 from tfwright.host.probes import Host
+from tfwright.pages import host as page
 from tfwright.recipe import Recipe
 
 Reader = Callable[[str], dict[str, Any]]
@@ -100,7 +100,7 @@ def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
 
 def test_the_answer_is_readable_and_says_when_nothing_fits(bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    console.show_matches(wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST, as_json=False)
+    page.show_matches(wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST, as_json=False)
     said = capsys.readouterr().out
     assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nfits:\n  no recipe yet\n\nnearest:\n")
     assert "\n  linux-r0.11-cuda8.0            Python 3.5\n" in said

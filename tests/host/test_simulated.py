@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from tfwright import console
 from tfwright import recipe as recipes
 from tfwright.host import inventory
 from tfwright.host.probes import Host
+from tfwright.pages import host as page
 from tfwright.settings import Settings
 from tfwright.stages import check
 
@@ -35,7 +35,7 @@ def test_doctors_whole_output_is_the_reviewed_one(name: str, described: Reader, 
     description = described(name)
     host, settings, recipe = play(description), settings_of(description), recipes.read(description["recipe"])
     facts = inventory.take(recipe, settings, host)
-    console.show_examination(recipe.name, facts, check.examine(recipe, settings, host), as_json=False)
+    page.show_examination(recipe.name, facts, check.examine(recipe, settings, host), as_json=False)
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import console
 from tfwright.errors import WheelError
+from tfwright.pages import wheels
 from tfwright.wheel import inspection, inspection_floor, inspection_tags, record
 from tfwright.wheel.elf import Elf, Requirement
 from tfwright.wheel.inspection import Library, Report
@@ -190,12 +190,12 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     one = library(architectures=("sm_70", "compute_70"))
     two = Library("b.dylib", 5, macho=(MachO("arm64", "", (), (), "12.0"),))
     report = Report("small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",))
-    console.show_report(report, as_json=False)
+    wheels.show_report(report, as_json=False)
     shown = capsys.readouterr().out
     assert "sm_70 compute_70" in shown
     assert "macOS 12.0" in shown
     assert "note: It is small." in shown
-    console.show_report(report, as_json=True)
+    wheels.show_report(report, as_json=True)
     assert json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"] == "2.12"
 
 
