@@ -32,6 +32,7 @@ from pathlib import Path
 ARCHIVES, SMALLEST, LARGEST = 60, 1_000, 60_000_000
 BIG = 2_000_000_000
 DELAY = 0.03
+OURS = "tfwright"
 FETCH = """
 import json, sys
 from pathlib import Path
@@ -71,14 +72,15 @@ class Bench:
         self.input.write_text("".join(f"{self.url}{name}\n  checksum=sha-256={digest}\n" for name, digest in self.digests.items()), "utf-8")
 
     def report(self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]) -> None:
-        """Run all in turn, and print for each peer the medians, and the median of the ratios round by round."""
+        """Run all in turn, each round beginning with another, and print for each peer the medians, and the median of the ratios round by round."""
         there = {name: run for name, run in peers.items() if shutil.which(name.split()[0].rstrip(","))}
         for name in peers.keys() - there:
             print(f"{what}: {name} is left out, it is not on PATH")
-        times = [(self.measure(self.tfwright), {name: self.measure(run) for name, run in there.items()}) for _ in range(rounds)]
+        runs = [(OURS, self.tfwright), *there.items()]
+        times = [{name: self.measure(run) for name, run in runs[first:] + runs[:first]} for first in (number % len(runs) for number in range(rounds))]
         for name in there:
-            ours, theirs = statistics.median(own for own, _ in times), statistics.median(others[name] for _, others in times)
-            ratio = statistics.median(own / others[name] for own, others in times)
+            ours, theirs = statistics.median(one[OURS] for one in times), statistics.median(one[name] for one in times)
+            ratio = statistics.median(one[OURS] / one[name] for one in times)
             print(f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}", flush=True)
 
     def measure(self, run: Callable[[], None]) -> float:

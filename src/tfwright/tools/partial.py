@@ -13,6 +13,12 @@ from tfwright.errors import HostError
 
 PIECE = 1 << 20
 """Bytes that are moved at once."""
+EARLY = 64 << 20
+"""Bytes after which the disk is given something to do, while more arrive."""
+
+
+_flush_data = getattr(os, "fdatasync", os.fsync)
+"""Leaves the file's times for later, so that writing goes on meanwhile; macOS has only the other."""
 
 
 class BusyError(Exception):
@@ -22,8 +28,8 @@ class BusyError(Exception):
 class Growing:
     """A file that grows at its end and whose digest is known at every moment.
 
-    A piece is hashed while it is written and the next one arrives, so that a single large file is
-    not slowed by its digest.
+    A piece is hashed while it is written and the next one arrives, and the disk begins with what is
+    there, so that a single large file is slowed neither by its digest nor by the wait for the disk.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -31,8 +37,10 @@ class Growing:
         self.size = 0
         self._stream = stream
         self._digest = hashlib.sha256()
-        self._beside = ThreadPoolExecutor(1, "sha256")
+        self._beside = ThreadPoolExecutor(2, "beside")
         self._hashing: Future[None] | None = None
+        self._flushing: Future[None] | None = None
+        self._flushed = 0
         while piece := stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
@@ -45,7 +53,8 @@ class Growing:
         with _room_on_disk(self._stream.name):
             while rest:
                 rest = rest[self._stream.write(rest) :]
-        self.size += len(piece)
+            self.size += len(piece)
+            self._flush_early()
 
     def restart(self) -> None:
         """Forget everything that arrived."""
@@ -53,7 +62,7 @@ class Growing:
         self._stream.seek(0)
         self._stream.truncate()
         self._digest = hashlib.sha256()
-        self.size = 0
+        self.size = self._flushed = 0
 
     def sha256(self) -> str:
         """Return the digest of what is there."""
@@ -64,6 +73,21 @@ class Growing:
         """Let go of the file."""
         self._beside.shutdown()
         self._stream.close()
+
+    def flush(self) -> None:
+        """Wait until everything is on the disk. Raises OSError if a part of it could not be written."""
+        if self._flushing is not None:
+            self._flushing.result()
+        os.fsync(self._stream.fileno())
+
+    def _flush_early(self) -> None:
+        if self.size - self._flushed < EARLY or not (self._flushing is None or self._flushing.done()):
+            return
+        if self._flushing is not None:
+            # The kernel tells of a failure once: it must not be lost here.
+            self._flushing.result()
+        self._flushed = self.size
+        self._flushing = self._beside.submit(_flush_data, self._stream.fileno())
 
     def _settle(self) -> None:
         if self._hashing is not None:
@@ -103,7 +127,7 @@ class Partial(Growing):
             raise ValueError(message)
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
-            os.fsync(self._stream.fileno())
+            self.flush()
             self._path.replace(self._final)
 
     def close(self) -> None:
