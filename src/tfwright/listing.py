@@ -1,13 +1,16 @@
 """The recipes side by side, and what is wrong with any of them."""
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from tfwright import recipe as recipes
+from tfwright.errors import Evidence, RecipeError
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
 from tfwright.stage import Job
 from tfwright.stages import check, configure
 from tfwright.tools import patching
+from tfwright.vault import lock, locking
 
 
 @dataclass(frozen=True)
@@ -48,10 +51,10 @@ def _row(recipe: Recipe, settings: Settings) -> Row:
 
 
 def lint() -> None:
-    """Check every recipe of recipes/ and every patch that one of them names.
+    """Check every recipe of recipes/, its lock, and every patch that one of them names.
 
     Raises RecipeError for the first that does not load, whose patch lacks its header or is no plain
-    patch, or that leaves a question of its release's ./configure unanswered.
+    patch, that leaves a question of its release's ./configure unanswered, or whose lock is outdated.
     """
     for name in recipes.names():
         recipe = recipes.read(name)
@@ -59,3 +62,11 @@ def lint() -> None:
             patching.header(recipes.PATCHES / patch)
             patching.read(recipes.PATCHES / patch)
         configure.rendered(Job(recipe, Settings()))
+        _lint_lock(recipe, recipes.find(name).with_suffix(".lock"))
+
+
+def _lint_lock(recipe: Recipe, path: Path) -> None:
+    wrong = locking.outdated(recipe, lock.read(path)) if path.is_file() else []
+    if wrong:
+        remedy = f"Run 'invoke lock --recipe {recipe.name}', and read what it changes."
+        raise RecipeError(f"{path} is not the lock of its recipe: {wrong[0]}", remedy=remedy, evidence=Evidence(where=str(path), lines=wrong))

@@ -1,6 +1,7 @@
 """Python packages kept as files, by digest, so that pip installs them without a network."""
 
 import html
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -41,6 +42,13 @@ def write_page(vault: Path) -> None:
     files.write(shelf(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
 
 
+def project(path: Path) -> str:
+    """Return the name, as indexes compare it, of the project that a downloaded file is of."""
+    from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+    return (parse_wheel_filename if path.suffix == ".whl" else parse_sdist_filename)(path.name)[0]
+
+
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
     """Let the pip of `python` download what `options` name, and what that needs, as it would install it.
 
@@ -50,6 +58,16 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     try:
         shell.run(Command(argv, folder, package_clients.of("pip", (python.parent,))), log, remedy="Check how pip reaches its index.")
     except ToolError as fault:
-        said = next((line for line in fault.evidence.lines if "ERROR" in line), fault.what)
-        raise SupplyError(f"pip could not download what goes into the bundle: {said}", remedy=fault.remedy, evidence=fault.evidence) from fault
+        what = f"pip could not download the packages: {complaint(log)}"
+        raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
     return sorted(folder.iterdir())
+
+
+def complaint(log: Path) -> str:
+    """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    marked = re.search(
+        r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
+        log.read_text("utf-8", "replace"),
+        re.MULTILINE,
+    )
+    return marked[1] if marked else shell.last_lines(log)[-1]

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import files, lock, package_clients, packages, shell
 from tfwright.tools.shell import Command
 
-_PIN = re.compile(r"[A-Za-z0-9][\w.-]*(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
+_PIN = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*")
+_HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
 DONE = "complete"
 """The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere and renamed."""
@@ -20,17 +22,18 @@ DONE = "complete"
 def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline: bool, log: Path) -> Path:
     """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
 
-    It is made once per interpreter, version and pins, and kept under `store`. What the index is,
-    and how it is reached, is left to this host's pip configuration; offline, what the store has is
-    all that there is. Raises RecipeError for a
-    requirement that is no exact pin, HostError if the interpreter cannot make a venv, SupplyError
-    if a pin cannot be had.
+    It is made once per interpreter, version and pins, and kept under `store`. Digests are not in its
+    path, which goes into every action of a build: it notes those of the files that went in, and is
+    made anew in its place where others are wanted. What the index is, and how it is reached, is left
+    to this host's pip configuration; offline, what the store has is all that there is. Raises
+    RecipeError for a requirement that is no exact pin, HostError if the interpreter cannot make a
+    venv, SupplyError if a pin cannot be had.
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
     home = store / "pythons" / _key(interpreter, version, requirements)
     with lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
-        if not _whole(home):
+        if not _holds(home, requirements):
             if requirements and offline and not packages.kept(store):
                 raise SupplyError(
                     f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this build is offline",
@@ -55,13 +58,16 @@ def _version(interpreter: Path, log: Path) -> str:
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
     """Return a short name for a venv: another interpreter, version or pin is another venv."""
-    content = json.dumps([str(interpreter.resolve()), version, *sorted(requirements)])
+    content = json.dumps([str(interpreter.resolve()), version, *sorted(line.partition(_HASH)[0] for line in requirements)])
     return f"{version}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
-def _whole(home: Path) -> bool:
-    """Tell whether a venv was finished, and its interpreter is still there."""
-    return (home / DONE).is_file() and (home / "bin/python").exists()
+def _holds(home: Path, requirements: Sequence[str]) -> bool:
+    """Tell whether a venv was finished, its interpreter is still there, and what went in has a digest that is wanted."""
+    if not ((home / DONE).is_file() and (home / "bin/python").exists()):
+        return False
+    inside = {pin: digest for pin, _, digest in (line.partition(_HASH) for line in (home / DONE).read_text("utf-8").splitlines())}
+    return all(not digests or inside.get(pin) in digests for pin, *digests in (line.split(_HASH) for line in requirements))
 
 
 def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Path, log: Path, options: Sequence[str]) -> None:  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -70,10 +76,9 @@ def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Pa
     _create(interpreter, version, home, log)
     # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs the rest.
     pips = [line for line in requirements if line.startswith("pip==")]
-    for lines in (pips, requirements):
-        if lines:
-            _install(home, lines, log, options)
-    files.write(home / DONE, "\n".join(requirements) + "\n")
+    rest = [line for line in requirements if line not in pips]
+    installed = [line for lines in (pips, rest) if lines for line in _install(home, lines, log, options)]
+    files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
 
 
 def _create(interpreter: Path, version: str, home: Path, log: Path) -> None:
@@ -91,18 +96,25 @@ _VENV_REMEDY = "Install the rest of that Python; Debian and Ubuntu keep it in a 
 _VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the last that supports it."
 
 
-def _install(home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]) -> None:
-    """Let the venv's own pip install exact pins; `options` say where it may look."""
-    files.write(home / "requirements.txt", "\n".join(requirements) + "\n")
-    argv = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", *options, "-r", str(home / "requirements.txt"))
-    try:
-        shell.run(Command(argv, home, package_clients.of("pip", (home / "bin",))), log, remedy="Correct the pin, or check how pip reaches its index.")
-    except ToolError as fault:
-        what = f"pip could not install {', '.join(requirements)}: {_complaint(log)}"
-        raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+def _install(home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]) -> list[str]:
+    """Let the venv's own pip install exact pins, and return each with the digest of its file; `options` say where it may look."""
+    python, listed = home / "bin/python", home / "requirements.txt"
+    files.write(listed, "".join(f"{line}\n" for line in requirements))
+    with tempfile.TemporaryDirectory() as folder:
+        brought = packages.bring(python, (*options, "-r", str(listed)), Path(folder), log)
+        argv = (str(python), "-m", "pip", "--disable-pip-version-check", "install", *options, "--no-deps", *map(str, brought))
+        try:
+            shell.run(Command(argv, home, package_clients.of("pip", (home / "bin",))), log, remedy="Correct the pin: its package does not build here.")
+        except ToolError as fault:
+            what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
+            raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+        digests = {packages.project(path): files.sha256(path) for path in brought}
+    return [line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements]
 
 
-def _complaint(log: Path) -> str:
-    """Return the first line in which pip says what is wrong; old ones do not mark it."""
-    marked = re.search(r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*|.*Error: .*)$", log.read_text("utf-8", "replace"), re.MULTILINE)
-    return marked[1] if marked else shell.last_lines(log)[-1]
+def _project(requirement: str) -> str:
+    """Return the name, as indexes compare it, of the project that a pin names."""
+    from packaging.utils import canonicalize_name
+
+    found = _PIN.fullmatch(requirement)
+    return canonicalize_name(found["name"]) if found else requirement

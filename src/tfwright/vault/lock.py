@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from tfwright.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
 from tfwright.schema import Table, load
+from tfwright.vault import registries
 from tfwright.vault.rules import DOWNLOADS, NAME, URL, Repository, Rules
 
 HEADER = "# Written by `invoke lock`; `invoke build` refuses an input that differs. Not meant to be edited.\n\n"
@@ -21,8 +22,8 @@ Entry = TypeVar("Entry", bound=Table)
 
 
 def _url(text: str) -> str:
-    if not re.fullmatch(URL, text) or not text.isprintable():
-        raise ValueError("must be one http, https, ftp or file url, without blanks and control characters")
+    if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
+        raise ValueError("must be one http, https, ftp or file url, or a package url, without blanks and control characters")
     return text
 
 
@@ -76,6 +77,7 @@ class Archive(Table):
     names: tuple[RepositoryName, ...]
     """The repositories that are made from it."""
     urls: tuple[Url, ...]
+    """Where the rules look for it; a file of a package registry by its package URL, whatever host it is asked of."""
     sha256: Sha256
     size: Size | None = None
     """Missing until it was obtained once."""
@@ -225,7 +227,7 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
         names = sorted({one.name for one in repositories if one.name})
         yield Archive(
             names=tuple(names),
-            urls=tuple(dict.fromkeys(url for one in repositories for url in one.urls)),
+            urls=tuple(dict.fromkeys(registries.named(url) for one in repositories for url in one.urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
             needed=_needed(repositories, gathered.wanted),
@@ -254,7 +256,7 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
 
 def _no_digest(one: Repository) -> str:
     """Say what a rule without a digest does instead."""
-    origin = ", ".join(one.urls) or "an address that is not readable"
+    origin = ", ".join(dict.fromkeys(map(registries.named, one.urls))) or "an address that is not readable"
     return f"{one.rule} takes {one.commit} of {origin}" if one.commit else f"{one.rule} takes whatever {origin} gives: it has no sha256"
 
 

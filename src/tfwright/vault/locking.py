@@ -6,8 +6,8 @@ from pathlib import Path
 from packaging.requirements import Requirement as Parsed
 from packaging.utils import canonicalize_name
 
-from tfwright.recipe import SubstituteTable
-from tfwright.tools import bazel, files
+from tfwright.recipe import Recipe, SubstituteTable
+from tfwright.tools import bazel, files, packages
 from tfwright.vault.lock import Binary, Lock, Requirement, Substitute
 
 
@@ -22,6 +22,18 @@ def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
 
 
+def outdated(recipe: Recipe, lock: Lock) -> list[str]:
+    """Return, a sentence each, what a recipe pins by now and its lock does not; nothing but the two is read."""
+    commit, bazel = recipe.source.commit, recipe.bazel.version
+    patches = {*recipe.source.patches, *recipe.source.assets.values()}
+    return [
+        *([] if lock.tensorflow.commit == commit else [f"the commit is {commit}, the lock has {lock.tensorflow.commit}"]),
+        *([] if lock.bazel.version == bazel else [f"Bazel is {bazel}, the lock has {lock.bazel.version}"]),
+        *(f"{one} is in the recipe or in the lock, not in both" for one in sorted(patches ^ {file.path for file in lock.files})),
+        *unlocked(recipe.host.requirements, lock),
+    ]
+
+
 def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {_pin(one.name, one.version) for one in lock.requirements}
@@ -34,7 +46,7 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
 
 def requirements(wanted: Sequence[str], folder: Path) -> tuple[Requirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
-    brought = {canonicalize_name(path.name.partition("-")[0]): path for path in sorted(folder.iterdir())}
+    brought = {packages.project(path): path for path in folder.iterdir()}
     parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
     return tuple(
         Requirement(name=one.name, version=str(one.specifier).removeprefix("=="), hashes=(files.sha256(brought[canonicalize_name(one.name)]),))

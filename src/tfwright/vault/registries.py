@@ -1,0 +1,41 @@
+"""Files of package registries, under the names that stay when a registry moves its files: package URLs (ECMA-427)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from urllib.parse import quote
+
+PATTERN = r"pkg:[a-z]+/[^\s?@]+@[^\s?]+(\?\S+)?"
+"""A package URL with a version."""
+_FORMS: Mapping[str, str] = {
+    "pypi": r"/packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?P<ending>tar\.gz|zip)",
+    "maven": r"/maven2?/(?P<space>[\w./-]+)/(?P<name>[\w.-]+)/(?P<version>[\w.+-]+)/(?P=name)-(?P=version)(?:-(?P<classifier>[\w.-]+))?\.(?P<type>\w+)",
+    "deb": r"/(?P<space>debian|ubuntu)/pool/(?:[\w.+-]+/)+(?P<name>[a-z0-9.+-]+)_(?P<version>[\w.+~:-]+)_(?P<arch>\w+)\.deb",
+    "npm": r"/(?:(?P<space>@[\w.-]+)/)?(?P<name>[\w.-]+)/-/(?P=name)-(?P<version>\d[\w.+-]*)\.tgz",
+}
+"""How a registry, and any mirror of it, lays out its files, by the type of its package URLs."""
+
+
+def named(url: str) -> str:
+    """Return the package URL of a file that lies where a registry, or a mirror of it, keeps such files; any other url as it is."""
+    for kind, form in _FORMS.items():
+        if found := re.fullmatch(r"https?://\S+?" + form, url):
+            return _package_url(kind, found.groupdict())
+    return url
+
+
+def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
+    space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
+    name = (parts["name"] or "").lower().replace("_", "-") if kind == "pypi" else parts["name"] or ""
+    path = "/".join(quote(part, safe="") for part in (space, name) if part)
+    qualifiers = "&".join(_qualifiers(parts))
+    return f"pkg:{kind}/{path}@{quote(parts['version'] or '', safe='')}" + (f"?{qualifiers}" if qualifiers else "")
+
+
+def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield what tells the files of one version apart, in the order of the alphabet."""
+    if parts.get("arch"):
+        yield f"arch={parts['arch']}"
+    if parts.get("classifier"):
+        yield f"classifier={parts['classifier']}"
+    if parts.get("type") not in {None, "jar"}:
+        yield f"type={parts['type']}"
