@@ -105,6 +105,11 @@ class Places:
         return self.own / "bin"
 
     @property
+    def memory(self) -> Path:
+        """What earlier builds taught about this host's memory."""
+        return self.own / "memory.json"
+
+    @property
     def lock(self) -> Path:
         """Held while this recipe is built."""
         return self.own / "lock"

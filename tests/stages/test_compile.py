@@ -13,9 +13,11 @@ import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tfwright import experience
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.progress import Progress, Silence
 from tfwright.recipe import CompileTable, Recipe
@@ -23,8 +25,8 @@ from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tre
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job, Writes
 from tfwright.stages import compile as stage
-from tfwright.tools import bazel
-from tfwright.tools.bazel_client import Options, Outcome
+from tfwright.tools import bazel, capacity, gauge
+from tfwright.tools.bazel_client import Options
 from tfwright.tools.shell import Command
 
 VERSIONS = ("0.24.1", "0.26.1")
@@ -211,54 +213,188 @@ def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_ne
 # What failed, and what is tried again
 
 
-def failed(*errors: str, status: int = 1) -> Outcome:
-    return Outcome(status, errors, 0)
-
-
 DOWNLOAD = "ERROR: no such package '@dep//': java.io.IOException: Error downloading [http://h/a.zip] to /x/a.zip: {} and referenced by '//:g'"
+CHECKSUM = DOWNLOAD.format(f"Checksum was {'0a' * 32} but wanted {'0b' * 32}")
+ACTION = "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:x' failed (Exit 1): gcc failed: error executing command"
+KILLED = f"{ACTION}\ngcc: fatal error: Killed signal terminated program cc1plus"
+COMPLAINT = f"{ACTION}\nx.cc:9:1: error: expected ';' before 'int'"
+FULL = f"{ACTION}\nld: final link failed: No space left on device"
+
+STUB = """\
+#!/bin/sh
+case " $* " in *" help "* | *" shutdown "*) exit 0 ;; esac
+echo "$@" >>@PLACE@/runs
+for argument; do case $argument in --build_event_json_file=*) : >"${argument#*=}" ;; esac; done
+said=@PLACE@/$(wc -l <@PLACE@/runs).said
+test -f "$said" || exit 0
+sed 1d "$said"
+exit "$(sed 1q "$said")"
+"""
+"""Behaves like Bazel as far as a build hears of it: says what was prepared for this run, and else succeeds."""
+
+
+class Stubbed:
+    """A job whose Bazel says what a test wants."""
+
+    def __init__(self, job: Job, place: Path) -> None:
+        self.job, self.place, self.binary = job, place, place / "bazel"
+        self.binary.write_text(STUB.replace("@PLACE@", str(place)), "utf-8")
+        self.binary.chmod(0o755)
+
+    def says(self, *runs: str, status: int = 1) -> None:
+        for number, said in enumerate(runs, 1):
+            (self.place / f"{number}.said").write_text(f"{status}\n{said}\n", "utf-8")
+
+    def build(self, **changes: Any) -> Built:  # noqa: ANN401 as `replace` takes them
+        return run(replace(self.job, **changes), self.binary, "//:x")
+
+    @property
+    def jobs(self) -> list[str]:
+        """How many actions at once each run was allowed."""
+        runs = (self.place / "runs").read_text("utf-8").splitlines()
+        return [argument.removeprefix("--jobs=") for line in runs for argument in line.split() if argument.startswith("--jobs=")]
+
+
+@pytest.fixture
+def stubbed(job: Job, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
+    """Return a build on four processors whose Bazel is a script."""
+    monkeypatch.setattr(stage, "PAUSES", (0.01, 0.01))
+    made = replace(job, settings=job.settings.model_copy(update={"jobs": 4}), listener=ears)
+    made.places.home.mkdir(parents=True)
+    made.places.tree.mkdir()
+    made.places.tree.joinpath(".tf_configure.bazelrc").touch()
+    place = tmp_path / "stub"
+    place.mkdir()
+    return Stubbed(made, place)
 
 
 @pytest.mark.parametrize("why", ["Connection refused (Connection refused)", "connect timed out", "GET returned 503 Service Unavailable", "Unknown host: h"])
-def test_a_download_that_the_network_stopped_is_tried_again(job: Job, why: str) -> None:
-    assert stage._why_again(job, failed(DOWNLOAD.format(why)), None) == f"http://h/a.zip could not be downloaded ({why})"
+def test_a_download_that_the_network_stopped_is_tried_again_twice(stubbed: Stubbed, ears: Ears, why: str) -> None:
+    stubbed.says(*[DOWNLOAD.format(why)] * 3)
+    with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
+        stubbed.build()
+    assert ears.notes == [f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"] * 2
+    assert stubbed.jobs == ["4", "4", "4"]
 
 
-@pytest.mark.parametrize("why", ["GET returned 404 Not Found", "PKIX path building failed"])
-def test_a_download_that_will_not_get_better_is_not_tried_again(job: Job, why: str) -> None:
-    assert stage._why_again(job, failed(DOWNLOAD.format(why)), None) is None
-
-
-def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(job: Job) -> None:
-    wrong = failed(DOWNLOAD.format("Checksum was 0a but wanted 0b"))
-    assert stage._why_again(job, wrong, None)
-    assert stage._why_again(job, wrong, wrong) is None
-
-
-def test_an_offline_build_tries_no_download_again(job: Job) -> None:
-    assert stage._why_again(replace(job, offline=True), failed(DOWNLOAD.format("Connection refused")), None) is None
-
-
-def test_a_dead_server_is_given_one_more_chance(job: Job) -> None:
-    dead = failed("Server terminated abruptly", status=37)
-    assert stage._why_again(job, dead, None)
-    assert stage._why_again(job, dead, dead) is None
+def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
+    stubbed.says(DOWNLOAD.format("Connection reset"))
+    stubbed.build()
+    assert stubbed.jobs == ["4", "4"]
+    assert experience.read(stubbed.job).jobs is None
 
 
 @pytest.mark.parametrize(
-    ("outcome", "kind", "what"),
+    ("said", "kind", "what"),
     [
-        (failed("ERROR: Unrecognized option: --nosuch", status=2), RecipeError, "Bazel 0.26.1 refuses the build: Unrecognized option: --nosuch"),
-        (failed("ERROR: /t/BUILD:1:1: Linking failed (Exit 1)", "ld: No space left on device"), HostError, "The disk is full"),
-        (failed("ERROR: /t/BUILD:1:1: C++ failed (Exit 4)", "gcc: fatal error: Killed signal terminated program cc1plus"), HostError, "The memory ran out"),
-        (failed(DOWNLOAD.format("GET returned 404 Not Found")), SupplyError, "Bazel could not download http://h/a.zip: GET returned 404 Not Found"),
-        (failed("Killed", status=-9), ToolError, "Bazel was ended by signal 9"),
-        (failed("gone", status=37), ToolError, "Bazel exited with status 37"),
+        (COMPLAINT, ToolError, r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)"),
+        (f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}", ToolError, "'//:x' failed"),
+        (FULL, HostError, "The disk is full"),
+        (DOWNLOAD.format("GET returned 404 Not Found"), SupplyError, r"could not download http://h/a\.zip: GET returned 404"),
+        (DOWNLOAD.format("All mirrors are down: [GET returned 404 Not Found, GET returned 403 Forbidden]"), SupplyError, "could not download"),
+        (DOWNLOAD.format("PKIX path building failed"), SupplyError, "PKIX"),
     ],
 )
-def test_a_failure_is_sorted_by_who_must_act(job: Job, outcome: Outcome, kind: type[Exception], what: str) -> None:
-    fault = stage._failure(job, Command(("bazel",), Path("/")), outcome)
-    assert type(fault) is kind
-    assert fault.what.startswith(what)
+def test_what_will_not_get_better_by_itself_is_not_tried_again(stubbed: Stubbed, ears: Ears, said: str, kind: type[Exception], what: str) -> None:
+    stubbed.says(said)
+    with pytest.raises(kind, match=what):
+        stubbed.build()
+    assert (stubbed.jobs, ears.notes) == (["4"], [])
+
+
+def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(stubbed: Stubbed) -> None:
+    stubbed.says(CHECKSUM, CHECKSUM)
+    with pytest.raises(SupplyError, match="Checksum was"):
+        stubbed.build()
+    assert len(stubbed.jobs) == 2
+
+
+def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
+    stubbed.says(DOWNLOAD.format("Connection refused"))
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+        stubbed.build(offline=True)
+    assert len(stubbed.jobs) == 1
+
+
+def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
+    stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
+    with pytest.raises(RecipeError, match="refuses the build: Unrecognized option: --nosuch"):
+        stubbed.build()
+
+
+# The memory
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (KILLED, 1),
+        (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
+        (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
+        ("Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')", 37),
+        ("", 37),
+    ],
+)
+def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(stubbed: Stubbed, ears: Ears, said: str, status: int) -> None:
+    stubbed.says(said, said, status=status)
+    stubbed.build()
+    stubbed.build()
+    assert stubbed.jobs == ["4", "2", "1", "1"]
+    assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
+    assert str(stubbed.job.places.memory) in ears.notes[0]
+
+
+def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
+    stubbed.says(KILLED)
+    stubbed.build()
+    command = stage.steps(stubbed.job)[1]
+    assert isinstance(command, Command)
+    assert "--jobs=2" in command.argv
+
+
+def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(stubbed: Stubbed) -> None:
+    stubbed.says(KILLED)
+    with pytest.raises(HostError, match="The memory ran out, with one action at a time"):
+        stubbed.build(jobs=1)
+    assert stubbed.jobs == ["1"]
+
+
+def test_what_the_user_asks_for_wins_over_what_was_remembered(stubbed: Stubbed) -> None:
+    experience.learn_jobs(stubbed.job, 1)
+    stubbed.build(jobs=3)
+    assert stubbed.jobs == ["3"]
+
+
+def test_a_host_with_more_memory_than_was_remembered_starts_anew(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    experience.learn_jobs(stubbed.job, 1)
+    grown = 2 * capacity.total()
+    monkeypatch.setattr(capacity, "total", lambda: grown)
+    stubbed.build()
+    assert stubbed.jobs == ["4"]
+
+
+def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauge, "SECONDS", 0.001)
+    monkeypatch.setattr(capacity, "pressure", lambda: 35.0)
+    stubbed.build()
+    assert ears.notes == ["With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"]
+    assert experience.read(stubbed.job).jobs == 3
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
+def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: str) -> None:
+    stubbed.job.places.memory.write_bytes(damage.encode("latin-1"))
+    assert experience.read(stubbed.job) == experience.Experience()
+
+
+def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(capacity, "cores", lambda: 64)
+    monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
+    assert experience.jobs(job, CompileTable(peak=1.5)) == 8
+    experience.learn_peak(job, 3.0)
+    experience.learn_peak(job, 0.5)
+    assert experience.jobs(job, CompileTable(peak=1.5)) == 4
+    assert experience.jobs(job, CompileTable(peak=6)) == 2
 
 
 # A real Bazel
@@ -382,7 +518,7 @@ def test_an_offline_build_downloads_nothing(workspace: Job, binary: Path, archiv
 
 # Being stopped
 
-STOPPABLE = """\
+SCRIPT = """\
 import json, sys
 from pathlib import Path
 from tfwright import console
@@ -395,13 +531,12 @@ given = json.loads(sys.argv[1])
 job = Job(Recipe.model_validate(given["recipe"]), Settings.model_validate(given["settings"]))
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
-    compile.run(job, CompileTable(target="//:step3"), *results)
+    compile.run(job, CompileTable(target=given["target"]), *results)
 """
 
 
-@pytest.fixture
-def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
-    """Build four steps in a process of its own, and return it in the middle of the second one."""
+def apart(job: Job, binary: Path, target: str, folder: Path) -> list[str]:
+    """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
     def keep(_job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured) -> Built:
@@ -410,11 +545,17 @@ def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subproc
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage, "run", keep)
-        run(workspace, binary, "//:step3")
-    given = {"recipe": workspace.recipe.model_dump(mode="json"), "settings": workspace.settings.model_dump(mode="json"), **results}
-    script = tmp_path / "compile_job.py"
-    script.write_text(STOPPABLE, "utf-8")
-    with subprocess.Popen([sys.executable, script, json.dumps(given)]) as process:
+        run(job, binary, target)
+    given = {"recipe": job.recipe.model_dump(mode="json"), "settings": job.settings.model_dump(mode="json"), "target": target, **results}
+    script = folder / "compile_job.py"
+    script.write_text(SCRIPT, "utf-8")
+    return [sys.executable, str(script), json.dumps(given)]
+
+
+@pytest.fixture
+def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Build four steps in a process of its own, and return it in the middle of the second one."""
+    with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
         wait_for(tmp_path / "1", process)
         yield process
 
@@ -455,3 +596,48 @@ def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_
     assert begun(tmp_path) == [1, 2, 1, 1]
     assert "Starting local Bazel server" not in workspace.log("compile").read_text("utf-8")
     assert processes(workspace) == []
+
+
+# A memory that does not hold all at once
+
+GREEDY = """\
+[genrule(
+    name = "greedy%d" % n,
+    outs = ["greedy%d.txt" % n],
+    cmd = "@PYTHON@ -c 'import time; x = bytearray(400 << 20); time.sleep(2)' && touch $@",
+) for n in range(3)]
+"""
+LIMIT = 1100 << 20
+"""Bytes: for Bazel's server and two greedy actions, but not for three."""
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> Iterator[Path]:
+    """Make a control group with a limit of its own, where this user and this kernel allow it."""
+    kinds = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
+    limit, base = next((kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path))
+    group = base / f"tfwright-{tmp_path.name}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(LIMIT), "ascii")
+    except OSError as fault:
+        pytest.skip(f"no control group can be made here: {fault}")
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.slow
+def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(workspace: Job, binary: Path, tmp_path: Path, confined: Path) -> None:
+    job = replace(workspace, settings=workspace.settings.model_copy(update={"jobs": 3}))
+    with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
+        build.write(GREEDY.replace("@PYTHON@", sys.executable) + 'filegroup(name = "greedy", srcs = ["greedy%d.txt" % n for n in range(3)])\n')
+    command = apart(job, binary, "//:greedy", tmp_path)
+    done = subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False)
+    log = job.log("compile").read_text("utf-8")
+    assert done.returncode == 0
+    assert "Build did NOT complete successfully" in log
+    assert "Build completed successfully" in log
+    known = experience.read(job)
+    assert known.jobs == 1
+    assert known.memory == pytest.approx(LIMIT / capacity.GIB, abs=0.01)
+    assert 0.38 < known.peak < 0.6

@@ -101,21 +101,19 @@ def test_an_error_without_a_place_is_told_as_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "why", "passing"),
+    ("line", "why"),
     [
         (
             "   java.io.IOException: Error downloading [http://a/x.zip, http://b/x.zip] to /o/x.zip: All mirrors are down: [connect timed out, GET returned 404]",
             "All mirrors are down: [connect timed out, GET returned 404]",
-            True,
         ),
         (
             "ERROR: /w/BUILD:1:1: no such package '@d//': Error downloading [http://a/x.zip] to /o/x.zip: GET returned 404 Not Found and referenced by '//:g'",
             "GET returned 404 Not Found",
-            False,
         ),
     ],
 )
-def test_a_failed_download_is_recognised(line: str, why: str, passing: bool) -> None:  # noqa: FBT001 pytest passes parameters by name
+def test_a_failed_download_is_recognised(line: str, why: str) -> None:
     fault = download_fault(["INFO: x", line])
     assert fault is not None
-    assert (fault.url, fault.why, fault.passing) == ("http://a/x.zip", why, passing)
+    assert (fault.url, fault.why) == ("http://a/x.zip", why)

@@ -12,8 +12,9 @@ from tfwright.schema import Table, load
 
 FILE = Path(__file__).with_name("catalogue.toml")
 
-Retry = Literal["no", "pass", "later", "info"]
-"""Whether trying again helps: something must change first; it may pass; not now; it is harmless."""
+Retry = Literal["no", "pass", "once", "fewer", "later", "info"]
+"""Whether trying again helps: something must change first; it may pass; it may, but not if the same comes twice; with fewer
+jobs; not now; it is harmless."""
 Fact = Literal["disk", "memory", "glibc", "xcode", "driver"]
 """What can be looked at on this host."""
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from tfwright.diagnosis.catalogue import Entry, Fact
 from tfwright.tools import capacity
 
-_KILLS = (Path("/sys/fs/cgroup/memory.events"), Path("/sys/fs/cgroup/memory/memory.oom_control"))
 _DRIVER = Path("/proc/driver/nvidia/version")
 _XCODE = Path("/var/db/xcode_select_link")
 """Where `xcode-select` keeps its choice."""
@@ -25,8 +24,8 @@ def _disk(place: Path) -> str:
 
 
 def _memory(_: Path) -> str:
-    kills = [line.split()[1] for path in _KILLS if path.is_file() for line in path.read_text("ascii").splitlines() if line.startswith("oom_kill ")]
-    killed = f"; the kernel has killed {kills[0]} programs for want of it" if kills and kills[0] != "0" else ""
+    kills = capacity.kills()
+    killed = f"; the kernel has killed {kills} programs for want of it" if kills else ""
     return f"{capacity.memory() / capacity.GIB:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
 
 

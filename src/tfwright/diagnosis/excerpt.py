@@ -10,6 +10,8 @@ _ACTION = re.compile(r"ERROR: ")
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
 _BEFORE, _AFTER = 6, 9
 """Lines of context around an error."""
+_MOST = 60
+"""Lines that belong to one failed action: its command, and what it printed."""
 _WIDTH = 400
 """Longer lines are shown in part; the report has a command whole."""
 
@@ -42,9 +44,10 @@ def around(text: Sequence[str], index: int, number: int) -> Excerpt:
         end = _complaint(text, index)
         shown = text[max(0, end - _BEFORE) : end + _AFTER]
         return Excerpt(number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER)
-    command = _COMMAND.search("\n".join(text[action : action + 60]))
+    command = _COMMAND.search("\n".join(text[action : action + _MOST]))
     own = fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
-    last = number + action - index + 60
+    following = (at for at in range(action + 1, action + _MOST) if at >= len(text) or bazel_output.FAILED_ACTION.match(text[at]))
+    last = number + next(following, action + _MOST) - 1 - index
     return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", _shown(own), last)
 
 

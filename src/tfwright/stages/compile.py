@@ -4,13 +4,14 @@ Bazel decides what has to be done: it continues after any interruption with the 
 under way, and a cache shared by all recipes spares the rest of a build made anew.
 """
 
-import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tfwright import environment, stamps
+from tfwright import environment, experience, stamps
+from tfwright.diagnosis import again
+from tfwright.diagnosis.reader import Match
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.recipe import CompileTable
 from tfwright.release import Release
@@ -24,7 +25,11 @@ from tfwright.tools.shell import Command
 from tfwright.vault import resolved
 
 PAUSES = (5.0, 20.0)
-"""Seconds before a build is tried again that the network stopped. Bazel itself has tried for 13 seconds by then."""
+"""Seconds before a build is tried again that something passing stopped. Bazel itself has tried a download for 13 seconds by then."""
+Arguments = Callable[[Job], Sequence[str]]
+"""How Bazel is called for a job; only the number of jobs changes from one attempt to the next."""
+THRASHING = 20.0
+"""Percent of ten seconds, at worst, that everything waited for memory: from here on fewer actions at once take less time."""
 NOWHERE = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels cannot be told to download nothing; there they find nobody, port 9 being out of use."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
@@ -35,12 +40,11 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     """Build the target; whatever happens, no Bazel is left running."""
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
     client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
-    command = client.command(*_arguments(job, table, options, inputs.python))
     files.write(client.rc, _rc(job))
     files.remove(job.log("compile"))
     _close_off(job, client)
     try:
-        outcome = _build(job, client, command, PAUSES, before=None)
+        outcome = _build(job, table, client, lambda job: _arguments(job, table, options, inputs.python), pauses=PAUSES, before=None)
     finally:
         client.stop()
     outputs = tuple(Artefact.of(path) for path in bazel_events.outputs(_events(job)))
@@ -66,7 +70,7 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> froz
         client.stop()
         files.remove(client.output_base)
     if outcome.status != 0:
-        raise _failure(job, command, outcome)
+        raise _failure(job, command, outcome, None)
     return resolved.names(told.read_text("utf-8"))
 
 
@@ -163,8 +167,7 @@ def _caches(job: Job, options: Options) -> Iterator[str]:
 
 def _resources(job: Job, table: CompileTable, options: Options) -> Iterator[str]:
     """Yield how much may run at once. Bazel counts the whole machine where it is only lent a part, so it is told."""
-    free = capacity.memory()
-    jobs = job.jobs or job.settings.jobs or max(1, min(capacity.cores(), int(free / capacity.GIB / table.peak)))
+    free, jobs = capacity.memory(), experience.jobs(job, table)
     yield f"--jobs={jobs}"
     if "local_cpu_resources" in options.build:
         yield f"--local_cpu_resources={jobs}"
@@ -186,32 +189,58 @@ def _hermetic(job: Job, options: Options, python: Path) -> Iterator[str]:
         yield from (f"--{name}" for name in disabling if name in options.build)
 
 
-def _build(job: Job, client: Client, command: Command, pauses: Sequence[float], *, before: Outcome | None) -> Outcome:
-    """Run Bazel until it succeeds; what only the network or a dead server stopped is tried again, once after each of `pauses`."""
+def _build(job: Job, table: CompileTable, client: Client, arguments: Arguments, *, pauses: Sequence[float], before: Match | None) -> Outcome:
+    """Run Bazel until it succeeds, or until the catalogue says of its first error that trying again does not help."""
+    command = client.command(*arguments(job))
     outcome = client.run(command, job.log("compile"), job.listener.progress)
+    _learn(job, table, outcome)
     if outcome.status == 0:
         return outcome
-    why = _why_again(job, outcome, before) if pauses else None
-    if why is None:
-        raise _failure(job, command, outcome)
-    job.listener.note(f"{why}; trying again in {pauses[0]:g} s")
+    known = again.cause(job.log("compile"), outcome.start, killed=outcome.killed > 0, died=outcome.status == bazel_client.SERVER_DIED)
+    jobs = experience.jobs(job, table)
+    if known and known.entry.retry == "fewer" and jobs > 1:
+        return _build(_with_fewer(job, jobs), table, client, arguments, pauses=pauses, before=known)
+    if known is None or not pauses or not _may_pass(job, known, before):
+        raise _failure(job, command, outcome, known)
+    job.listener.note(f"{_said(outcome, known)}; trying again in {pauses[0]:g} s")
     time.sleep(pauses[0])
-    return _build(job, client, command, pauses[1:], before=outcome)
+    return _build(job, table, client, arguments, pauses=pauses[1:], before=known)
 
 
-def _why_again(job: Job, outcome: Outcome, before: Outcome | None) -> str | None:
-    """Say why the next attempt may go better; None if it would not, as with any compile error."""
-    if outcome.status == bazel_client.SERVER_DIED:
-        return None if before and before.status == outcome.status else "Bazel's server died"
+def _learn(job: Job, table: CompileTable, outcome: Outcome) -> None:
+    """Remember for later builds what this run did to the memory."""
+    peak, jobs = outcome.peak / capacity.GIB, experience.jobs(job, table)
+    if peak > max(table.peak, experience.read(job).peak):
+        job.listener.note(f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of {table.peak:g}; later builds reckon with it")
+    experience.learn_peak(job, peak)
+    if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
+        experience.learn_jobs(job, jobs - 1)
+        job.listener.note(f"With {jobs} actions at once everything waited for memory {outcome.pressure:.0f} % of the time; later builds run {jobs - 1}")
+
+
+def _with_fewer(job: Job, jobs: int) -> Job:
+    """Return the job with half as many actions at once, and remember that for the next build."""
+    fewer = jobs // 2
+    experience.learn_jobs(job, fewer)
+    job.listener.note(f"The memory did not hold {jobs} actions at once; going on with {fewer}, now and in later builds ({job.places.memory} keeps it)")
+    return replace(job, jobs=fewer)
+
+
+def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+    """Say whether the next attempt may go better without any change. An offline build downloads nothing, however often it is tried."""
+    if job.offline and known.entry.stage == "fetch":
+        return False
+    same = before is not None and before.text == known.text
+    return known.entry.retry == "pass" or (known.entry.retry == "once" and not same)
+
+
+def _said(outcome: Outcome, known: Match) -> str:
+    """Say in one line what stopped Bazel."""
     fault = download_fault(outcome.errors)
-    if job.offline or fault is None or not fault.passing:
-        return None
-    if before and "Checksum" in fault.why and download_fault(before.errors) == fault:
-        return None  # the same bytes twice were not cut off on the way
-    return f"{fault.url} could not be downloaded ({fault.why})"
+    return f"{fault.url} could not be downloaded ({fault.why})" if fault else known.entry.cause.rstrip(".")
 
 
-def _failure(job: Job, command: Command, outcome: Outcome) -> TfwrightError:
+def _failure(job: Job, command: Command, outcome: Outcome, known: Match | None) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
     fault = first_fault(outcome.errors) or Fault(f"Bazel {_ending(outcome.status)}", "", outcome.errors)
     evidence = Evidence(where=fault.where, command=command.argv, status=outcome.status, log=job.log("compile"), lines=fault.lines)
@@ -219,18 +248,15 @@ def _failure(job: Job, command: Command, outcome: Outcome) -> TfwrightError:
         return _no_download(job, download, evidence)
     if outcome.status == bazel_client.REFUSED:
         return _refused(job, fault, evidence)
-    said = "\n".join(outcome.errors)
-    if "No space left on device" in said:
+    if known and known.entry.retry == "fewer":
         return HostError(
-            "The disk is full: Bazel could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence
+            f"The memory ran out, with one action at a time: {fault.what}",
+            remedy="Close other programs, raise the container's limit, or add swap.",
+            evidence=evidence,
         )
-    if _OUT_OF_MEMORY.search(said):
-        remedy = f"Build with fewer --jobs, or raise peak in the recipe's [compile] (now {job.recipe.compile.peak:g} GiB)."
-        return HostError(f"The memory ran out: {fault.what}", remedy=remedy, evidence=evidence)
+    if known and "disk" in known.entry.evidence:
+        return HostError(f"The disk is full: {fault.what}", remedy=known.entry.remedy, evidence=evidence)
     return ToolError(fault.what, remedy="Look at the lines above; the log holds the whole command. What was built is kept.", evidence=evidence)
-
-
-_OUT_OF_MEMORY = re.compile(r"Killed \(program|Killed signal terminated program|virtual memory exhausted|OutOfMemoryError")
 
 
 def _ending(status: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from tfwright import environment
 from tfwright.progress import Progress
-from tfwright.tools import files, isolation, shell, terminal
+from tfwright.tools import capacity, files, gauge, isolation, shell, terminal
 from tfwright.tools.bazel_output import Display
 from tfwright.tools.shell import Command, leashed
 
@@ -87,6 +87,14 @@ class Outcome:
     errors: tuple[str, ...]
     """What it said from its first error on; if it named none, its last lines."""
     actions: int
+    start: int = 0
+    """Where in the log its output begins, in bytes."""
+    peak: int = 0
+    """Bytes of memory that one action took at most."""
+    pressure: float = 0.0
+    """For how many percent of ten seconds everything waited for memory, at worst."""
+    killed: int = 0
+    """Programs of our control group that the kernel killed meanwhile for want of memory."""
 
 
 @dataclass(frozen=True)
@@ -127,15 +135,16 @@ class Client:
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
-        display = Display()
-        with log.open("a", encoding="utf-8") as stream, _running(command) as child:
-            record = _Record(stream)
+        display, kills = Display(), capacity.kills()
+        with log.open("a", encoding="utf-8") as stream, _running(command) as child, gauge.watching(self._server) as seen:
+            start, record = stream.tell(), _Record(stream)
             for text in _output(child):
                 record.add(display.feed(text))
                 hear(display.progress)
             record.add(display.close())
             status = _status(child)
-        return Outcome(status, tuple(record.errors) or shell.last_lines(log), display.actions)
+        errors = tuple(record.errors) or shell.last_lines(log)
+        return Outcome(status, errors, display.actions, start, seen.action, seen.pressure, capacity.kills() - kills)
 
     def stop(self) -> None:
         """End the server of this output base, if one runs; by force if it does not end when asked to."""

@@ -11,7 +11,7 @@ _COUNTED = re.compile(r"\[([\d,]+) / ([\d,]+)\] (.*)")
 _SEVERAL = re.compile(r"\d+ actions?\b.*")
 _STATE = re.compile(r"\[[-\w]{5}\] ")
 _PHASE = re.compile(r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*")
-_FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
+FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
 _CONCLUSION = re.compile(r"INFO: Build completed successfully, ([\d,]+) total actions?")
 
 
@@ -66,7 +66,7 @@ class Display:
             self._tell(self.progress.done, self.progress.total, line)
         elif concluded := _CONCLUSION.match(line):
             self.actions = _number(concluded[1])
-        elif _FAILED_ACTION.match(line):
+        elif FAILED_ACTION.match(line):
             self._tell(self.progress.done, self.progress.total, self.progress.doing, self.progress.failures + 1)
 
     def _tell(self, done: int, total: int | None, doing: str, failures: int | None = None) -> None:
@@ -123,16 +123,8 @@ class DownloadFault:
     url: str
     why: str
 
-    @property
-    def passing(self) -> bool:
-        """Whether the next attempt may go better. Old Bazels see a body that was cut off as a wrong checksum."""
-        return bool(_PASSING.search(self.why))
-
 
 _DOWNLOAD = re.compile(r"Error downloading \[([^\],]*)[^\]]*\] to \S+: (.*?)(?: and referenced by .*)?$")
-_PASSING = re.compile(
-    r"[Tt]imed? ?out|[Rr]eset|[Rr]efused|[Uu]nexpected end|[Pp]remature|Unknown ?[Hh]ost|returned (408|429|5\d\d)|Checksum was|[Uu]nreachable|closed"
-)
 
 
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:
