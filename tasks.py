@@ -55,7 +55,8 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
     from tfwright.stage import Job
 
     lock = recipes.find(recipe).with_suffix(".lock")
-    return Job(recipes.read(recipe), settings.read(), console.Terminal(), offline, jobs or None, until, lock if lock.is_file() else None)
+    read = recipes.read(recipe)
+    return Job(read, settings.read().of(read), console.Terminal(), offline, jobs or None, until, lock if lock.is_file() else None)
 
 
 @task(
@@ -157,6 +158,31 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
         page.show_examination(recipe, inventory.take(job.recipe, job.settings, host), findings, as_json=json)
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
+
+
+@task(
+    help=RECIPE
+    | {
+        "cuda": "NVIDIA's CUDA, as downloaded: the .run file for Linux, of macOS's disk image the toolkit's .tar.gz",
+        "cudnn": "NVIDIA's cuDNN, as downloaded: a .tgz, .tar.xz or wheel",
+        "cuda-sha256": "digest of the former, where the recipe pins none",
+        "cudnn-sha256": "digest of the latter",
+        "licence-accepted": "say that you have read and accepted NVIDIA's licence; without it you are shown where it is",
+    }
+)
+def toolkit(
+    _: Context, recipe: str = "demo", cuda: str = "", cudnn: str = "", cuda_sha256: str = "", cudnn_sha256: str = "", licence_accepted: bool = False
+) -> None:
+    """Unpack the CUDA or cuDNN that you downloaded where the recipe's build finds it; needs no root, and leaves /usr/local alone."""
+    with explained():
+        from tfwright import toolkits
+        from tfwright.pages import host as page
+
+        job = _job(recipe)
+        toolkits.insist(job.recipe, cuda, cudnn)
+        for name, archive, digest in (("cuda", cuda, cuda_sha256), ("cudnn", cudnn, cudnn_sha256)):
+            if archive:
+                page.show_toolkit(*toolkits.install(job, toolkits.KINDS[name], Path(archive), digest, licence_accepted=licence_accepted))
 
 
 @task(help=JSON | {"wheel": "path of a .whl file, of any TensorFlow"})

@@ -45,7 +45,7 @@ def _row(recipe: Recipe, settings: Settings) -> Row:
         cudnn=host.cudnn or "-",
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
-        builds_here=check.obstacle(recipe, settings) or "yes",
+        builds_here=check.obstacle(recipe, settings.of(recipe)) or "yes",
         verified=f"{verified.until} ({verified.on})" if verified else "unverified",
     )
 

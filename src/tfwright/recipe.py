@@ -137,6 +137,10 @@ class HostTable(Table):
     tensorrt: Version | None = None
     driver: Version | None = None
     """The oldest NVIDIA driver that runs the result."""
+    programs: tuple[Name, ...] = ()
+    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
+    sha256: dict[Literal["cuda", "cudnn"], Sha256] = {}
+    """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: Line | None = None
     """A container image in which this build is known to work, with its digest where known."""
 

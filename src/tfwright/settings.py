@@ -3,11 +3,11 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 
-from tfwright.recipe import ROOT
+from tfwright.recipe import ROOT, Recipe
 from tfwright.schema import Table, load
 
 
@@ -59,6 +59,12 @@ class Settings(Table):
     remote_cache: str | None = None
     """Bazel's HTTP cache, as ``http://host:port``."""
 
+    def of(self, recipe: Recipe) -> Self:
+        """Return these settings with the CUDA and cuDNN that `invoke toolkit` unpacked for a recipe, where the host file names none."""
+        cuda, cudnn = (private_prefix(self.build_out, recipe, name) for name in ("cuda", "cudnn"))
+        places = {"cuda": self.cuda or _there(cuda), "cudnn": self.cudnn or _there(cudnn)}
+        return self.model_copy(update=places)
+
     def mirror_of(self, url: str) -> str | None:
         """Return the mirror of a repository, if this host names one; a literal key wins over fields."""
         if url in self.mirrors:
@@ -68,6 +74,17 @@ class Settings(Table):
             if fields:
                 return mirror.format(**fields.groupdict())
         return None
+
+
+def private_prefix(build_out: Path, recipe: Recipe, name: Literal["cuda", "cudnn"]) -> Path | None:
+    """Return where `invoke toolkit` puts what a recipe names; None if it names none. cuDNN is made for one CUDA."""
+    cuda, cudnn = recipe.host.cuda, recipe.host.cudnn
+    named = {"cuda": cuda and f"cuda-{cuda}", "cudnn": cudnn and f"cudnn-{cudnn}-for-cuda-{cuda}"}[name]
+    return build_out / "toolkits" / named if named else None
+
+
+def _there(path: Path | None) -> Path | None:
+    return path if path and path.is_dir() else None
 
 
 def _escape(pattern: str) -> str:

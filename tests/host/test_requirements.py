@@ -95,6 +95,16 @@ def test_a_missing_compiler_names_the_command_of_this_system(recipe: Recipe, ins
     assert (finding.remedy, finding.blocks) == (command, "compile")
 
 
+@pytest.mark.parametrize(
+    ("installer", "command"), [("apt_get", "sudo apt-get install bison"), ("xcode_select", "brew install bison"), ("none", "Install bison.")]
+)
+def test_a_program_that_the_recipes_patches_run_is_looked_for(recipe: Recipe, installer: str, command: str, good: Good) -> None:
+    wanted = varied(recipe, host={"programs": ["perl", "bison"]})
+    host = good(**{"apt_get": None, "perl": {"*": ""}, installer: {"*": ""}})
+    finding = only(requirements.compare(wanted, Settings(), host))
+    assert (finding.found, finding.remedy, finding.blocks) == ("no bison", command, "compile")
+
+
 def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> None:
     finding = only(requirements.compare(recipe, Settings(), good(git=None)))
     assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")

@@ -30,8 +30,18 @@ def complete(recipe: Recipe, settings: Settings, python: Mapping[str, str], cuda
     if toolkit and recipe.source.release <= Release(2, 17):
         answers |= {"CUDA_TOOLKIT_PATH": str(toolkit), "CUDNN_INSTALL_PATH": str(library)}
         if recipe.source.release >= BASE_PATHS_SINCE:
-            answers.setdefault("TF_CUDA_PATHS", ",".join(dict.fromkeys([str(toolkit), str(library)])))
+            answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys([*_first(recipe, settings, toolkit, library), *_paths(recipe)]))
     return answers
+
+
+def _paths(recipe: Recipe) -> list[str]:
+    """Return the base paths that a recipe answers."""
+    return [path for path in str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",") if path]
+
+
+def _first(recipe: Recipe, settings: Settings, *found: object) -> list[str]:
+    """Return the base paths that come before the recipe's: those of the host file, or what was found if the recipe has none."""
+    return [str(path) for path in (settings.cuda, settings.cudnn) if path] or ([] if _paths(recipe) else [str(path) for path in found])
 
 
 def exports(release: Release, system: str, answers: Answers, *, everything: bool) -> dict[str, str]:

@@ -22,7 +22,7 @@ def _toolkit(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding
         return
     place, wanted = cuda.toolkit(recipe, settings), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = remedies.of("cuda", host.installer, cuda=wanted, place=str(place), found=_line(seen[0].value) if seen else wanted)
+    remedy = remedies.of("cuda", host.installer, recipe=recipe.name, cuda=wanted, place=str(place), found=_line(seen[0].value) if seen else wanted)
     if not seen:
         yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
     elif len({_line(one.value) for one in seen}) > 1:
@@ -43,7 +43,7 @@ def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, settings)
     row = compatibility.cuda(recipe.host.cuda or "")
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = remedies.of("cudnn", host.installer, cuda=recipe.host.cuda or "", cudnn=wanted)
+    remedy = remedies.of("cudnn", host.installer, recipe=recipe.name, cuda=recipe.host.cuda or "", cudnn=wanted)
     if not found:
         yield Finding(f"no cuDNN at {' or '.join(map(str, prefixes))}", f"cuDNN {wanted}".rstrip(), remedy, blocks="configure")
     elif wanted and not versions.is_of(found.value, wanted):

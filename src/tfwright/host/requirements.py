@@ -72,6 +72,13 @@ def _compiler(_recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Find
         yield Finding("no C++ compiler", "c++, g++ or clang++ on the system's PATH", remedies.of("compiler", host.installer), blocks="compile")
 
 
+def _programs(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    for program in recipe.host.programs:
+        if not host.has(program):
+            remedy = remedies.of("program", host.installer, program=program)
+            yield Finding(f"no {program}", f"{program} on the system's PATH", remedy, blocks="compile", why="the recipe: host.programs")
+
+
 def _bazel(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
     if version not in settings.bazels and not host.has("npm"):
@@ -165,4 +172,4 @@ def _compiler_line(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[
 
 GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
-REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
+REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)

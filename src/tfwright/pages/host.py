@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING
 from tfwright.pages import text
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
     from tfwright.host.match import Candidate, Need, Wish
+    from tfwright.toolkits import Record
 
 
 def show_examination(recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, as_json: bool) -> None:
@@ -45,6 +48,12 @@ def _verdict(findings: "Sequence[Finding]") -> str:
     if not worst:
         return "The build may start."
     return "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
+
+
+def show_toolkit(prefix: "Path", record: "Record") -> None:
+    """Print where a toolkit was unpacked; what it is goes to people."""
+    text.tell(f"{record.archive}, version {record.version}; licence accepted by {record.licence_accepted_by} on {record.on}")
+    print(prefix)
 
 
 def show_matches(wanted: "Wish", ranked: "Sequence[Candidate]", needs: "Sequence[Need]", nearest: int, *, as_json: bool) -> None:

@@ -1,0 +1,115 @@
+"""Archives that others made, unpacked as data: nothing in them is run, and nothing gets out of the directory that it is given."""
+
+import lzma
+import re
+import shutil
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from io import BufferedReader
+from pathlib import Path, PurePosixPath
+from typing import IO, NoReturn
+
+from tfwright.errors import HostError, SupplyError
+from tfwright.tools.capacity import GIB
+
+MOST_MEMBERS = 500_000
+"""CUDA 12 has some thirty thousand."""
+KEPT_FREE = 1 * GIB
+"""Bytes that are left on the disk."""
+_HEADER = 1 << 18
+"""Bytes within which the script of a makeself archive ends."""
+_SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
+_SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError, RuntimeError)
+"""What the readers of a damaged archive raise."""
+Wanted = Callable[[PurePosixPath], bool]
+
+
+def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
+    """Unpack the members of an archive that are `wanted` into a directory.
+
+    It may be a tar in any compression that Python has, a zip or a wheel, or a shell script with a tar
+    behind it as makeself writes it, which is what NVIDIA's ``.run`` files are; their script is not run.
+    Raises SupplyError if it is none of these, is damaged or reaches outside of the directory, HostError
+    if there is no room for it.
+    """
+    if not hasattr(tarfile, "data_filter"):
+        raise HostError("This Python cannot unpack a foreign archive safely", remedy="Run tfwright by Python 3.11.4 or later.")
+    room = _Room(into, archive)
+    try:
+        if zipfile.is_zipfile(archive):
+            _unzip(archive, into, wanted, room)
+        else:
+            with archive.open("rb") as stream:
+                _untar(_payload(stream), into, wanted, room)
+    except _BROKEN as fault:
+        raise SupplyError(f"{archive} cannot be unpacked: {fault}", remedy="Download it again; if its digest is the right one, report this.") from fault
+    except OSError as fault:
+        raise HostError(
+            f"{archive} cannot be unpacked into {into}: {fault}", remedy="Look at that disk, or set build_out in the host file to another."
+        ) from fault
+
+
+class _Room:
+    """What may still be unpacked."""
+
+    def __init__(self, into: Path, archive: Path) -> None:
+        self.into, self.archive = into, archive
+        self.left = shutil.disk_usage(into).free - KEPT_FREE
+        self.members = MOST_MEMBERS
+
+    def take(self, size: int) -> None:
+        """Count a member of so many bytes."""
+        self.left -= size
+        self.members -= 1
+        if self.left < 0 or self.members < 0:
+            what = f"There is no room for {self.archive.name} on the disk of {self.into}, less {KEPT_FREE // GIB} GiB that are left free"
+            raise HostError(what, remedy="Free some space, or set build_out in the host file to a larger disk.")
+
+
+def _payload(stream: BufferedReader) -> IO[bytes]:
+    """Return what is to be read as tar: of a makeself archive what stands behind its script."""
+    head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
+    lines = _SCRIPT_LINES.search(head) if head.startswith(b"#!") else None
+    start = sum(map(len, head.splitlines(keepends=True)[: int(lines[1] or lines[2])])) if lines else 0
+    size = _SIZES.search(head[:start])
+    stream.seek(start)
+    return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]  # a tar that is streamed needs only `read`
+
+
+class _Part:
+    """The first bytes of a stream."""
+
+    def __init__(self, stream: IO[bytes], size: int) -> None:
+        self.stream, self.left = stream, size
+
+    def read(self, size: int) -> bytes:
+        read = self.stream.read(min(size, self.left))
+        self.left -= len(read)
+        return read
+
+
+def _untar(stream: IO[bytes], into: Path, wanted: Wanted, room: _Room) -> None:
+    with tarfile.open(fileobj=stream, mode="r|*") as tar:
+        for member in tar:
+            if wanted(PurePosixPath(member.name)):
+                room.take(member.size)
+                tar.extract(member, into, filter="data")
+
+
+def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
+    with zipfile.ZipFile(archive) as packed:
+        for member in packed.infolist():
+            path = PurePosixPath(member.filename)
+            if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
+                _reject(member.filename)
+            if wanted(path):
+                room.take(member.file_size)
+                packed.extract(member, into)
+
+
+def _reject(name: str) -> NoReturn:
+    message = f"{name!r} reaches outside of the archive"
+    raise ValueError(message)
