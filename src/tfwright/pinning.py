@@ -75,5 +75,5 @@ def _requirements(job: Job, inputs: Inputs) -> tuple[lock.Requirement, ...]:
     if not (wanted and inputs.programs):
         return ()
     with tempfile.TemporaryDirectory() as folder:
-        packages.bring(inputs.python, ("--no-deps", *(line.partition(" --hash")[0] for line in wanted)), Path(folder), job.log("lock-python"))
+        packages.bring(inputs.python, [line.partition(" --hash")[0] for line in wanted], Path(folder), job.log("lock-python"))
         return locking.requirements(wanted, Path(folder))

@@ -38,7 +38,7 @@ def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> Job:
 
 
 def run(job: Job) -> Inputs:
-    return fetch.run(job, job.recipe.source, job.recipe.bazel, job.recipe.host, job.recipe.fetch, FACTS)
+    return fetch.run(job, job.recipe.source, job.recipe.bazel, job.recipe.host, job.recipe.fetch, job.recipe.verify, FACTS)
 
 
 def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(job: Job, bazel: Path) -> None:
@@ -52,7 +52,7 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(jo
 
 def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(job: Job) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = fetch.run(job, job.recipe.source, job.recipe.bazel, foreign, job.recipe.fetch, FACTS)
+    made = fetch.run(job, job.recipe.source, job.recipe.bazel, foreign, job.recipe.fetch, job.recipe.verify, FACTS)
     assert made.mirror.is_dir()
     with pytest.raises(HostError, match="do not run on this host"):
         _ = made.python

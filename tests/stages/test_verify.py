@@ -1,4 +1,3 @@
-import dataclasses
 import platform
 import sys
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from tfwright.recipe import VerifyTable
 from tfwright.results import HostFacts, SealedWheel, Verdict
 from tfwright.stage import Artefact, Job
 from tfwright.stages import verify
+from tfwright.tools import packages
 from tfwright.tools.shell import Command
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
@@ -101,13 +101,10 @@ def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: Job) ->
     assert list(verify.inputs(job)) == ["smoke/matmul.py"]
 
 
-def test_requirements_are_installed_at_their_pins_and_offline_without_an_index(job: Job) -> None:
-    table = VerifyTable(requirements=("six==1.16.0",))
-    online = verify._installation(job, table, "x.whl")
-    assert online.argv[-2:] == ("x.whl", "six==1.16.0")
-    assert "--no-index" not in online.argv
-    offline = verify._installation(dataclasses.replace(job, offline=True), table, "x.whl")
-    assert "--no-index" in offline.argv
+def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: Job) -> None:
+    argv = verify._installation(job, VerifyTable(requirements=("six==1.16.0",)), "x.whl").argv
+    assert argv[-2:] == ("x.whl", "six==1.16.0")
+    assert {"--no-index", f"--find-links={packages.shelf(job.places.vault) / packages.PAGE}"} <= set(argv)
 
 
 def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: Job) -> None:

@@ -3,10 +3,10 @@
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+from tests.tools.test_packages import small_wheel
 
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.tools import files, packages, python
@@ -52,12 +52,7 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> N
 
 @pytest.mark.slow
 def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(tmp_path: Path) -> None:
-    wheel = tmp_path / "small-1.0-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as content:
-        content.writestr("small.py", "")
-        content.writestr("small-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: small\nVersion: 1.0\n")
-        content.writestr("small-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        content.writestr("small-1.0.dist-info/RECORD", "")
+    wheel = small_wheel(tmp_path)
     digest = files.sha256(wheel)
     packages.keep({wheel: (wheel.name, digest)}, tmp_path)
 
@@ -72,6 +67,14 @@ def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(tmp_path: 
     path, when = made("small==1.0")
     assert path == first[0]
     assert when > first[1]
+
+
+@pytest.mark.slow
+def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> None:
+    wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
+    packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
+    with pytest.raises(RecipeError, match="absent, which is not installed"):
+        python.venv(HERE, ["small==1.0"], tmp_path, offline=True, log=tmp_path / "log")
 
 
 @pytest.mark.real

@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.recipe import PATCHES, BazelTable, FetchTable, HostTable, SourceTable
+from tfwright.recipe import PATCHES, BazelTable, FetchTable, HostTable, SourceTable, VerifyTable
 from tfwright.results import HostFacts, Inputs, Programs, Substituted
 from tfwright.stage import Artefact, Job, Step, Writes
 from tfwright.stages import source as sources
 from tfwright.tools import bazel as bazels
-from tfwright.tools import files, git, mirror, python
+from tfwright.tools import files, git, mirror, packages, python
 from tfwright.tools.mirror import Origin, Pin
 from tfwright.vault import lock, locking, origins, reach, rules, substitutes
 from tfwright.vault.lock import Lock
@@ -19,13 +19,15 @@ from tfwright.vault.rules import Rules
 from tfwright.vault.store import Store
 
 
-def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, host: HostFacts) -> Inputs:
+def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, verify: VerifyTable, host: HostFacts) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
     pin = _pin(source)
     repository = mirror.bring(pin, job.places.git, _origin(job, source), job.listener, offline=job.offline)
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
+    if programs and (pins := [*verify.requirements, *verify.plugins]):
+        packages.supply(programs.python, pins, job.places.vault, job.log("fetch-packages"), offline_only=job.offline)
     reached = archives(job, repository, locked)
     if locked and job.locked:
         _insist_on_lock(job, job.locked, locked, now(job, repository, reached, programs))

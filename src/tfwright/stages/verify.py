@@ -97,7 +97,7 @@ def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
     venv = _venv(job)
     pinned = (*table.requirements, *table.plugins)
     alone = ("--no-deps",) if not pinned else ()
-    closed = packages.offline(job.places.vault) if job.offline and pinned else ("--no-index",) if not pinned else ()
+    closed = packages.offline(job.places.vault) if pinned else ("--no-index",)
     # Quietly, since what is printed last is kept as what was seen.
     argv = (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", *alone, *closed, wheel, *pinned)
     return Command(argv, venv.parent, package_clients.of("pip", (venv / "bin",)))

@@ -2,6 +2,7 @@
 
 import html
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -36,6 +37,23 @@ def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
     write_page(vault)
 
 
+def supply(python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline_only: bool) -> None:
+    """See to it that `pins` are among the kept files; what is there already is not asked for again.
+
+    Raises SupplyError if something is not to be had.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
+        except SupplyError:
+            if offline_only:
+                raise
+            found = bring(python, pins, Path(folder, "brought"), log)
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        new = {path: (path.name, digest) for path in found if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()}
+        keep(new, vault)
+
+
 def write_page(vault: Path) -> None:
     """Write the page anew; done after every change."""
     links = [f'<a href="{path.parent.name}/{quote(path.name)}#sha256={path.parent.name}">{html.escape(path.name)}</a><br>' for path in kept(vault)]
@@ -50,11 +68,12 @@ def project(path: Path) -> str:
 
 
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
-    """Let the pip of `python` download what `options` name, and what that needs, as it would install it.
+    """Let the pip of `python` download the pins that `options` name, as it would install them, and nothing beside them.
 
     Raises SupplyError if something is not to be had.
     """
-    argv = (str(python), "-m", "pip", "--disable-pip-version-check", "download", "--dest", str(folder), *options)
+    folder.mkdir(exist_ok=True)
+    argv = (str(python), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--dest", str(folder), *options)
     try:
         shell.run(Command(argv, folder, package_clients.of("pip", (python.parent,))), log, remedy="Check how pip reaches its index.")
     except ToolError as fault:

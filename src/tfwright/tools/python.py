@@ -78,7 +78,19 @@ def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Pa
     pips = [line for line in requirements if line.startswith("pip==")]
     rest = [line for line in requirements if line not in pips]
     installed = [line for lines in (pips, rest) if lines for line in _install(home, lines, log, options)]
+    _insist_on_all(home, log)
     files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
+
+
+def _insist_on_all(home: Path, log: Path) -> None:
+    """Insist that nothing that the pinned packages need is missing: what is not pinned is not installed."""
+    command = Command((str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "check"), home, environment.clean(home))
+    try:
+        shell.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
+    except ToolError as fault:
+        raise RecipeError(
+            f"The pins are not all that their packages need: {shell.last_lines(log)[-1]}", remedy=fault.remedy, evidence=fault.evidence
+        ) from fault
 
 
 def _create(interpreter: Path, version: str, home: Path, log: Path) -> None:
@@ -99,17 +111,24 @@ _VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip
 def _install(home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]) -> list[str]:
     """Let the venv's own pip install exact pins, and return each with the digest of its file; `options` say where it may look."""
     python, listed = home / "bin/python", home / "requirements.txt"
-    files.write(listed, "".join(f"{line}\n" for line in requirements))
     with tempfile.TemporaryDirectory() as folder:
-        brought = packages.bring(python, (*options, "-r", str(listed)), Path(folder), log)
-        argv = (str(python), "-m", "pip", "--disable-pip-version-check", "install", *options, "--no-deps", *map(str, brought))
+        brought = packages.bring(python, (*options, *_listed(listed, requirements)), Path(folder), log)
+        digests = {packages.project(path): files.sha256(path) for path in brought}
+        exact = [line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements]
+        where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
+        argv = (str(python), "-m", "pip", "--disable-pip-version-check", "install", *options, *where)
         try:
             shell.run(Command(argv, home, package_clients.of("pip", (home / "bin",))), log, remedy="Correct the pin: its package does not build here.")
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
             raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
-        digests = {packages.project(path): files.sha256(path) for path in brought}
-    return [line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements]
+    return exact
+
+
+def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
+    """Write requirements for pip to read."""
+    files.write(path, "".join(f"{line}\n" for line in requirements))
+    return "-r", str(path)
 
 
 def _project(requirement: str) -> str:
