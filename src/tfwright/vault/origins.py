@@ -3,7 +3,7 @@
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -31,15 +31,9 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A file that is to be had."""
+class Wanted(downloads.Wanted):
+    """A file that is to be had, from wherever it is; its name is that of the external repositories that are made from it."""
 
-    name: str
-    """The external repositories that are made from it."""
-    sha256: str
-    urls: tuple[str, ...]
-    size: int | None = None
-    """In bytes, where a lock knows it."""
     pack: Pack | None = None
     """For a substitute that no server has: the commit that it is made from."""
 
@@ -171,7 +165,7 @@ def _downloaded(asked: Sequence[Wanted], store: Store, origins: Origins, report:
     """Download what has urls; yield what became of each."""
     served = [(one, tuple(urls)) for one in asked if (urls := origins.urls(one))]
     if served:
-        requests = [downloads.Wanted(one.name, one.sha256, urls, one.size) for one, urls in served]
+        requests = [replace(one, urls=urls) for one, urls in served]
         yield from zip((one for one, _ in served), downloads.fetch(requests, store, report=report), strict=True)
 
 
