@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tfwright import engine, pinning
-from tfwright.errors import SupplyError
+from tfwright.errors import HostError, SupplyError
 from tfwright.recipe import FetchTable, Recipe
 from tfwright.results import Inputs
 from tfwright.settings import Settings
@@ -76,6 +76,13 @@ def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(job
     assert (two.names, two.size) == (("two",), None)
     pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == written
+
+
+def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(job: Job, tmp_path: Path) -> None:
+    wanting = job.recipe.model_copy(update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})})
+    with pytest.raises(HostError, match=r"numpy==1\.14\.5 can only be seen on Darwin"):
+        pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
+    assert not (tmp_path / "r.lock").exists()
 
 
 def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(job: Job, tmp_path: Path) -> None:

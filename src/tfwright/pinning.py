@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tfwright import engine, stamps
-from tfwright.errors import TfwrightError
+from tfwright.errors import HostError, TfwrightError
 from tfwright.results import Configured, Inputs, Tree
 from tfwright.stage import Job
 from tfwright.stages import compile as compiling
@@ -72,8 +72,11 @@ def _wanted(job: Job, inputs: Inputs) -> frozenset[str] | None:
 def _requirements(job: Job, inputs: Inputs) -> tuple[lock.Requirement, ...]:
     """Let the target Python's pip choose a file for each requirement, and return them with their digests."""
     wanted = job.recipe.host.requirements
-    if not (wanted and inputs.programs):
+    if not wanted:
         return ()
+    if inputs.programs is None:
+        what = f"Which files pip takes for {', '.join(wanted)} can only be seen on {job.recipe.host.system}"
+        raise HostError(what, remedy=f"Run 'invoke lock' on a host of that system: a lock without them would be refused by every build of {job.recipe.name}.")
     with tempfile.TemporaryDirectory() as folder:
         packages.bring(inputs.python, [line.partition(" --hash")[0] for line in wanted], Path(folder), job.log("lock-python"))
         return locking.requirements(wanted, Path(folder))
