@@ -1,6 +1,6 @@
 """How fast `invoke diagnose` reads: a long log of a good build, against `grep -E` with the same patterns.
 
-    python benchmarks/diagnose.py [MEGABYTES]
+    python benchmarks/diagnose.py [MEGABYTES]    # 1000 unless told
 
 The log is made up of what Bazel and compilers write: progress, commands, warnings with their
 context. grep counts the lines that match any pattern; the reader finds which, where, and what else
@@ -101,4 +101,4 @@ def speed(log: Path, run: Callable[[], object], rounds: int = ROUNDS) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

@@ -1,13 +1,17 @@
 """Looking for many patterns in many bytes, at the speed at which memory is read.
 
+Hyperscan says, for all patterns in one pass, which ones a piece of a log may hold: mostly none. Where it
+says that there are some, or is not there, Python looks for itself.
+
 Python's `re` tries the alternatives of a pattern one by one at every byte, unless the pattern begins
 with a literal: then it skips to the next place where that stands. So patterns are put together by the
 literal that they begin with, and each group is searched for on its own.
 """
 
+import functools
 import heapq
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tfwright.diagnosis.catalogue import Clue
 
@@ -25,9 +29,12 @@ class Watch:
         for number, clue in enumerate(clues):
             self._wanted.setdefault(clue.literal, []).append(number)
         self._patterns = {literal: self._together(literal) for literal in self._wanted}
+        self._sieve = _sieve(tuple(clue.regex.pattern for clue in clues))
+        self._found: set[int] = set()
 
     def found(self, numbers: set[int]) -> None:
         """Look no longer for these clues, from here on."""
+        self._found |= numbers
         for literal, wanted in self._wanted.items():
             if numbers.intersection(wanted):
                 self._wanted[literal] = [number for number in wanted if number not in numbers]
@@ -35,6 +42,8 @@ class Watch:
 
     def hits(self, data: bytes) -> Iterator[Hit]:
         """Yield where clues stand in `data`, in order; they may overlap."""
+        if self._sieve and self._sieve(data) <= self._found:
+            return iter(())
         return heapq.merge(*(self._search(literal, data) for literal in self._wanted))
 
     def _together(self, literal: bytes) -> re.Pattern[bytes] | None:
@@ -48,6 +57,31 @@ class Watch:
         while (pattern := self._patterns[literal]) and (hit := pattern.search(data, at + 1)):
             at = hit.start()
             yield from [(at, number) for number in self._wanted[literal] if self._clues[number].regex.match(data, at)]
+
+
+Sieve = Callable[[bytes], set[int]]
+"""Says which patterns may match somewhere in some bytes; the others do not."""
+_BEHIND = re.compile(rb"\(\?<=(?:\\.|[^)\\])*\)")
+"""What Hyperscan does not know; a pattern without it matches more."""
+
+
+@functools.cache
+def _sieve(patterns: tuple[bytes, ...]) -> Sieve | None:
+    """Return the sieve for some patterns; None where there is no Hyperscan, as on a Linux with another processor than Intel's."""
+    try:
+        import hyperscan  # noqa: PLC0415 it is not there on every machine
+    except ImportError:
+        return None
+    database = hyperscan.Database()
+    flags = [hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns)
+    database.compile([_BEHIND.sub(b"", pattern) for pattern in patterns], ids=range(len(patterns)), elements=len(patterns), flags=flags)
+
+    def sieve(data: bytes) -> set[int]:
+        found: set[int] = set()
+        database.scan(data, match_event_handler=lambda number, *_: found.add(number))
+        return found
+
+    return sieve
 
 
 _CHOICE = re.compile(rb"\(\?:((?:[^()\\]|\\.)*)\)(\??)(?![{])")
