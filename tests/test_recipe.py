@@ -121,3 +121,10 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(RecipeError, match="not UTF-8"):
         recipe.read(str(path))
+
+
+@pytest.mark.parametrize("table", ['libraries = { "@rpath/a.dylib" = "/b.dylib" }', 'rpath = ["/usr/local/cuda/lib"]'])
+def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(recipe_file: Path, table: str) -> None:
+    recipe_file.write_text(recipe_file.read_text("utf-8").replace('system = "any"', 'system = "Linux"') + f"\n[package]\n{table}\n", "utf-8")
+    with pytest.raises(RecipeError, match="rewrite macOS libraries"):
+        recipe.read(str(recipe_file))

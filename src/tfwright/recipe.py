@@ -55,6 +55,9 @@ Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 Capabilities = Annotated[str, StringConstraints(pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$")]
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+LibraryName = Annotated[str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)]
+LibraryFolder = Annotated[str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)]
+"""An absolute directory of a Mac."""
 
 
 class SourceTable(Table):
@@ -190,6 +193,11 @@ class PackageTable(Table):
     project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
+    libraries: dict[LibraryName, LibraryName] = {}
+    """macOS: name that the linker wrote = name to be there instead:
+    ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
+    rpath: tuple[LibraryFolder, ...] = ()
+    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead of the building machine's."""
 
 
 class VerifyTable(Table):
@@ -245,6 +253,12 @@ class Recipe(Table):
         if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
             message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
             raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _libraries_are_of_a_mac(self) -> Self:
+        if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
+            raise ValueError("package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none")
         return self
 
     @model_validator(mode="after")

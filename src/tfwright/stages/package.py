@@ -1,7 +1,8 @@
 """Makes the wheel: by build_pip_package, or by collecting what the :wheel target made.
 
 What it is called is found by looking into a directory that was empty before, never by guessing:
-version, tags and normalised name are TensorFlow's to decide.
+version, tags and normalised name are TensorFlow's to decide. Where the recipe says under which
+names macOS finds the libraries that the wheel needs, they are written into it here.
 """
 
 import shutil
@@ -17,6 +18,8 @@ from tfwright.stage import Artefact, Job, Step
 from tfwright.stages import source
 from tfwright.tools import files, shell
 from tfwright.tools.shell import Command
+from tfwright.wheel import archive, relinking
+from tfwright.wheel.load_commands import Wanted
 
 SCRIPT = "//tensorflow/tools/pip_package:build_pip_package"
 WHEEL = "//tensorflow/tools/pip_package:wheel"
@@ -37,7 +40,10 @@ def run(job: Job, table: PackageTable, inputs: Inputs, tree: Tree, configured: C
         shell.run(command, job.log("package"), remedy="Look into the log; 'invoke shell --stage package' opens a shell in the same environment.")
     else:
         raise RecipeError(f"{built.target} makes no wheel", remedy=f"Set compile.target to {SCRIPT} or {WHEEL}, or build with --until compile.")
-    return RawWheel(wheel=Artefact.of(_only_wheel(job)))
+    wheel = _only_wheel(job)
+    if table.libraries or table.rpath:
+        _relink(job, table, wheel)
+    return RawWheel(wheel=Artefact.of(wheel))
 
 
 def steps(job: Job) -> Sequence[Step]:
@@ -88,3 +94,14 @@ def _only_wheel(job: Job) -> Path:
     log = job.log("package")
     evidence = Evidence(where=str(_destination(job)), log=log if log.is_file() else None, lines=[path.name for path in made])
     raise ToolError(f"Packaging should have made one wheel, and made {len(made)} files", remedy="Look into the log for what it did instead.", evidence=evidence)
+
+
+def _relink(job: Job, table: PackageTable, path: Path) -> None:
+    """Write into the wheel's macOS libraries where their own libraries are found, and say what changed."""
+    with archive.opened(path) as wheel, files.replacing(path) as temporary, temporary.open("w+b") as stream:
+        changes = relinking.relink(wheel, stream, Wanted(table.libraries, table.rpath))
+    for change, count in sorted(changes.items()):
+        job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
+    for name in table.libraries:
+        if not any(change.startswith(f"{name} is now ") for change in changes):
+            job.listener.note(f"package.libraries names {name}, which no library of the wheel asks for")

@@ -1,0 +1,65 @@
+"""A wheel whose macOS libraries look for other libraries, or elsewhere, than the linker wrote; its RECORD follows."""
+
+import shutil
+import struct
+import tempfile
+import zipfile
+from collections import Counter
+from typing import IO
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.wheel import archive, load_commands, macho, record
+from tfwright.wheel.load_commands import Wanted
+
+
+def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: Wanted) -> Counter[str]:
+    """Write `wheel` to `target`, a seekable file, as `wanted`; return each change with how many libraries it was made in.
+
+    A line of RECORD follows its file only if it was true before: a false one stays to be found.
+    Raises WheelError as `load_commands.rewrite` does, and for a library that is no sound Mach-O file.
+    """
+    place = f"{archive.metadata_directory(wheel)}/RECORD"
+    listed = {entry.path: entry for entry in record.read(wheel)}
+    changes = Counter[str]()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as relinked:
+        for member in archive.files(wheel):
+            if member.filename != place:
+                made = _copy(wheel, member, relinked, wanted)
+                changes.update(made)
+                if made and listed.get(member.filename) == record.describe(wheel, member):
+                    listed[member.filename] = record.describe(relinked, relinked.getinfo(member.filename))
+        if place in wheel.namelist():
+            relinked.writestr(_header(wheel.getinfo(place)), record.render(listed.values()))
+    return changes
+
+
+def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.ZipFile, wanted: Wanted) -> tuple[str, ...]:
+    """Copy a member, rewritten if it is a macOS library; return the changes."""
+    with tempfile.TemporaryFile() as copy:
+        with wheel.open(member) as source:
+            shutil.copyfileobj(source, copy, record.CHUNK)
+        changes = _rewritten(copy, wanted, member.filename)
+        copy.seek(0)
+        with relinked.open(_header(member), "w") as made:
+            shutil.copyfileobj(copy, made, record.CHUNK)
+    return changes
+
+
+def _rewritten(library: IO[bytes], wanted: Wanted, name: str) -> tuple[str, ...]:
+    """Rewrite a file if it begins as a macOS library does and is not one of Java's classes, which do too."""
+    library.seek(0)
+    if library.read(4) not in macho.MAGICS or name.endswith(".class"):
+        return ()
+    try:
+        return load_commands.rewrite(library, wanted, name)
+    except (ValueError, struct.error, OverflowError) as fault:
+        raise WheelError(
+            f"{name} cannot be relinked: {fault}", remedy="Look at how the build made this file; it is no sound library.", evidence=Evidence(where=name)
+        ) from fault
+
+
+def _header(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
+    """Return a header for the new wheel."""
+    header = zipfile.ZipInfo(member.filename, member.date_time)
+    header.file_size, header.create_system, header.external_attr = member.file_size, member.create_system, member.external_attr
+    return header
