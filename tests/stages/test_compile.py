@@ -105,10 +105,10 @@ def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
     return made
 
 
-def run(job: Job, binary: Path, target: str, *flags: str) -> Built:
+def run(job: Job, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
+    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler=compiler)
     inputs = Inputs(
         mirror=tree, commit="0" * 40, epoch=1_500_000_000, programs=Programs(bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable))
     )
@@ -410,6 +410,17 @@ def test_a_target_is_built_and_again_nothing_is_done(workspace: Job, binary: Pat
     assert any("genrule //:made" in heard.doing for heard in ears.heard)
     assert run(workspace, binary, "//:made").actions <= 1
     assert processes(workspace) == []
+
+
+@pytest.mark.slow
+def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(workspace: Job, binary: Path, ears: Ears) -> None:
+    made = workspace.places.bazel / "external/local_config_cc/BUILD"
+    seen = []
+    for compiler in ("gcc 12.2.0", "gcc 12.2.0", "gcc 13.1.0"):
+        run(workspace, binary, "//:hello", compiler=compiler)
+        seen.append(made.stat().st_ctime_ns)
+    assert seen[0] == seen[1] < seen[2]
+    assert ears.notes == ["The compiler changed; Bazel configures it anew"]
 
 
 @pytest.mark.slow

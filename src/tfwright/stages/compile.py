@@ -43,6 +43,7 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     files.write(client.rc, _rc(job))
     files.remove(job.log("compile"))
     _close_off(job, client)
+    _forget_compiler(job, client, host)
     try:
         outcome = _build(job, table, client, lambda job: _arguments(job, table, options, inputs.python), pauses=PAUSES, before=None)
     finally:
@@ -110,6 +111,18 @@ def _close_off(job: Job, client: Client) -> None:
         client.stop()
     elif job.offline:
         job.listener.note(f"That nothing is downloaded is not proved: {isolation.obstacle()}. Bazel is told not to, and finds no proxy")
+
+
+def _forget_compiler(job: Job, client: Client, host: HostFacts) -> None:
+    """Make Bazel look at the compilers anew if they changed: by itself it keeps what it saw first, and then misses their headers."""
+    kept, now = job.places.own / "compiler", f"{host.compiler}\n{host.cuda}\n"
+    if kept.is_file() and kept.read_text("utf-8") != now:
+        client.stop()
+        # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand before its own.
+        for marker in (client.output_base / "external").glob("@*local_config_*.marker"):
+            files.remove(marker)
+        job.listener.note("The compiler changed; Bazel configures it anew")
+    files.write(kept, now)
 
 
 def _environment(job: Job, epoch: int) -> dict[str, str]:
