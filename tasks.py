@@ -198,6 +198,24 @@ def inspect(_: Context, wheel: str, json: bool = False) -> None:
 
 
 @task(
+    positional=["first", "second"],
+    help=JSON | {"first": "path of a .whl file", "second": "path of another one", "diffoscope": "let diffoscope tell more, if it is installed"},
+)
+def compare(_: Context, first: str, second: str, json: bool = False, diffoscope: bool = False) -> None:
+    """Say in what two wheels differ: files, metadata, code, source, and how they are packed. Exit 0 if they are the same bytes."""
+    with explained():
+        from tfwright.pages import comparison as page
+        from tfwright.tools import diffoscope as other
+        from tfwright.wheel import comparison
+
+        if diffoscope:
+            sys.exit(other.show(Path(first), Path(second)))
+        found = comparison.compare(Path(first), Path(second))
+        page.show_comparison(found, as_json=json)
+        sys.exit(0 if found.same else 1)
+
+
+@task(
     help=JSON
     | {
         "gpu": "compute capability, as sm_61 or 6.1",

@@ -1,0 +1,44 @@
+"""In what two wheels differ, as people and machines read it."""
+
+from dataclasses import asdict
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from tfwright.pages import text
+
+if TYPE_CHECKING:
+    from tfwright.wheel.comparison import Comparison, Side
+    from tfwright.wheel.difference import Difference
+
+MOST = 12
+"""Files of a group whose differences are told; JSON has all."""
+
+
+def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
+    """Print what two wheels are, and their differences by group."""
+    if as_json:
+        text.as_json({"same": comparison.same, **asdict(comparison)})
+        return
+    if comparison.same:
+        print(f"the same {comparison.first.size:,} bytes, sha256 {comparison.first.sha256}")
+        return
+    print(f"first   {_side(comparison.first)}")
+    print(f"second  {_side(comparison.second)}")
+    for group, differences in groupby(comparison.differences, key=lambda one: one.group):
+        show_group(group, list(differences))
+
+
+def show_group(group: str, differences: "list[Difference]") -> None:
+    """Print the differences of one group."""
+    named = sum(bool(one.member) for one in differences)
+    print(f"\n{group}" + (f": {named:,} files" if named > 1 else ""))
+    for one in differences[:MOST]:
+        print(f"  {one.member}: {one.what}" if one.member else f"  {one.what}")
+        for line in one.lines:
+            print(f"      {line}")
+    if len(differences) > MOST:
+        print(f"  and {len(differences) - MOST:,} more files; --json names all")
+
+
+def _side(side: "Side") -> str:
+    return f"{side.file}: {side.size:,} bytes, {side.members:,} files of {side.unpacked:,} bytes, sha256 {side.sha256[:12]}…"

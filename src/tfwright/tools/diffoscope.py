@@ -1,0 +1,23 @@
+"""diffoscope: lays two files side by side down to what disassemblers say of them."""
+
+import os
+import shutil
+from pathlib import Path
+
+from tfwright.errors import HostError
+from tfwright.tools import shell
+from tfwright.tools.shell import Command
+
+
+def show(first: Path, second: Path) -> int:
+    """Let diffoscope tell how two files differ, on the user's own terminal; return its exit status: 1 if they do.
+
+    Raises HostError where there is none.
+    """
+    program = shutil.which("diffoscope")
+    if program is None:
+        raise HostError(
+            "There is no diffoscope here", remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'."
+        )
+    # The files are named by their full paths: none of them can be taken for an option.
+    return shell.show(Command((program, str(first.resolve()), str(second.resolve())), Path.cwd(), dict(os.environ)))

@@ -1,0 +1,105 @@
+"""How two texts of a wheel differ: metadata line by line, Python by what it means."""
+
+import ast
+import difflib
+import json
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+CONTEXT = 1
+MOST_LINES = 400
+"""Lines between the first and the last difference that are laid side by side; comparing more takes too long."""
+LONGEST = 24
+"""Lines of a difference that are shown."""
+WIDEST = 160
+LARGEST_PROGRAM = 2 * 1024**2
+"""Bytes of a Python file that is parsed."""
+PYC_HEADER = 16
+"""Bytes before the code in a .pyc file: magic, flags, and the source's time and size or digest (PEP 552)."""
+
+
+class Finding(NamedTuple):
+    """What differs, and the lines that show it."""
+
+    what: str
+    lines: tuple[str, ...] = ()
+
+
+def text(one: bytes, two: bytes) -> Finding | None:
+    """Compare two texts line by line; None if one is no text."""
+    try:
+        before, after = one.decode(), two.decode()
+    except UnicodeDecodeError:
+        return None
+    if "\0" in before or "\0" in after:
+        return None
+    if before.split() == after.split():
+        return Finding("only white space differs", _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True))
+    return Finding("lines differ", _diff(before.splitlines(), after.splitlines()))
+
+
+def document(one: bytes, two: bytes) -> Finding | None:
+    """Compare two JSON documents, however they are laid out."""
+    try:
+        pretty = [json.dumps(json.loads(content), indent=1).encode() for content in (one, two)]
+    except (ValueError, RecursionError):
+        return text(one, two)
+    return Finding("only its layout differs") if pretty[0] == pretty[1] else text(*pretty)
+
+
+def program(one: bytes, two: bytes) -> Finding | None:
+    """Compare two Python files; say so where they do the same."""
+    found = text(one, two)
+    meanings = [_parsed(content) for content in (one, two)]
+    if found is None or meanings[0] is None or meanings[1] is None:
+        return found
+    if ast.dump(meanings[0]) == ast.dump(meanings[1]):
+        return Finding("only comments or white space differ", found.lines)
+    if ast.dump(_undocumented(meanings[0])) == ast.dump(_undocumented(meanings[1])):
+        return Finding("only docstrings, comments or white space differ", found.lines)
+    return found
+
+
+def compiled(one: bytes, two: bytes) -> Finding:
+    """Compare two .pyc files."""
+    if one[PYC_HEADER:] == two[PYC_HEADER:]:
+        return Finding("only the header differs, which holds the source's time or digest", (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")))
+    return Finding("the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it"))
+
+
+def _parsed(content: bytes) -> ast.Module | None:
+    """Return what a Python file means; None if it cannot be said, as of Python 2."""
+    if len(content) > LARGEST_PROGRAM:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _undocumented(tree: ast.Module) -> ast.Module:
+    """Take the docstrings away."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False) is not None:
+            del node.body[0]
+    return tree
+
+
+def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
+    """Return the lines that differ, from the first to the last, with a little around them."""
+    start = next((number for number, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), min(len(one), len(two)))
+    end = next((number for number, pair in enumerate(zip(reversed(one[start:]), reversed(two[start:]), strict=False)) if pair[0] != pair[1]), None)
+    end = min(len(one), len(two)) - start if end is None else end
+    before, after = (lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES] for lines in (one, two))
+    hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
+    told = [f"line {start + 1}:", *(_narrow(line, exact=exact) for line in hunks if not line.startswith(("---", "+++", "@@")))]
+    return (*told[:LONGEST], *([f"and {len(told) - LONGEST:,} more lines"] if len(told) > LONGEST else []))
+
+
+def _narrow(line: str, *, exact: bool) -> str:
+    """Return a line as wide as a page; `exact` shows white space too."""
+    shown = line[0] + repr(line[1:]) if exact else "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+    return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"
