@@ -137,3 +137,19 @@ def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() ->
     row = compatibility.cuda(first.value)
     assert row
     assert nvidia.ceiling(HERE, toolkit).gcc == row.gcc
+
+
+@pytest.mark.parametrize(
+    ("text", "gcc", "clang"),
+    [
+        ("#error -- unsupported clang version! clang version must be less than 9 and greater than 3.2\n", "", "9"),
+        ("#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang version! clang version must be less than 16 and\n", "", "17"),
+        ("#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n", "15", ""),
+    ],
+)
+def test_the_conditions_of_cudas_own_header_count_before_its_words(tmp_path: Path, text: str, gcc: str, clang: str) -> None:
+    header = tmp_path / "opt/cuda/include/crt/host_config.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(text, "utf-8")
+    found = nvidia.ceiling(Place(tmp_path), Path("/opt/cuda"))
+    assert (found.gcc, found.clang) == (gcc, clang)

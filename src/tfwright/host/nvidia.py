@@ -78,10 +78,13 @@ def _first(pattern: str, text: Seen) -> Seen:
 
 
 def ceiling(place: Place, toolkit: Path) -> Ceiling:
-    """Return what a toolkit's own host_config.h says about compilers. On macOS nvcc has the rule, and no header."""
+    """Return what a toolkit's own host_config.h says about compilers. On macOS nvcc has the rule, and no header.
+
+    Its conditions count before its words, which in 12.2 and 12.3 name a clang that they let pass.
+    """
     text = next(filter(None, (place.read(toolkit / "include" / name) for name in ("crt/host_config.h", "host_config.h"))), NOTHING)
     gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
-    clang = re.search(r"clang version must be less than ([\d.]+)", text.value)
+    clang = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE) or re.search(r"clang version must be less than ([\d.]+)", text.value)
     return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
 
 
