@@ -106,3 +106,17 @@ def await_number(path: Path) -> int:
             return int(path.read_text("utf-8"))
         time.sleep(0.02)
     raise AssertionError(f"{path} was not written")
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); __import__('time').sleep(600)"
+    with pytest.raises(TimeoutError):
+        shell.attempt(python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1)
+    child = int((tmp_path / "log").read_text("utf-8").split()[0])
+    status = Path(f"/proc/{child}/stat")
+    assert not status.exists() or status.read_text("utf-8").split()[2] == "Z"
+
+
+def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
+    assert shell.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
+    assert shell.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-") == -signal.SIGABRT

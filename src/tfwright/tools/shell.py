@@ -40,16 +40,26 @@ def run(command: Command, log: Path, *, remedy: str) -> str:
     Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
     the disk is full. On Ctrl-C the program and its children are ended first.
     """
+    status = attempt(command, log, remedy=remedy)
+    if status != 0:
+        raise failure(command, status, log, remedy=remedy)
+    return log.read_text("utf-8", "replace")
+
+
+def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> int:
+    """Run a program to its end, whatever that is; return its exit status, or the signal that ended it as a negative number.
+
+    Raises TimeoutError once it took `timeout` seconds and was ended, HostError if it is not there.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         try:
             with leashed(command, output.fileno()) as process:
-                status = process.wait()
+                return process.wait(timeout)
+        except subprocess.TimeoutExpired as fault:
+            raise TimeoutError from fault
         except OSError as fault:
             raise HostError(f"{command.argv[0]} cannot be run: {fault.strerror}", remedy=remedy, evidence=Evidence(command=command.argv)) from fault
-    if status != 0:
-        raise failure(command, status, log, remedy=remedy)
-    return log.read_text("utf-8", "replace")
 
 
 @contextmanager
