@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 """The checkout that holds recipes/, patches/ and templates/."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
+SMOKE = ("library_path", "devices", "matmul", "placement", "soft_placement", "powers", "two_gpus", "memory", "cnn", "sweep")
+"""The smoke programs, the quick ones first; all make sense for any TensorFlow."""
 
 
 def _one_line(text: str) -> str:
@@ -209,8 +211,9 @@ class VerifyTable(Table):
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
     plugins: tuple[Line, ...] = ()
     """Installed beside the wheel at test time only, such as tensorflow-metal."""
-    smoke: tuple[InnerPath, ...] = ("matmul",)
-    """Programs of tfwright's smoke folder, run by the target Python."""
+    smoke: tuple[InnerPath, ...] = SMOKE
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
+    skipped, and said to be, on a machine without."""
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""

@@ -153,6 +153,7 @@ class Check(Result):
 
     name: str
     passed: bool
+    """False only of what this machine cannot try, such as a program for its GPU where there is none; what fails ends the stage."""
     detail: str
 
 

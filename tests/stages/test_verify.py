@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from packaging.tags import platform_tags
 
+from tfwright import trying
 from tfwright.errors import RecipeError, WheelError
-from tfwright.recipe import VerifyTable
+from tfwright.recipe import SMOKE, VerifyTable
 from tfwright.results import HostFacts, SealedWheel, Verdict
 from tfwright.stage import Artefact, Job
 from tfwright.stages import verify
@@ -41,10 +42,10 @@ def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
 
 
 def test_a_good_wheel_is_installed_imported_and_run(job: Job, make_wheel: Callable[..., Path]) -> None:
-    checks = run(job, VerifyTable(imports=("small",)), make_wheel({"small.py": MODULE})).checks
+    checks = run(job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": MODULE})).checks
     assert [check.name for check in checks] == ["RECORD", "tags", "install", "import small", "smoke matmul"]
     assert all(check.passed for check in checks)
-    assert checks[-1].detail == '{"module": "small", "product": [[22.0, 28.0], [49.0, 64.0]], "version": "1.0"}'
+    assert checks[-1].detail == "the product is [[22.0, 28.0], [49.0, 64.0]]"
     assert not (job.places.dist / "verify" / "venv").exists()
 
 
@@ -59,8 +60,15 @@ def test_a_module_that_does_not_import_is_named_with_what_python_said(job: Job, 
 @pytest.mark.slow
 def test_a_wrong_product_fails_the_smoke_program(job: Job, make_wheel: Callable[..., Path]) -> None:
     wrong = MODULE.replace("a * b", "a + b")
-    with pytest.raises(WheelError, match="does not stand 'smoke matmul'"):
-        run(job, VerifyTable(imports=("small",)), make_wheel({"small.py": wrong}))
+    with pytest.raises(WheelError, match=r"does not stand 'smoke matmul': the product is .*, not \[\[22\.0, 28\.0\], \[49\.0, 64\.0\]\]"):
+        run(job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": wrong}))
+
+
+@pytest.mark.slow
+def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(job: Job, make_wheel: Callable[..., Path]) -> None:
+    checks = run(job, VerifyTable(imports=("small",), smoke=("matmul", "cnn")), make_wheel({"small.py": MODULE})).checks
+    assert [check.passed for check in checks[-2:]] == [True, False]
+    assert checks[-1].detail == "small has no sessions: it is no TensorFlow"
 
 
 @pytest.mark.slow
@@ -98,7 +106,7 @@ def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(job: Job
 
 
 def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: Job) -> None:
-    assert list(verify.inputs(job)) == ["smoke/matmul.py"]
+    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job))
 
 
 def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: Job) -> None:
@@ -111,4 +119,4 @@ def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: Job) -> N
     shown = [step.argv for step in verify.steps(job) if isinstance(step, Command)]
     assert [argv[1:3] for argv in shown[:2]] == [("-m", "venv"), ("-m", "pip")]
     assert shown[2][-1] == "import tensorflow"
-    assert shown[3][-2:] == (str(verify.PROGRAMS / "matmul.py"), "tensorflow")
+    assert [argv[-2:] for argv in shown[3:]] == [(str(trying.PROGRAMS / f"{name}.py"), "tensorflow") for name in SMOKE]

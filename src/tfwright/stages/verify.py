@@ -5,17 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from tfwright import environment
-from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
+from tfwright import environment, trying
+from tfwright.errors import Evidence, ToolError, WheelError
 from tfwright.recipe import VerifyTable
 from tfwright.results import Check, HostFacts, SealedWheel, Verdict
 from tfwright.stage import Artefact, Job, Step
 from tfwright.tools import files, package_clients, packages, shell
 from tfwright.tools.shell import Command
 from tfwright.wheel import archive, inspection, inspection_floor, record, tags
-
-PROGRAMS = Path(__file__).parents[1] / "smoke"
-"""The programs that a recipe names; the target Python runs them, so they import nothing of ours."""
 
 
 class Trial(NamedTuple):
@@ -28,25 +25,26 @@ class Trial(NamedTuple):
 def run(job: Job, table: VerifyTable, host: HostFacts, sealed: SealedWheel) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing that it does not stand."""
     wheel = sealed.wheel.path
-    trials = _trials(job, table, str(wheel))
+    trials, programs = _trials(job, table, str(wheel)), _programs(job, table)
     checks = list(_read(sealed.wheel, table, host.python))
     files.remove(_venv(job))
     _venv(job).parent.mkdir(parents=True, exist_ok=True)
     shell.run(_creation(job, str(host.interpreter), host.python), job.log("verify-venv"), remedy=f"Repair {host.interpreter}: it cannot make a venv.")
     checks += [_pass(job, wheel, trial) for trial in trials]
+    checks += [_smoke(job, wheel, program) for program in programs]
     # Kept where something failed, for whoever looks into it.
     files.remove(_venv(job))
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
 
 
 def inputs(job: Job) -> Mapping[str, str]:
-    """Return the digests of the smoke programs."""
-    return {f"smoke/{name}.py": files.sha256(_program(name)) for name in job.recipe.verify.smoke}
+    """Return the digests of the smoke programs: of all, since they share code."""
+    return {f"smoke/{path.name}": files.sha256(path) for path in sorted(trying.PROGRAMS.glob("*.py"))} if job.recipe.verify.smoke else {}
 
 
 def steps(job: Job) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
-    trials = _trials(job, job.recipe.verify, "@WHEEL@")
+    trials = _trials(job, job.recipe.verify, "@WHEEL@") + _programs(job, job.recipe.verify)
     return (_creation(job, "@PYTHON@", job.recipe.host.python), *(trial.command for trial in trials))
 
 
@@ -81,15 +79,17 @@ def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:
 
 
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
-    """Return everything that is done in the venv, in order."""
-    trials = {
-        **{f"import {module}": ("-c", f"import {module}") for module in table.imports},
-        **{f"smoke {name}": (str(_program(name)), *table.imports[:1]) for name in table.smoke},
-    }
+    """Return the installation and the imports, in order."""
     venv = _venv(job)
     env = environment.clean(job.places.home, (venv / "bin",), extra=table.env)
-    run = [Trial(name, Command((str(venv / "bin/python"), *arguments), venv.parent, env)) for name, arguments in trials.items()]
-    return [Trial("install", _installation(job, table, wheel)), *run]
+    imports = [Trial(f"import {module}", Command((str(venv / "bin/python"), "-c", f"import {module}"), venv.parent, env)) for module in table.imports]
+    return [Trial("install", _installation(job, table, wheel)), *imports]
+
+
+def _programs(job: Job, table: VerifyTable) -> list[Trial]:
+    """Return the smoke programs that the recipe names, to be run on the first module that it imports."""
+    module = next(iter(table.imports), "tensorflow")
+    return [Trial(name, trying.execution(name, module, _venv(job), job.places.home, table.env)) for name in table.smoke]
 
 
 def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
@@ -121,14 +121,16 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     return Check(name=trial.name, passed=True, detail=(printed.strip().splitlines() or ["exited with status 0"])[-1])
 
 
+def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
+    """Run a smoke program; what this machine has not got for it is no fault of the wheel."""
+    outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
+    log = Path(outcome.log)
+    if outcome.status == "failed":
+        remedy = f"Look into the log; the venv is kept, its Python is {program.command.argv[0]}."
+        evidence = Evidence(command=program.command.argv, log=log, lines=shell.last_lines(log))
+        raise WheelError(f"{wheel.name} does not stand 'smoke {program.name}': {outcome.reason}", remedy=remedy, evidence=evidence)
+    return Check(name=f"smoke {program.name}", passed=outcome.status == "passed", detail=outcome.reason)
+
+
 def _venv(job: Job) -> Path:
     return job.places.dist / "verify" / "venv"
-
-
-def _program(name: str) -> Path:
-    """Return a smoke program; raise RecipeError naming those that there are."""
-    path = PROGRAMS / f"{name}.py"
-    if not path.is_file():
-        there = ", ".join(sorted(file.stem for file in PROGRAMS.glob("*.py")))
-        raise RecipeError(f"verify.smoke: there is no smoke program {name!r}", remedy=f"Use one of: {there}.")
-    return path
