@@ -216,6 +216,40 @@ def compare(_: Context, first: str, second: str, json: bool = False, diffoscope:
 
 
 @task(
+    iterable=["requirement"],
+    help=JSON
+    | {
+        "wheel": "path of a .whl file, of any TensorFlow",
+        "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
+        "requirement": 'installed with it, as "numpy<1.17"; may be given again',
+        "module": "what to import, where it is not tensorflow",
+        "report": "folder for a page with the plot, and the data",
+        "runs": "print a table of all wheels that were tried here instead",
+    },
+)
+def smoke(
+    _: Context, requirement: list[str], wheel: str = "", python: str = "", module: str = "tensorflow", report: str = "", runs: bool = False, json: bool = False
+) -> None:
+    """Install a wheel in a fresh venv and run a user's programs on it, on the CPU and the GPUs that are here."""
+    with explained():
+        from tfwright import settings, smoking
+        from tfwright.pages import smoke as page
+        from tfwright.tools import plotting
+
+        if runs:
+            page.show_runs(smoking.kept(settings.read()))
+            return
+        if report:
+            plotting.require()
+        request = smoking.Request(Path(wheel), settings.read(), python, requirement, module)
+        seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+        page.show_report(seen, as_json=json)
+        if report:
+            page.write_report(seen, Path(report))
+        smoking.insist(request, seen)
+
+
+@task(
     help=JSON
     | {
         "gpu": "compute capability, as sm_61 or 6.1",

@@ -73,7 +73,7 @@ def _holds(home: Path, requirements: Sequence[str]) -> bool:
 def _make(interpreter: Path, version: str, requirements: Sequence[str], home: Path, log: Path, options: Sequence[str]) -> None:  # noqa: PLR0913, PLR0917 each is a fact of its own
     """Make a venv from nothing, and install the pins."""
     files.remove(home)
-    _create(interpreter, version, home, log)
+    create(interpreter, version, home, log)
     # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs the rest.
     pips = [line for line in requirements if line.startswith("pip==")]
     rest = [line for line in requirements if line not in pips]
@@ -93,7 +93,7 @@ def _insist_on_all(home: Path, log: Path) -> None:
         ) from fault
 
 
-def _create(interpreter: Path, version: str, home: Path, log: Path) -> None:
+def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)

@@ -10,15 +10,15 @@ TEMPLATES = ROOT / "templates"
 def render(template: str, values: Mapping[str, object]) -> str:
     """Return the text that a template of TEMPLATES gives with these values.
 
-    Nothing is escaped: a template for HTML pipes its values through ``e``. Raises
-    jinja2.UndefinedError for a name without a value, which is a fault of ours.
+    In a template for HTML, named ``*.html.j2``, every value is escaped. Raises jinja2.UndefinedError
+    for a name without a value, which is a fault of ours.
     """
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 a bazelrc and a systemd unit are no HTML
+        autoescape=jinja2.select_autoescape(("html.j2",), default=False, default_for_string=False),
         keep_trailing_newline=True,
         lstrip_blocks=True,
         trim_blocks=True,

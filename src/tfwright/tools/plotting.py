@@ -1,0 +1,69 @@
+"""Plots, by matplotlib: an extra of tfwright, which only a report needs."""
+
+import importlib.util
+import io
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from tfwright.errors import HostError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Point = tuple[float, float]
+
+COLOURS = ("#2f7ed8", "#e07b00", "#3a9d5d", "#b04fc0")
+"""Of the lines, readable on white and on black."""
+INK = "#010203"
+"""Of everything else; in an SVG it becomes the colour of the text around it."""
+INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+
+
+def require() -> None:
+    """Raise HostError if matplotlib is not installed: better before the work that is to be plotted."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise HostError(
+            "matplotlib, which draws the report's plot, is not installed", remedy="Run 'python -m pip install -r requirements-report.txt' in .venv."
+        )
+
+
+def growth(curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]) -> bytes:
+    """Draw curves over sizes that double, both axes logarithmic, each named at its end."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    # Letters stay letters, in the page's own font; the salt gives the same plot the same bytes.
+    style: dict[Any, Any] = {"font.size": 11, "svg.fonttype": "none", "svg.hashsalt": "tfwright"}
+    with rc_context(style | dict.fromkeys(INKED, INK)):
+        figure = Figure(figsize=(5.8, 3.6), layout="constrained")
+        axes = figure.add_subplot()
+        for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
+            _draw(axes, name, points, colour)
+        _label(axes, sorted({size for points in curves.values() for size, _ in points}), across, up)
+        output = io.BytesIO()
+        # An SVG goes into a page that may be dark; without a date it has the same bytes each time.
+        figure.savefig(output, format=form, transparent=form == "svg", dpi=200, metadata={"Date": None} if form == "svg" else None)
+    drawn = output.getvalue()
+    return drawn[drawn.index(b"<svg") :].replace(INK.encode(), b"currentColor") if form == "svg" else drawn
+
+
+def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
+    sizes, values = zip(*points, strict=True)
+    axes.plot(sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8)
+    # Without the line's own size the name would stand on its last point.
+    axes.annotate(name, points[-1], xytext=(7, 0), textcoords="offset points", va="center", color=colour, weight="bold")
+
+
+def _label(axes: "Axes", sizes: Sequence[float], across: str, up: str) -> None:
+    """Name the axes, and every size; leave away what is no data."""
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.9)
+    axes.set_xlabel(across)
+    axes.set_ylabel(up)
+    axes.yaxis.set_major_formatter("{x:g}")
+    axes.grid(visible=True, color=INK, alpha=0.12)
+    axes.minorticks_off()
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
