@@ -250,6 +250,23 @@ def smoke(
 
 
 @task(
+    help=RECIPE
+    | JSON
+    | {"cached": "let Bazel's disk cache take part: faster, and proves less", "control": "on a difference, build again at fixed addresses to tell why"}
+)
+def reproduce(_: Context, recipe: str = "demo", cached: bool = False, control: bool = True, json: bool = False) -> None:
+    """Build a recipe again elsewhere, from nothing, and compare the wheel with the one in the wheelhouse. Exit 0 if they are the same bytes."""
+    with explained():
+        from tfwright import reproduction
+        from tfwright.pages import comparison as page
+
+        job = _job(recipe)
+        found = reproduction.reproduce(job, reproduction.published(job), cached=cached, control=control)
+        page.show_reproduction(found, as_json=json)
+        sys.exit(0 if found.comparison.same else 1)
+
+
+@task(
     help=JSON
     | {
         "gpu": "compute capability, as sm_61 or 6.1",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tfwright.pages import text
 
 if TYPE_CHECKING:
+    from tfwright.reproduction import Reproduction
     from tfwright.wheel.comparison import Comparison, Side
     from tfwright.wheel.difference import Difference
 
@@ -42,3 +43,18 @@ def show_group(group: str, differences: "list[Difference]") -> None:
 
 def _side(side: "Side") -> str:
     return f"{side.file}: {side.size:,} bytes, {side.members:,} files of {side.unpacked:,} bytes, sha256 {side.sha256[:12]}…"
+
+
+def show_reproduction(found: "Reproduction", *, as_json: bool) -> None:
+    """Print whether a rebuilt wheel is the same, and if not, in what it differs and why."""
+    if as_json:
+        text.as_json({"reproduced": found.comparison.same, **asdict(found)})
+        return
+    if found.comparison.same:
+        print(f"reproduced: {found.original.name} is the same {found.comparison.first.size:,} bytes, sha256 {found.comparison.first.sha256}")
+        return
+    print(f"not reproduced: {found.original} (first), {found.rebuilt} (second)")
+    show_comparison(found.comparison, as_json=False)
+    print("\nwhy")
+    for cause in found.causes:
+        print(f"  {cause}")

@@ -1,0 +1,133 @@
+"""Building a wheel again, elsewhere and from nothing, to see whether it becomes the same bytes, and if not, why."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfwright import engine, stamps
+from tfwright.errors import RecipeError
+from tfwright.results import Published, SealedWheel
+from tfwright.stage import Job
+from tfwright.tools import files, randomisation
+from tfwright.wheel import comparison
+from tfwright.wheel.comparison import Comparison
+
+FOLDER = "reproduction"
+"""The other directory, below build_out: another path, of another length."""
+UMASK = 0o077
+"""Other than the one that most people have."""
+TIME = re.compile(r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b|\d\d:\d\d:\d\d|1[5-9]\d{8})\b")
+"""A date or a time as programs write it, or seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of it."""
+
+    original: Path
+    rebuilt: Path
+    comparison: Comparison
+    causes: tuple[str, ...] = ()
+    """Why they differ, as far as the differences and the control builds tell."""
+
+
+def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Reproduction:
+    """Build the job's recipe again in another directory, under another umask, and compare the result with `original`.
+
+    Nothing is downloaded. With `cached`, Bazel's disk cache takes part, which proves less and takes
+    less time. Where the wheels differ and `control` is set, it is built once or twice more, in the
+    same place and with address-space randomisation off. Raises what a build raises.
+    """
+    elsewhere = _elsewhere(job, cached=cached)
+    rebuilt = _build(elsewhere, "rebuilt", fixed=False)
+    found = comparison.compare(original, rebuilt)
+    if found.same:
+        return Reproduction(original, rebuilt, found)
+    verdicts = _controlled(elsewhere, rebuilt) if control else ["No control build was made, so that chance cannot be told from the place"]
+    return Reproduction(original, rebuilt, found, (*_seen(found, job, elsewhere), *verdicts))
+
+
+def published(job: Job) -> Path:
+    """Return the wheel that the recipe's last build put into the wheelhouse; raise RecipeError if there is none."""
+    result = stamps.last(job, "publish", Published)
+    if result is None or not result.wheel.path.is_file():
+        name = job.recipe.name
+        raise RecipeError(
+            f"There is no wheel of {name} in the wheelhouse to compare with", remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel."
+        )
+    return result.wheel.path
+
+
+def _elsewhere(job: Job, *, cached: bool) -> Job:
+    """Return the job that builds in the other directory, with the same inputs and without a network."""
+    place = job.places.build_out / FOLDER
+    settings = job.settings
+    shared = settings.disk_cache or job.places.build_out / "disk_cache"
+    own = settings.model_copy(
+        update={"build_out": place, "disk_cache": shared if cached else place / "disk_cache", "remote_cache": settings.remote_cache if cached else None}
+    )
+    elsewhere = replace(job, settings=own, offline=True, until="seal")
+    place.mkdir(parents=True, exist_ok=True)
+    for here, there in ((elsewhere.places.vault, job.places.vault), (elsewhere.places.git, job.places.git)):
+        files.remove(here)
+        here.symlink_to(there, target_is_directory=True)
+    return elsewhere
+
+
+def _build(job: Job, name: str, *, fixed: bool) -> Path:
+    """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
+    if job.settings.disk_cache and job.settings.disk_cache.is_relative_to(job.places.build_out):
+        files.remove(job.settings.disk_cache)
+    job.listener.note(f"building in {job.places.own}" + (", with address-space randomisation off" if fixed else ""))
+    with ExitStack() as stack:
+        stack.enter_context(_umask(UMASK))
+        if fixed:
+            stack.enter_context(randomisation.off())
+        made = engine.build(job, fresh=True)
+    assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
+    folder = job.places.build_out / "wheels" / name
+    files.remove(folder)
+    folder.mkdir(parents=True)
+    return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _controlled(job: Job, rebuilt: Path) -> list[str]:
+    """Build again in the same place at fixed addresses, and a second time if that was not the same; say what it tells."""
+    if why := randomisation.obstacle():
+        return [f"Address-space randomisation stays on, since {why}, so that no control build was made"]
+    digest = files.sha256(rebuilt)
+    first = _build(job, "control", fixed=True)
+    if files.sha256(first) == digest:
+        return ["Built again in the same place it is the same: not chance, but the directory, the umask, the day or another change of this host since"]
+    second = _build(job, "control-again", fixed=True)
+    if files.sha256(second) == files.sha256(first):
+        return ["It varies with address-space randomisation: at fixed addresses two builds are the same. Something is sorted, or hashed, by address"]
+    again = sorted({one.member or one.group for one in comparison.compare(first, second).differences})
+    return [f"Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: {', '.join(again)}"]
+
+
+def _seen(found: Comparison, job: Job, elsewhere: Job) -> Iterator[str]:
+    """Say what the differences themselves give away."""
+    for one in found.differences:
+        where = one.member or one.group
+        if _any((str(elsewhere.places.build_out), str(job.places.build_out)), one.lines):
+            yield f"{where} holds the directory that it was built in"
+        if one.group != "time" and any(TIME.search(line) for line in one.lines):
+            yield f"{where} seems to hold the time of the build"
+
+
+def _any(texts: Sequence[str], lines: Sequence[str]) -> bool:
+    return any(text in line for line in lines for text in texts)

@@ -1,0 +1,45 @@
+"""Address-space randomisation, which makes programs that sort by address do something else each time."""
+
+import ctypes
+import os
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF
+"""ADDR_NO_RANDOMIZE of <sys/personality.h>, which setarch -R sets; and what only asks."""
+
+
+@contextmanager
+def off() -> Iterator[None]:
+    """Let the programs that are started in the block, and all that these start, lie at the same addresses each time.
+
+    Raises OSError where the system does not allow it.
+    """
+    before = _personality(_ASK)
+    _personality(before | _NO_RANDOMISATION)
+    try:
+        yield
+    finally:
+        _personality(before)
+
+
+def obstacle() -> str | None:
+    """Say why it cannot be switched off here; None if it can."""
+    if platform.system() != "Linux":
+        return f"{platform.system()} lets nobody switch it off"
+    try:
+        with off():
+            return None
+    except OSError as fault:
+        return f"this system does not allow it ({fault.strerror})"
+
+
+def _personality(persona: int) -> int:
+    """Call personality(2); return what held before."""
+    library = ctypes.CDLL(None, use_errno=True)
+    before = int(library.personality(ctypes.c_ulong(persona)))
+    if before == -1:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return before
