@@ -1,0 +1,116 @@
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright import engine, reproduction
+from tfwright.errors import RecipeError
+from tfwright.results import SealedWheel
+from tfwright.stage import Artefact, Job
+from tfwright.tools import randomisation
+
+Maker = Callable[..., Path]
+Baked = Callable[[Job], str]
+
+needs_personality = pytest.mark.skipif(randomisation.obstacle() is not None, reason="address-space randomisation cannot be switched off here")
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked], list[Job]]:
+    """Return a function that puts a build in the engine's place; its wheel holds what is baked in. The jobs are kept."""
+
+    def use(baked: Baked) -> list[Job]:
+        jobs = list[Job]()
+
+        def build(job: Job, *, fresh: bool) -> SealedWheel:
+            assert fresh
+            jobs.append(job)
+            path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
+            return SealedWheel(wheel=Artefact.of(path))
+
+        monkeypatch.setattr(engine, "build", build)
+        return jobs
+
+    return use
+
+
+def reproduce(job: Job, original: Path, *, cached: bool = False, control: bool = True) -> reproduction.Reproduction:
+    return reproduction.reproduce(job, original, cached=cached, control=control)
+
+
+@pytest.fixture
+def original(make_wheel: Maker) -> Path:
+    return make_wheel({"baked.txt": "always\n"}, folder="original")
+
+
+def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    jobs = built(lambda _: "always")
+    assert reproduce(job, original).comparison.same
+    places = jobs[0].places
+    assert (places.vault.resolve(), places.git.resolve()) == (job.places.vault, job.places.git)
+    assert places.own != job.places.own
+    assert (jobs[0].offline, jobs[0].until, jobs[0].settings.disk_cache) == (True, "seal", places.build_out / "disk_cache")
+
+
+def test_another_umask_holds_while_it_is_built_and_no_longer(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    before = os.umask(0o022)
+    seen = list[int]()
+
+    def look(_: Job) -> str:
+        seen.append(os.umask(reproduction.UMASK))
+        return "always"
+
+    built(look)
+    try:
+        reproduce(job, original)
+        assert seen == [reproduction.UMASK]
+        assert os.umask(before) == 0o022
+    finally:
+        os.umask(before)
+
+
+def test_the_disk_cache_takes_part_only_when_asked_to(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    jobs = built(lambda _: "always")
+    reproduce(job, original, cached=True)
+    assert jobs[0].settings.disk_cache == job.places.build_out / "disk_cache"
+
+
+@needs_personality
+def test_a_directory_that_was_baked_in_is_told_from_chance(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    jobs = built(lambda job: str(job.places.tree))
+    causes = reproduce(job, original).causes
+    assert causes[0] == "baked.txt holds the directory that it was built in"
+    assert causes[1].startswith("Built again in the same place it is the same")
+    assert len(jobs) == 2
+
+
+@needs_personality
+def test_what_is_another_each_time_is_named(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    numbers: Iterator[int] = iter(range(10))
+    built(lambda _: f"number {next(numbers)}")
+    assert reproduce(job, original).causes == (
+        "Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
+    )
+
+
+@needs_personality
+def test_what_varies_with_addresses_is_the_same_with_randomisation_off(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    program = "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, 'Py_OptimizeFlag')), id(object()))"
+    built(lambda _: subprocess.run([sys.executable, "-IS", "-c", program], env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=True).stdout)
+    assert reproduce(job, original).causes[-1].startswith("It varies with address-space randomisation")
+
+
+def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(job: Job, original: Path, built: Callable[[Baked], list[Job]]) -> None:
+    jobs = built(lambda _: "made 2026-11-21 06:31:02")
+    causes = reproduce(job, original, control=False).causes
+    assert causes == ("baked.txt seems to hold the time of the build", "No control build was made, so that chance cannot be told from the place")
+    assert len(jobs) == 1
+
+
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: Job) -> None:
+    with pytest.raises(RecipeError, match="no wheel of small in the wheelhouse") as caught:
+        reproduction.published(job)
+    assert "invoke build --recipe small" in caught.value.remedy
