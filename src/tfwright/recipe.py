@@ -55,6 +55,8 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 Capabilities = Annotated[str, StringConstraints(pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$")]
+CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
+"""What a wheel may need of an x86-64 CPU, least first."""
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 LibraryName = Annotated[str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)]
@@ -217,6 +219,10 @@ class VerifyTable(Table):
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""
+    cpu: CpuLevel | None = None
+    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with Haswell, each for all before it."""
+    macos: Version | None = None
+    """The oldest macOS that the wheel must load on."""
     architectures: tuple[Architecture, ...] = ()
     """What every library with GPU code must hold: ``sm_70`` as it runs, ``compute_70`` as PTX."""
     size: Annotated[int, Field(gt=0)] | None = None

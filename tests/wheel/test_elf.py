@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.wheel import elf
+from tfwright.wheel import elf, elf_symbols
 from tfwright.wheel.elf import Elf
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or shutil.which("otool") is not None, reason="there is no g++ that makes ELF files")
@@ -73,6 +73,6 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(tm
 
 
 def test_a_section_that_says_that_it_is_larger_than_any_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elf, "LARGEST", 10)
+    monkeypatch.setattr(elf_symbols, "LARGEST", 10)
     with pytest.raises(ValueError, match=r"section \.dynstr says that it has"):
         read(built(tmp_path, ""))

@@ -1,4 +1,5 @@
 import io
+import re
 import shutil
 import struct
 import subprocess
@@ -86,12 +87,40 @@ def code(name: str, *kinds: str) -> list[str]:
     return ["-gencode", f"arch=compute_{name},code=[{wanted}]"]
 
 
+MIX = [*code("75", "sm"), *code("80", "sm"), *code("86", "sm", "compute"), *code("90a", "sm", "compute"), *code("100f", "sm"), *code("120", "sm", "compute")]
+"""What nvcc 13.0 is asked for: Turing to Blackwell, two for a part of a family only, some with PTX."""
+MIXED = ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_100f", "sm_120", "compute_86", "compute_90a", "compute_120")
+COMPRESSIONS = [
+    [],
+    ["-Xfatbin", "-compress-all"],
+    ["-Xfatbin", "-compress=false"],
+    *(["-Xfatbin", f"-compress-mode={mode}"] for mode in ("speed", "balance", "size")),
+]
+
+
 @nvcc
 @pytest.mark.slow
-@pytest.mark.parametrize("compression", [[], ["-Xfatbin", "-compress-all"], ["-Xfatbin", "-compress=false"], ["-Xfatbin", "-compress-mode=speed"]], ids=str)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
 def test_what_nvcc_was_asked_for_is_found_however_it_is_compressed(tmp_path: Path, compression: list[str]) -> None:
-    asked = [*code("80", "sm"), *code("90a", "sm", "compute"), *code("120", "compute")]
-    assert built(tmp_path, *asked, *compression) == ("sm_80", "sm_90a", "compute_90a", "compute_120")
+    assert built(tmp_path, *MIX, *compression) == MIXED
+
+
+@nvcc
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("cuobjdump") is None, reason="there is no cuobjdump")
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
+def test_what_is_found_is_what_cuobjdump_lists(tmp_path: Path, compression: list[str]) -> None:
+    built(tmp_path, *MIX, *compression)
+    assert listed(tmp_path / "kernel.so") == [name.rstrip("af") for name in MIXED]
+
+
+def listed(library: Path) -> list[str]:
+    """Return what cuobjdump lists; it names PTX as ``sm_`` too, and leaves off for which part of a family the code is."""
+    found = []
+    for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
+        text = subprocess.run(["cuobjdump", option, library], check=True, capture_output=True, text=True).stdout
+        found += sorted({prefix + number for number in re.findall(r"\.sm_(\d+)", text)}, key=lambda name: int(name.partition("_")[2]))
+    return found
 
 
 @nvcc

@@ -42,7 +42,7 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
 
 def library(machine: str = "x86_64", glibc: str = "2.12", architectures: tuple[str, ...] = (), path: str = "a.so") -> Library:
     needs = {"GLIBC": Requirement(glibc, "memcpy")}
-    return Library(path, 10, Elf(machine, "", (), (), needs, (), architectures))
+    return Library(path, 10, Elf(machine, "", (), (), needs, architectures))
 
 
 def mac_library(minimum: str) -> bytes:

@@ -51,23 +51,27 @@ def steps(job: Job) -> Sequence[Step]:
 def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
     """Check what can be seen without running anything."""
     with archive.opened(wheel.path) as content:
-        yield _held(wheel.path, "RECORD", record.faults(content), f"{len(archive.files(content))} files as listed")
+        read = inspection.contents(content)
+        yield _held(wheel.path, "RECORD", record.faults(content, read.entries), f"{len(archive.files(content))} files as listed")
         yield _held(wheel.path, "tags", tags.faults(wheel.path, content, python), f"fit CPython {python} here")
-        libraries = tuple(inspection.contents(content)) if table.glibc or table.architectures else ()
-    yield from _floor(wheel.path, table, libraries)
+    yield from _floor(wheel, table, read.libraries)
+
+
+def _floor(wheel: Artefact, table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Check]:
+    """Check what the wheel asks of a machine, and brings for its GPU."""
+    if libraries:
+        yield _held(wheel.path, "libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")
+    if table.glibc:
+        yield _held(wheel.path, "glibc", inspection_floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough")
+    if table.cpu:
+        yield _held(wheel.path, "cpu", inspection_floor.cpu_faults(libraries, table.cpu), f"{table.cpu} is enough")
+    if table.macos:
+        yield _held(wheel.path, "macos", inspection_floor.macos_faults(libraries, table.macos), f"{table.macos} is enough")
+    if table.architectures:
+        yield _held(wheel.path, "architectures", inspection_floor.architecture_faults(libraries, table.architectures), ", ".join(table.architectures))
     if table.size is not None:
         excess = [f"{wheel.size:,} bytes, {table.size:,} are allowed"] if wheel.size > table.size else []
         yield _held(wheel.path, "size", excess, f"{wheel.size:,} bytes")
-
-
-def _floor(wheel: Path, table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Check]:
-    """Check what the libraries ask of a machine, and bring for its GPU."""
-    if libraries:
-        yield _held(wheel, "libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")
-    if table.glibc:
-        yield _held(wheel, "glibc", inspection_floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough")
-    if table.architectures:
-        yield _held(wheel, "architectures", inspection_floor.architecture_faults(libraries, table.architectures), ", ".join(table.architectures))
 
 
 def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:

@@ -2,28 +2,26 @@
 
 import re
 import struct
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
-from tfwright.wheel import fatbin
+from tfwright.wheel import cpu, elf_symbols, fatbin, machine_code
+from tfwright.wheel.cpu import Cpu
+from tfwright.wheel.elf_symbols import Symbols, Table
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.gnuversions import GNUVerNeedSection
-    from elftools.elf.sections import Section
 
 MAGIC = b"\x7fELF"
-LARGEST = 512 * 1024**2
-"""Bytes of a section that are read at once; the names in a TensorFlow with everything in one library take 100 MB."""
 MOST = 10_000
 """Sections, and versions, that a file may have; one that says more lies, to keep its reader busy."""
 
 FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI")
 DT_RELR_SINCE = "2.36"
 """The glibc whose ``GLIBC_ABI_DT_RELR`` a library with packed relocations asks for."""
-CXX11, BEFORE_CXX11 = re.compile(rb"NSt7__cxx1112basic_string"), re.compile(rb"\0_ZNK?Ss")
-"""In the mangled names of std::string's functions, new and old; a library linked with the one cannot use the other's strings."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +46,16 @@ class Elf:
     """Where it looks for them first: the rpath or runpath."""
     requires: dict[str, Requirement]
     """By family, as ``GLIBC``."""
-    strings: tuple[str, ...]
-    """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
     architectures: tuple[str, ...]
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
+    symbols: Symbols = field(default_factory=Symbols)
+    cpu: Cpu | None = None
+    """What it needs of an x86-64 CPU; None for other machines."""
+
+    @property
+    def strings(self) -> tuple[str, ...]:
+        """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
+        return self.symbols.strings
 
 
 def read(stream: IO[bytes]) -> Elf:
@@ -59,21 +63,28 @@ def read(stream: IO[bytes]) -> Elf:
 
     Raises ValueError, or what pyelftools raises, where the file is no sound ELF file.
     """
+    return examine(stream)[0]
+
+
+def examine(stream: IO[bytes]) -> tuple[Elf, Table]:
+    """Read a library, and return the names that it shares with others as well. Raises as `read` does."""
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
 
     elf = ELFFile(stream)
     if elf.num_sections() > MOST:
         raise ValueError(f"it says that it has {elf.num_sections():,} sections")
-    dynamic = _dynamic(elf)
-    return Elf(
+    dynamic, table, code = _dynamic(elf), elf_symbols.read(elf), machine_code.of_elf(elf, stream)
+    found = Elf(
         machine=_machine(elf),
         soname="".join(dynamic.get("DT_SONAME", [])[:1]),
         needed=tuple(dynamic.get("DT_NEEDED", [])),
         search=tuple(folder for tag in ("DT_RPATH", "DT_RUNPATH") for entry in dynamic.get(tag, []) for folder in entry.split(":")),
         requires=_requires(elf),
-        strings=_strings(elf),
         architectures=_architectures(elf, stream),
+        symbols=table.symbols,
+        cpu=cpu.read(code) if code else None,
     )
+    return found, table
 
 
 def _machine(elf: "ELFFile") -> str:
@@ -140,27 +151,18 @@ def _symbol(elf: "ELFFile", index: int) -> str:
     table, symbols = elf.get_section_by_name(".gnu.version"), elf.get_section_by_name(".dynsym")
     if table is None or not isinstance(symbols, SymbolTableSection):
         return ""
-    content = _content(table)
+    content = elf_symbols.content(table)
     marks = struct.unpack(f"{'<' if elf.little_endian else '>'}{len(content) // 2}H", content[: len(content) // 2 * 2])
     return str(symbols.get_symbol(marks.index(index)).name) if index in marks else ""
-
-
-def _strings(elf: "ELFFile") -> tuple[str, ...]:
-    """Say which std::string the names of the library's symbols use."""
-    section = elf.get_section_by_name(".dynstr")
-    names = _content(section) if section else b""
-    return tuple(said for said, pattern in (("cxx11", CXX11), ("before cxx11", BEFORE_CXX11)) if pattern.search(names))
 
 
 def _architectures(elf: "ELFFile", stream: IO[bytes]) -> tuple[str, ...]:
     """Return the GPU architectures in all sections that hold fat binaries."""
     sections = [section for section in elf.iter_sections() if section.name in fatbin.SECTIONS]
     found = {name for section in sections for name in fatbin.architectures(stream, section["sh_offset"], section["sh_size"])}
-    return tuple(sorted(found, key=lambda name: (name.partition("_")[0] != "sm", name.partition("_")[0], numbers(name), name)))
+    return ordered(found)
 
 
-def _content(section: "Section") -> bytes:
-    """Return what is in a section, whose size is the file's own claim."""
-    if section["sh_size"] > LARGEST:
-        raise ValueError(f"its section {section.name} says that it has {section['sh_size']:,} bytes")
-    return section.data()
+def ordered(architectures: Iterable[str]) -> tuple[str, ...]:
+    """Return GPU architectures once each, SASS first, oldest first."""
+    return tuple(sorted(set(architectures), key=lambda name: (name.partition("_")[0] != "sm", name.partition("_")[0], numbers(name), name)))

@@ -4,6 +4,7 @@ import ast
 import re
 import tempfile
 import zipfile
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -14,8 +15,10 @@ from typing import IO
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
-from tfwright.wheel import archive, elf, inspection_tags, inspection_text, libraries, macho, record, tags
+from tfwright.wheel import archive, elf, inspection_links, inspection_summary, inspection_tags, inspection_text, libraries, macho, macho_content, record, tags
 from tfwright.wheel.elf import Elf
+from tfwright.wheel.elf_symbols import Table
+from tfwright.wheel.inspection_summary import Summary
 from tfwright.wheel.inspection_text import Text
 from tfwright.wheel.macho import MachO
 
@@ -42,6 +45,11 @@ class Library:
     """Of ``_nccl_ops.so``: whether it is the real one, or a stub."""
     fault: str = ""
 
+    @property
+    def parts(self) -> tuple[Elf | MachO, ...]:
+        """What the library says of itself, once for each machine."""
+        return (self.elf,) if self.elf else self.macho
+
 
 @dataclass(frozen=True)
 class Report:
@@ -58,6 +66,8 @@ class Report:
     """What TensorFlow's build_info says, such as ``cuda_version``."""
     nvidia: tuple[str, ...] = ()
     """NVIDIA's libraries that the loader has to find, with the version that their names hold."""
+    summary: Summary | None = None
+    """What the libraries need together; None where they were not read."""
     libraries: tuple[Library, ...] = ()
     faults: tuple[str, ...] = ()
     """In what the wheel is damaged, or is not what it says that it is."""
@@ -98,14 +108,12 @@ def _refuse_long_texts(wheel: zipfile.ZipFile) -> None:
 
 def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Report:
     """Put together what is in a sound archive."""
-    with ThreadPoolExecutor(1) as other:
-        # Both unpack everything, which leaves Python's lock alone.
-        differing = other.submit(record.faults, wheel)
-        found = tuple(contents(wheel))
+    read = contents(wheel)
+    found = read.libraries
     metadata = BytesParser().parsebytes(_text(wheel, f"{archive.metadata_directory(wheel)}/METADATA"), headersonly=True)
     project, version = str(metadata["Name"] or ""), str(metadata["Version"] or "")
     faults = [
-        *differing.result(),
+        *record.faults(wheel, read.entries),
         *_names(path, archive.metadata_directory(wheel), project, version),
         *inspection_tags.faults(path, tags.stated_tags(wheel), found),
         *(f"{library.path} cannot be read: {library.fault}" for library in found if library.fault),
@@ -120,6 +128,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Report:
         tags=tuple(sorted(map(str, inspection_tags.named(path) or tags.stated_tags(wheel)))),
         stated=tuple(_stated(wheel)),
         nvidia=tuple(sorted({name for library in found for name in needed(library) if NVIDIA.match(name)})),
+        summary=inspection_summary.summarize(found),
         libraries=found,
         faults=tuple(faults),
         notes=tuple(_notes(found)),
@@ -147,39 +156,59 @@ def _names(path: Path, folder: str, project: str, version: str) -> Iterator[str]
             yield f"{where} says {what} {which}, the name of the file says {name} {number}"
 
 
-def contents(wheel: zipfile.ZipFile) -> Iterator[Library]:
-    """Read each shared library in a wheel, one after the other, from a copy on disk."""
-    for member in archive.files(wheel):
-        if LIBRARY.search(member.filename):
-            with tempfile.NamedTemporaryFile(suffix=".so") as copy:
-                _copy(wheel, member, copy)
-                yield _library(member, copy)
+@dataclass(frozen=True)
+class Contents:
+    """The libraries of a wheel, and their lines of RECORD: each is unpacked once."""
+
+    libraries: tuple[Library, ...]
+    entries: dict[str, record.Entry]
 
 
-def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes]) -> None:
-    """Unpack a member, a piece at a time."""
-    with wheel.open(member) as source:
-        while chunk := source.read(record.CHUNK):
-            copy.write(chunk)
-    copy.flush()
+def contents(wheel: zipfile.ZipFile) -> Contents:
+    """Read each shared library in a wheel from a copy on disk, while the next one is unpacked."""
+    members = [member for member in archive.files(wheel) if LIBRARY.search(member.filename)]
+    found, entries, tables = [], {}, {}
+    with ThreadPoolExecutor(1) as other:
+        coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
+        for number, member in enumerate(members):
+            copy, entries[member.filename] = coming.popleft().result()
+            coming.extend(other.submit(_unpacked, wheel, later) for later in members[number + 1 : number + 2])
+            with copy:
+                library, table = _library(member, copy)
+            found.append(library)
+            tables.update({library.path: table} if table else {})
+    return Contents(inspection_links.resolved(found, tables), entries)
 
 
-def _library(member: zipfile.ZipInfo, copy: "tempfile._TemporaryFileWrapper[bytes]") -> Library:
+def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[IO[bytes], record.Entry]:
+    """Unpack a member; the copy is gone when it is closed."""
+    copy = tempfile.TemporaryFile()  # noqa: SIM115 whoever reads it closes it
+    try:
+        entry = record.describe(wheel, member, copy)
+    except BaseException:
+        copy.close()
+        raise
+    return copy, entry
+
+
+def _library(member: zipfile.ZipInfo, copy: IO[bytes]) -> tuple[Library, Table | None]:
     """Read a library, whatever is in the file that is named like one."""
     copy.seek(0)
     magic = copy.read(4)
     try:
-        return Library(
+        read, table = elf.examine(copy) if magic == elf.MAGIC else (None, None)
+        library = Library(
             path=member.filename,
             size=member.file_size,
-            elf=elf.read(copy.file) if magic == elf.MAGIC else None,
-            macho=macho.read(copy.file) if magic in macho.MAGICS else (),
-            text=inspection_text.search(copy.file),
-            registers_ops=libraries.registers_ops(Path(copy.name)) if PurePosixPath(member.filename).name == NCCL_OPS else None,
+            elf=read,
+            macho=macho_content.read(copy, macho.read(copy)) if magic in macho.MAGICS else (),
+            text=inspection_text.search(copy),
+            registers_ops=libraries.registers(copy) if PurePosixPath(member.filename).name == NCCL_OPS else None,
             fault="" if magic in {elf.MAGIC, *macho.MAGICS} else "it is neither an ELF nor a Mach-O file",
         )
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
-        return Library(member.filename, member.file_size, fault=str(fault) or type(fault).__name__)
+        return Library(member.filename, member.file_size, fault=str(fault) or type(fault).__name__), None
+    return library, table
 
 
 def _stated(wheel: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
@@ -209,17 +238,17 @@ def _notes(found: tuple[Library, ...]) -> Iterator[str]:
             yield f"{library.path} is a stub: it registers no operation"
         if library.text.leaks:
             yield f"{library.path} names {library.text.leaks} paths as on a machine that builds, such as {library.text.paths[0]}"
+        if library.elf and (missing := library.elf.symbols.missing):
+            yield f"{library.path} needs {missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
         if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
             yield f"{library.path} looks for libraries in {', '.join(stray)}: below whatever directory it is started in"
 
 
 def needed(library: Library) -> tuple[str, ...]:
     """Return the libraries that one needs, for all its machines."""
-    own = library.elf.needed if library.elf else ()
-    return own + tuple(name for part in library.macho for name in part.needed)
+    return tuple(name for part in library.parts for name in part.needed)
 
 
 def _search(library: Library) -> tuple[str, ...]:
     """Return the directories that a library is looked for in, for all its machines."""
-    own = library.elf.search if library.elf else ()
-    return own + tuple(folder for part in library.macho for folder in part.search)
+    return tuple(folder for part in library.parts for folder in part.search)

@@ -1,25 +1,23 @@
 """Shared libraries, as far as their symbols tell what is in them."""
 
 from pathlib import Path
+from typing import IO
 
-REGISTRATION = "OpDefBuilder"
-"""In the name of every function that TensorFlow's REGISTER_OP calls, in all releases."""
+from tfwright.wheel import elf_symbols
 
 
 def registers_ops(library: Path) -> bool:
     """Say whether a library registers any TensorFlow operation when it is loaded."""
     with library.open("rb") as stream:
-        if stream.read(4) == b"\x7fELF":
-            return any(REGISTRATION in name for name in _elf_symbols(library))
-    # Mach-O keeps the names of its symbols as plain text; reading its tables is not worth a parser here.
-    return REGISTRATION.encode() in library.read_bytes()
+        return registers(stream)
 
 
-def _elf_symbols(library: Path) -> list[str]:
-    """Return the names in an ELF file's table of dynamic symbols, those that it lacks included."""
+def registers(stream: IO[bytes]) -> bool:
+    """Say the same of a library that is open."""
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
-    from elftools.elf.sections import SymbolTableSection  # noqa: PLC0415 the same
 
-    with library.open("rb") as stream:
-        table = ELFFile(stream).get_section_by_name(".dynsym")
-        return [symbol.name for symbol in table.iter_symbols()] if isinstance(table, SymbolTableSection) else []
+    stream.seek(0)
+    if stream.read(4) == b"\x7fELF":
+        return elf_symbols.read(ELFFile(stream)).symbols.registers_ops
+    # Mach-O keeps the names of its symbols as plain text; reading its tables is not worth a parser here.
+    return elf_symbols.REGISTRY in stream.read()

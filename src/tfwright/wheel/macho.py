@@ -6,8 +6,11 @@ read here; the layout is that of <mach-o/loader.h>.
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO
+
+from tfwright.wheel.cpu import Cpu
+from tfwright.wheel.elf_symbols import Symbols
 
 THIN = {b"\xcf\xfa\xed\xfe": "<6I4x", b"\xce\xfa\xed\xfe": "<6I", b"\xfe\xed\xfa\xcf": ">6I4x", b"\xfe\xed\xfa\xce": ">6I"}
 """By the first four bytes, the rest of the header: 64 bits, then 32, in both byte orders."""
@@ -24,7 +27,7 @@ _ID, _LOADS, _RPATH = 0xD, {0xC, 0x80000018, 0x8000001F, 0x20, 0x80000023}, 0x80
 """LC_ID_DYLIB; LC_LOAD_DYLIB and its weak, re-exporting, lazy and upward kin; LC_RPATH."""
 _MINIMUM = {0x24: 8, 0x32: 12}
 """LC_VERSION_MIN_MACOSX and what replaced it, LC_BUILD_VERSION: where in them the version stands."""
-_HEAD = 8
+HEAD = 8
 """Bytes at the start of every load command: its kind and its size."""
 
 
@@ -42,6 +45,12 @@ class MachO:
     """What ``@rpath`` stands for."""
     minimum: str
     """The oldest macOS that it says it runs on; empty where it says none."""
+    # What follows is in other tables than the load commands; `macho_content` reads it.
+    architectures: tuple[str, ...] = ()
+    """The GPU code in it, as `elf.Elf` has it."""
+    symbols: Symbols = field(default_factory=Symbols)
+    cpu: Cpu | None = None
+    """What it needs of an x86-64 CPU; None for other machines."""
 
 
 def read(stream: IO[bytes]) -> tuple[MachO, ...]:
@@ -49,11 +58,11 @@ def read(stream: IO[bytes]) -> tuple[MachO, ...]:
 
     Raises ValueError or struct.error where the file is no sound Mach-O file.
     """
-    return tuple(_slice(stream, start) for start in _starts(stream))
+    return tuple(_slice(stream, start) for start in starts(stream))
 
 
-def _starts(stream: IO[bytes]) -> list[int]:
-    """Return where the slices start; a thin file is its own one slice."""
+def starts(stream: IO[bytes]) -> list[int]:
+    """Return where the slices start; a thin file is its own one slice. Raises as `read` does."""
     stream.seek(0)
     magic = stream.read(4)
     if magic in THIN:
@@ -68,6 +77,18 @@ def _starts(stream: IO[bytes]) -> list[int]:
 
 def _slice(stream: IO[bytes], start: int) -> MachO:
     """Read one machine's part."""
+    machine, order, commands = load_commands(stream, start)
+    return MachO(
+        machine=MACHINES.get(machine, f"machine {machine}"),
+        install_name="".join([_text(body, order) for kind, body in commands if kind == _ID][:1]),
+        needed=tuple(_text(body, order) for kind, body in commands if kind in _LOADS),
+        search=tuple(_text(body, order) for kind, body in commands if kind == _RPATH),
+        minimum="".join([_minimum(kind, body, order) for kind, body in commands if kind in _MINIMUM][:1]),
+    )
+
+
+def load_commands(stream: IO[bytes], start: int) -> tuple[int, str, list[tuple[int, bytes]]]:
+    """Return the number of the machine, the byte order as `struct` writes it, and kind and content of each load command. Raises as `read` does."""
     stream.seek(start)
     layout = THIN.get(stream.read(4))
     if layout is None:
@@ -75,14 +96,7 @@ def _slice(stream: IO[bytes], start: int) -> MachO:
     machine, _, _, count, size, _ = struct.unpack(layout, stream.read(struct.calcsize(layout)))
     if size > LARGEST:
         raise ValueError(f"its load commands say that they take {size:,} bytes")
-    commands = list(_commands(stream.read(size), layout[0], count))
-    return MachO(
-        machine=MACHINES.get(machine, f"machine {machine}"),
-        install_name="".join([_text(body, layout[0]) for kind, body in commands if kind == _ID][:1]),
-        needed=tuple(_text(body, layout[0]) for kind, body in commands if kind in _LOADS),
-        search=tuple(_text(body, layout[0]) for kind, body in commands if kind == _RPATH),
-        minimum="".join([_minimum(kind, body, layout[0]) for kind, body in commands if kind in _MINIMUM][:1]),
-    )
+    return machine, layout[0], list(_commands(stream.read(size), layout[0], count))
 
 
 def _commands(content: bytes, order: str, count: int) -> Iterator[tuple[int, bytes]]:
@@ -90,7 +104,7 @@ def _commands(content: bytes, order: str, count: int) -> Iterator[tuple[int, byt
     start = 0
     for _ in range(count):
         kind, size = struct.unpack_from(f"{order}2I", content, start)
-        if size < _HEAD or start + size > len(content):
+        if size < HEAD or start + size > len(content):
             raise ValueError(f"its load command at {start:#x} of {len(content):#x} says that it takes {size:,} bytes")
         yield kind, content[start : start + size]
         start += size
@@ -98,7 +112,7 @@ def _commands(content: bytes, order: str, count: int) -> Iterator[tuple[int, byt
 
 def _text(command: bytes, order: str) -> str:
     """Return the path in a load command, which says where in itself that starts."""
-    (start,) = struct.unpack_from(f"{order}I", command, _HEAD)
+    (start,) = struct.unpack_from(f"{order}I", command, HEAD)
     return command[start:].partition(b"\0")[0].decode("utf-8", "replace")
 
 

@@ -5,8 +5,8 @@ import csv
 import hashlib
 import io
 import zipfile
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import IO, NamedTuple
 
 from tfwright.wheel import archive
 
@@ -33,15 +33,16 @@ def read(wheel: zipfile.ZipFile) -> list[Entry]:
     return [Entry(*[*row, "", ""][:3]) for row in rows if row]
 
 
-def faults(wheel: zipfile.ZipFile) -> list[str]:
-    """Say everything in which RECORD and the files differ."""
+def faults(wheel: zipfile.ZipFile, described: Mapping[str, Entry] | None = None) -> list[str]:
+    """Say everything in which RECORD and the files differ; files that are `described` already are not read again."""
+    known = described or {}
     listed = {entry.path: entry for entry in read(wheel)}
     own = f"{archive.metadata_directory(wheel)}/RECORD"
     here = {member.filename: member for member in archive.files(wheel)}
     return [
         *(f"{path} is listed and not there" for path in listed if path not in here),
         *(f"{path} is not listed" for path in here if path not in listed),
-        *(f"{path} is not as listed" for path, member in here.items() if path in listed and listed[path] != _right(wheel, member, own)),
+        *(f"{path} is not as listed" for path, member in here.items() if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))),
     ]
 
 
@@ -50,12 +51,14 @@ def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> Entry:
     return Entry(own, "", "") if member.filename == own else describe(wheel, member)
 
 
-def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Entry:
-    """Return a file's line, with its digest."""
+def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None) -> Entry:
+    """Return a file's line, with its digest; the file is written to `copy` on the way."""
     digest = hashlib.sha256()
     with wheel.open(member) as stream:
         while chunk := stream.read(CHUNK):
             digest.update(chunk)
+            if copy is not None:
+                copy.write(chunk)
     encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
     return Entry(member.filename, f"sha256={encoded}", str(member.file_size))
 
