@@ -1,7 +1,8 @@
 """In what two wheels differ, as people and machines read it."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from tfwright.pages import text
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from tfwright.wheel.difference import Difference
 
 MOST = 12
-"""Files of a group whose differences are told; JSON has all."""
+"""Differences of a group that are told; JSON has all."""
 
 
 def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
@@ -29,16 +30,20 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
         show_group(group, list(differences))
 
 
-def show_group(group: str, differences: "list[Difference]") -> None:
-    """Print the differences of one group."""
+def show_group(group: str, differences: "Sequence[Difference]") -> None:
+    """Print the differences of one group; files that differ alike are told together."""
     named = sum(bool(one.member) for one in differences)
     print(f"\n{group}" + (f": {named:,} files" if named > 1 else ""))
-    for one in differences[:MOST]:
-        print(f"  {one.member}: {one.what}" if one.member else f"  {one.what}")
-        for line in one.lines:
+    alike = dict[tuple[str, tuple[str, ...]], list[str]]()
+    for one in differences:
+        alike.setdefault((one.what, one.lines), []).append(one.member)
+    for (what, lines), members in islice(alike.items(), MOST):
+        others = f" (and {len(members) - 1:,} more files, alike)" if len(members) > 1 else ""
+        print(f"  {members[0]}{others}: {what}" if members[0] else f"  {what}")
+        for line in lines:
             print(f"      {line}")
-    if len(differences) > MOST:
-        print(f"  and {len(differences) - MOST:,} more files; --json names all")
+    if len(alike) > MOST:
+        print(f"  and {len(alike) - MOST:,} more differences; --json names all")
 
 
 def _side(side: "Side") -> str:

@@ -119,7 +119,7 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     yield from _paths(one, two)
-    changed = [place for place in common if not _same(one, two, place)]
+    changed = sorted((place for place in common if not _same(one, two, place)), key=lambda place: -two.members[place].file_size)
     for place in changed:
         if place != f"{METADATA}RECORD":
             yield _content(one, two, place)

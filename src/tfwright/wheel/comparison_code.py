@@ -4,7 +4,7 @@ import bisect
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 BUILD_ID = ".note.gnu.build-id"
 DEBUG = re.compile(r"\.z?debug_|__DWARF,")
-FOLLOWING = re.compile(r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt|eh_frame|dynamic|(init|fini)_array)|__LINKEDIT")
+FOLLOWING = re.compile(r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt|eh_frame|dynamic|init|fini)|__LINKEDIT")
 """Sections that follow from what the others hold: tables of names and places."""
 TEXTS = re.compile(r"\.rodata|\.comment|__cstring|__const")
 LARGEST_TEXTS = 32 * 1024**2
@@ -70,7 +70,7 @@ def libraries(one: IO[bytes], two: IO[bytes]) -> Finding:
         pair = parts[0][machine], parts[1][machine]
         apart = _apart(*pair)
         told += _compare(*pair, apart)
-        leading.update(dict.fromkeys([name for name in apart if not FOLLOWING.match(name)] or apart))
+        leading.update(dict.fromkeys(_telling(apart) or apart))
     what = f"differs in {', '.join(sample(leading))}" if leading else "differs outside its sections: in its headers, or between them"
     return Finding(what, tuple(dict.fromkeys(told)))
 
@@ -90,7 +90,7 @@ def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Itera
     yield from only(one.exports, two.exports, "exported symbols")
     yield from only(set(one.regions), set(two.regions), "sections")
     following = [name for name in apart if FOLLOWING.match(name)]
-    telling = [name for name in apart if name not in {*following, BUILD_ID} and not DEBUG.match(name)]
+    telling = [name for name in _telling(apart) if not DEBUG.match(name)]
     for name in telling or following:
         yield from _region(one, two, name, apart[name])
     if telling and following:
@@ -113,6 +113,11 @@ def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
         if apart or before.size != after.size:
             found[name] = apart
     return {name: found[name] for name in one.regions if name in found}
+
+
+def _telling(apart: Iterable[str]) -> list[str]:
+    """Return the sections that do not follow from others."""
+    return [name for name in apart if name != BUILD_ID and not FOLLOWING.match(name)]
 
 
 def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
