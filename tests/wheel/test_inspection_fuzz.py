@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from elftools.common.exceptions import ELFError
 
-from tfwright.wheel import elf, fatbin, inspection, inspection_text, macho
+from tfwright.wheel import elf, fatbin, inspection, inspection_text, macho, macho_content
 
 SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
@@ -62,8 +62,9 @@ def as_elf(content: bytes) -> None:
 
 
 def as_macho(content: bytes) -> None:
+    stream = io.BytesIO(content)
     try:
-        macho.read(io.BytesIO(content))
+        macho_content.read(stream, macho.read(stream))
     except (ValueError, struct.error):
         return
 
@@ -108,18 +109,20 @@ def test_damaged_wheels_are_reported(tmp_path: Path) -> None:
     fuzz(sound, read, SECONDS)
 
 
-def test_wheels_with_damaged_members_are_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize("only", ["", "METADATA", "WHEEL", "RECORD", "build_info.py"], ids=lambda only: only or "all")
+def test_wheels_with_damaged_members_are_reported(tmp_path: Path, only: str) -> None:
     path = tmp_path / "small-1.0-cp36-cp36m-manylinux1_x86_64.whl"
 
     def read(content: bytes) -> None:
-        path.write_bytes(wheel(lambda data: damaged(data, random.Random(content))))
+        luck = random.Random(content)
+        path.write_bytes(wheel(lambda data: damaged(data, luck), only))
         inspection.inspect(path)
 
-    fuzz(b"seed", read, SECONDS)
+    fuzz(b"a seed that is changed", read, SECONDS / 2)
 
 
-def wheel(change: Callable[[bytes], bytes] = lambda data: data) -> bytes:
-    """Return a wheel of the corpus, with `change` made to what is in each of its files."""
+def wheel(change: Callable[[bytes], bytes] = lambda data: data, only: str = "") -> bytes:
+    """Return a wheel of the corpus, with `change` made to what is in each of its files, or in those whose name ends with `only`."""
     metadata = "small-1.0.dist-info"
     files = {
         **{f"small/{sample.name}.so": sample.read_bytes() for sample in sorted(CORPUS.iterdir())},
@@ -132,5 +135,5 @@ def wheel(change: Callable[[bytes], bytes] = lambda data: data) -> bytes:
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
         for name, data in files.items():
             # A fixed time, so that a seed gives the same damage again.
-            made.writestr(zipfile.ZipInfo(name), change(data), zipfile.ZIP_DEFLATED)
+            made.writestr(zipfile.ZipInfo(name), change(data) if name.endswith(only) else data, zipfile.ZIP_DEFLATED)
     return content.getvalue()
