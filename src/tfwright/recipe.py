@@ -216,6 +216,8 @@ class VerifyTable(Table):
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
     skipped, and said to be, on a machine without."""
+    tests: tuple[InnerPath, ...] = ()
+    """Tests of the source tree itself that must pass with the installed wheel."""
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""

@@ -9,7 +9,8 @@ from packaging.tags import platform_tags
 from tfwright import trying
 from tfwright.errors import RecipeError, WheelError
 from tfwright.recipe import SMOKE, VerifyTable
-from tfwright.results import HostFacts, SealedWheel, Verdict
+from tfwright.release import Release
+from tfwright.results import HostFacts, SealedWheel, Tree, Verdict
 from tfwright.stage import Artefact, Job
 from tfwright.stages import verify
 from tfwright.tools import packages
@@ -38,7 +39,8 @@ def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
     host = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python=version, compiler="")
-    return verify.run(job, table, host, SealedWheel(wheel=Artefact.of(wheel)))
+    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
+    return verify.run(job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel)))
 
 
 def test_a_good_wheel_is_installed_imported_and_run(job: Job, make_wheel: Callable[..., Path]) -> None:
@@ -77,6 +79,23 @@ def test_the_callers_modules_do_not_stand_in_for_the_wheels(job: Job, make_wheel
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(WheelError, match="No module named 'small'"):
         run(job, ALONE, make_wheel({"other.py": ""}))
+
+
+@pytest.mark.slow
+def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(job: Job, make_wheel: Callable[..., Path]) -> None:
+    (job.places.tree / "tests").mkdir(parents=True)
+    (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
+    (job.places.tree / "tests/small_test.py").write_text("import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8")
+    table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
+    last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"})).checks[-1]
+    assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
+    with pytest.raises(WheelError, match=r"does not stand 'test tests/small_test\.py': AssertionError: not 1"):
+        run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}))
+
+
+def test_a_test_that_the_tree_has_not_is_named(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(RecipeError, match=r"absent_test\.py is no file of the tree"):
+        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(job: Job, make_wheel: Callable[..., Path]) -> None:

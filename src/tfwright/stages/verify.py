@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright import environment, trying
-from tfwright.errors import Evidence, ToolError, WheelError
+from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
 from tfwright.recipe import VerifyTable
-from tfwright.results import Check, HostFacts, SealedWheel, Verdict
+from tfwright.results import Check, HostFacts, SealedWheel, Tree, Verdict
 from tfwright.stage import Artefact, Job, Step
 from tfwright.tools import files, package_clients, packages, shell
 from tfwright.tools.shell import Command
@@ -22,13 +22,14 @@ class Trial(NamedTuple):
     command: Command
 
 
-def run(job: Job, table: VerifyTable, host: HostFacts, sealed: SealedWheel) -> Verdict:
+def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing that it does not stand."""
     wheel = sealed.wheel.path
     trials, programs = _trials(job, table, str(wheel)), _programs(job, table)
     checks = list(_read(sealed.wheel, table, host.python))
     files.remove(_venv(job))
     _venv(job).parent.mkdir(parents=True, exist_ok=True)
+    _copy_tests(job, table, tree.path)
     shell.run(_creation(job, str(host.interpreter), host.python), job.log("verify-venv"), remedy=f"Repair {host.interpreter}: it cannot make a venv.")
     checks += [_pass(job, wheel, trial) for trial in trials]
     checks += [_smoke(job, wheel, program) for program in programs]
@@ -83,11 +84,27 @@ def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:
 
 
 def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
-    """Return the installation and the imports, in order."""
+    """Return the installation, the imports and the tree's own tests, in order."""
     venv = _venv(job)
     env = environment.clean(job.places.home, (venv / "bin",), extra=table.env)
     imports = [Trial(f"import {module}", Command((str(venv / "bin/python"), "-c", f"import {module}"), venv.parent, env)) for module in table.imports]
-    return [Trial("install", _installation(job, table, wheel)), *imports]
+    tests = [Trial(f"test {name}", Command((str(venv / "bin/python"), str(_copy(job, name))), venv.parent, env)) for name in table.tests]
+    return [Trial("install", _installation(job, table, wheel)), *imports, *tests]
+
+
+def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
+    """Put the tests where the tree does not lie around them: what they import is to come from the wheel."""
+    for name in table.tests:
+        test = (tree / name).resolve()
+        if not test.is_file() or not test.is_relative_to(tree.resolve()):
+            raise RecipeError(f"verify.tests: {name} is no file of the tree", remedy="Name tests as they lie in the pinned commit, and do not exclude them.")
+        files.write(_copy(job, name), test.read_text("utf-8"))
+
+
+def _copy(job: Job, test: str) -> Path:
+    """Return where a test is run from: alone in a directory, since Python looks there first."""
+    path = Path(test)
+    return _venv(job).parent / "tests" / "-".join(path.with_suffix("").parts) / path.name
 
 
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
