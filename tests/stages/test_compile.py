@@ -342,6 +342,16 @@ def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remem
     assert stubbed.jobs == ["4", "2", "1", "1"]
     assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
     assert str(stubbed.job.places.memory) in ears.notes[0]
+    assert ears.notes[2].startswith("1 at once, since more actions did not fit into the memory before")
+
+
+def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
+    free = iter([64 * capacity.GIB] * 2)
+    monkeypatch.setattr(capacity, "cores", lambda: 4)
+    monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
+    stubbed.says(KILLED)
+    stubbed.build(settings=stubbed.job.settings.model_copy(update={"jobs": None}))
+    assert stubbed.jobs == ["4", "2"]
 
 
 def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:

@@ -38,6 +38,7 @@ FIRST_WITH_TRACKED_RC = Release(1, 13)
 
 def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tree, configured: Configured) -> Built:
     """Build the target; whatever happens, no Bazel is left running."""
+    job = _with_jobs(job, table)
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
     client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
     files.write(client.rc, _rc(job))
@@ -218,6 +219,14 @@ def _build(job: Job, table: CompileTable, client: Client, arguments: Arguments, 
     job.listener.note(f"{_said(outcome, known)}; trying again in {pauses[0]:g} s")
     time.sleep(pauses[0])
     return _build(job, table, client, arguments, pauses=pauses[1:], before=known)
+
+
+def _with_jobs(job: Job, table: CompileTable) -> Job:
+    """Return the job with a fixed number of actions at once: how much memory is free changes while it is built."""
+    jobs = experience.jobs(job, table)
+    if job.jobs is None and jobs == experience.read(job).jobs:
+        job.listener.note(f"{jobs} at once, since more actions did not fit into the memory before ({job.places.memory})")
+    return replace(job, jobs=jobs)
 
 
 def _learn(job: Job, table: CompileTable, outcome: Outcome) -> None:
