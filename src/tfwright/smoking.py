@@ -168,7 +168,7 @@ def target(request: Request) -> tuple[Path, str]:
     Raises WheelError if there is no such wheel or its name does not say what it is for, HostError
     if no such Python is here.
     """
-    versions = _tagged(request.wheel)
+    versions = tagged(request.wheel)
     if request.python:
         versions = [request.python]
     for version in versions:
@@ -182,8 +182,11 @@ def target(request: Request) -> tuple[Path, str]:
     )
 
 
-def _tagged(wheel: Path) -> list[str]:
-    """Return the Pythons that a wheel's name asks for, the newest first."""
+def tagged(wheel: Path) -> list[str]:
+    """Return the Pythons that a wheel's name asks for, the newest first; ``any`` if it takes any.
+
+    Raises WheelError if there is no such wheel, or its name does not say what it is for.
+    """
     if not wheel.is_file():
         raise WheelError(f"There is no wheel {wheel}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(wheel)))
     exact = {re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter) for tag in _parsed(wheel)[1] if re.fullmatch(r"cp\d\d+", tag.interpreter)}
@@ -201,14 +204,16 @@ def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
 
 
 def bounds_for(request: Request) -> tuple[str, ...]:
-    """Return the known bounds of a release, without those on packages that the user has requirements for.
+    """Return the known bounds of a TensorFlow's release, without those on packages that the user has requirements for.
 
     Raises RecipeError for a requirement that is none.
     """
     try:
         named = {_project(line) for line in request.requirements}
     except InvalidRequirement as fault:
-        raise RecipeError(f"--requirement: {fault}".replace("\n", " "), remedy='Write it as pip takes it: "numpy<1.17".') from fault
+        raise RecipeError(f"--requirement: {' '.join(str(fault).split())}", remedy='Write it as pip takes it: "numpy<1.17".') from fault
+    if request.module != "tensorflow":
+        return ()
     version = _parsed(request.wheel)[0]
     known = [line for bound in _bounds().bounds if SpecifierSet(bound.tensorflow).contains(version, prereleases=True) for line in bound.packages]
     return tuple(line for line in known if _project(line) not in named)
@@ -248,7 +253,7 @@ def _pip(venv: Path, log: Path, *what: str) -> None:
         complaint = packages.complaint(log)
         if "is not a supported wheel" in complaint:
             remedy = "Give another Python with --python, or the wheel for this machine."
-            raise WheelError(complaint, remedy=remedy, evidence=fault.evidence) from fault
+            raise WheelError(complaint.removeprefix("ERROR: "), remedy=remedy, evidence=fault.evidence) from fault
         raise SupplyError(f"pip could not install {Path(what[-1]).name}: {complaint}", remedy=fault.remedy, evidence=fault.evidence) from fault
 
 
