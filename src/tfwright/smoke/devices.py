@@ -7,6 +7,8 @@ from compatibility import Failed, graphs, local_devices, report
 
 DRIVER = "/proc/driver/nvidia/version"
 """There on a Linux whose kernel drives an NVIDIA GPU."""
+HIDDEN = ("", "-1")
+"""Values of CUDA_VISIBLE_DEVICES by which a user hides all GPUs."""
 
 
 def check(name):
@@ -17,7 +19,8 @@ def check(name):
     if "CPU" not in kinds:
         raise Failed("there is no CPU among %s" % ", ".join(kinds))
     cuda = bool(importlib.import_module(name).test.is_built_with_cuda())
-    if cuda and "GPU" not in kinds and os.path.exists(DRIVER):
+    driven = os.path.exists(DRIVER) and os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in HIDDEN
+    if cuda and driven and "GPU" not in kinds:
         raise Failed(
             "the wheel is built with CUDA and this machine has an NVIDIA driver, but TensorFlow lists no GPU; its log says which library it did not find"
         )

@@ -11,8 +11,8 @@ from matmul import LEFT, RIGHT
 
 DRIVERS = ("libcuda.so.1", "libcuda.dylib", "/usr/local/cuda/lib/libcuda.dylib")
 FRACTION = 0.25
-OVERHEAD = 0.1
-"""Of the memory: what CUDA and its libraries may take beside TensorFlow's own share."""
+OVERHEAD, LIBRARIES = 0.1, 500 * 10**6
+"""Of the memory, and in bytes: what CUDA and its libraries may take beside TensorFlow's own share."""
 
 
 def apart(name, way):
@@ -78,9 +78,10 @@ WAYS = {
 }
 
 
-def insist(way, share):
+def insist(way, share, total):
     """Insist that a way to ask for less memory was heard."""
-    least, most = (FRACTION - OVERHEAD, FRACTION + OVERHEAD) if way == "fraction" else (0.0, OVERHEAD)
+    least, most = (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
+    most += OVERHEAD + float(LIBRARIES) / total
     if not least <= share <= most:
         raise Failed("with %s TensorFlow took %.0f%% of the GPU's memory, not %.0f%% to %.0f%%" % (way, 100 * share, 100 * least, 100 * most))
 
@@ -94,7 +95,7 @@ def check(name):
     taken = {}
     for way in ["growth", "fraction"] + (["growth by config"] if major(importlib.import_module(name)) >= 2 else []):
         taken[way] = float(apart(name, way) - before) / total
-        insist(way, taken[way])
+        insist(way, taken[way], total)
     seen = ", ".join("%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items()))
     return "of %.1f GB were taken: %s" % (total / 1e9, seen), {"total": total, "taken": taken}
 

@@ -16,7 +16,7 @@ def multiply_in_session(tf, device, soft):
 
 
 def multiply_in_function(module, device, soft):
-    """Multiply on a device as in TensorFlow 2; in a function, since 2.0 and 2.1 make up for no device outside of one."""
+    """Multiply on a device as in TensorFlow 2; in a function, since 2.1 makes up for no device outside of one."""
     module.config.set_soft_device_placement(soft)
 
     def multiply():

@@ -33,10 +33,14 @@ def seconds_of(tf, device, size):
 
 
 def curve(tf, device):
-    """Return size, seconds and thousand million operations a second, from small to as large as the device can in time."""
+    """Return size, seconds and thousand million operations a second, from small to as large as the device can hold, and multiply in time."""
     points = []
     for size in SIZES:
-        seconds = seconds_of(tf, device, size)
+        try:
+            seconds = seconds_of(tf, device, size)
+        except tf.errors.ResourceExhaustedError:
+            # A small GPU: what fits into its memory was measured.
+            break
         points.append({"size": size, "seconds": seconds, "gflops": 2.0 * size**3 / seconds / 1e9})
         if 8 * seconds > ENOUGH:
             break
