@@ -54,6 +54,11 @@ def test_the_strings_of_the_interface_tell_the_abi(tmp_path: Path, abi: str, sai
     assert read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings == said
 
 
+def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(tmp_path: Path) -> None:
+    source = "#include <string>\nnamespace std { void f(const string&) {} }\n"
+    assert read(built(tmp_path, source, "-O0")).strings == ()
+
+
 def test_gpu_code_is_found_in_all_sections_that_hold_it(tmp_path: Path, container: Callable[..., bytes]) -> None:
     (tmp_path / "linked").write_bytes(container((2, 70, 0), (1, 70, 0)))
     (tmp_path / "relocatable").write_bytes(container((2, 60, 0)))

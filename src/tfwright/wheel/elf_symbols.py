@@ -19,10 +19,9 @@ TENSORFLOW = b"10tensorflow"
 REGISTRY = b"OpDefBuilder"
 """In the name of every function that TensorFlow's REGISTER_OP calls, in all releases."""
 STRINGS = {"cxx11": b"7__cxx1112basic_string", "before cxx11": b"RKSs"}
-"""In the mangled names of functions with a std::string; a library that gives the one cannot be called with the other.
-
-Only what it shares with libraries other than libstdc++ counts: gcc's static half of that needs the old one in any case.
-"""
+"""In the mangled names of functions with a std::string; a library that gives the one cannot be called with the other."""
+STANDARD = (b"_ZNSt", b"_ZNKSt", b"_ZSt", b"_ZGTtNSt", b"_ZT")
+"""How names of the standard library's own begin: gcc's static half of it brings both kinds of strings into whatever it is linked into."""
 _PYTHON = re.compile(rb"_?Py[A-Z_]")
 _NAMELESS_VERSIONS = 2
 """The first number in .gnu.version that stands for a version with a name."""
@@ -73,7 +72,7 @@ def read(elf: "ELFFile") -> Table:
             continue
         elif not weak and not _PYTHON.match(name):
             wanted.append(name)
-        for abi, part in STRINGS.items():
+        for abi, part in STRINGS.items() if not name.startswith(STANDARD) else ():
             abis[abi] = abis[abi] or part in name
     strings = tuple(abi for abi, there in abis.items() if there)
     return Table(Symbols(len(given), tensorflow, registry, strings), frozenset(given), tuple(wanted))
