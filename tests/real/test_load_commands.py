@@ -25,7 +25,7 @@ pytestmark = pytest.mark.real
 WHEELS = sorted(Path(os.environ.get("TFWRIGHT_WHEELS", "/nowhere")).glob("*macosx*.whl"))
 OBJDUMP = which("llvm-objdump")
 FOLDER = "/usr/local/cuda/lib"
-LARGEST = 64 * 1024**2
+LARGEST = 256 * 1024**2
 """Bytes of a library that macholib is given: it reads all of it into memory."""
 
 

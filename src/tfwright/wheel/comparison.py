@@ -172,7 +172,7 @@ def _group(place: str) -> str:
 
 def _unpacked(one: Opened, place: str) -> IO[bytes]:
     """Unpack a file to where any place of it can be read."""
-    copy = tempfile.TemporaryFile()  # noqa: SIM115 whoever asked for it closes it
+    copy = tempfile.SpooledTemporaryFile(LARGEST_TEXT)  # noqa: SIM115 whoever asked for it closes it
     with one.wheel.open(one.members[place]) as source:
         while chunk := source.read(record.CHUNK):
             copy.write(chunk)

@@ -187,8 +187,14 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
     for section in file.iter_sections():
         if section["sh_type"] != "SHT_NOBITS" and section["sh_size"] and section.name not in regions:
             regions[section.name] = Region(section.name, section["sh_addr"], section["sh_offset"], section["sh_size"])
-    tables = [list(_elf_symbols(stream, file, name)) for name in (".dynsym", ".symtab")]
-    functions = sorted({(address, name, size) for address, name, size, kind, _ in tables[1] or tables[0] if kind == _FUNCTION and address})
+    exports, functions = set[str](), list[tuple[int, str, int]]()
+    full = ".symtab" if file.get_section_by_name(".symtab") else ".dynsym"
+    for table in dict.fromkeys((".dynsym", full)):
+        for address, name, size, kind, exported in _elf_symbols(stream, file, table):
+            if exported and table == ".dynsym":
+                exports.add(name)
+            if kind == _FUNCTION and address and table == full:
+                functions.append((address, name, size))
     identity = _bytes(stream, regions[BUILD_ID])[16:].hex() if BUILD_ID in regions else ""
     facts = {
         *(f"needs {name}" for name in said.needed),
@@ -198,7 +204,7 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
         *(f"GPU code {name}" for name in said.architectures),
         *([f"is called {said.soname}"] if said.soname else []),
     }
-    exports = {name for _, name, _, _, exported in tables[0] if exported}
+    functions.sort()
     return said.machine, Image(stream, regions, functions, exports, facts, identity, _unique(functions))
 
 

@@ -51,12 +51,12 @@ def document(one: bytes, two: bytes) -> Finding | None:
 def program(one: bytes, two: bytes) -> Finding | None:
     """Compare two Python files; say so where they do the same."""
     found = text(one, two)
-    meanings = [_parsed(content) for content in (one, two)]
-    if found is None or meanings[0] is None or meanings[1] is None:
+    meanings = _parsed(one), _parsed(two)
+    if found is None or None in meanings:
         return found
-    if ast.dump(meanings[0]) == ast.dump(meanings[1]):
+    if _alike(*meanings, documented=True):
         return Finding("only comments or white space differ", found.lines)
-    if ast.dump(_undocumented(meanings[0])) == ast.dump(_undocumented(meanings[1])):
+    if _alike(*meanings, documented=False):
         return Finding("only docstrings, comments or white space differ", found.lines)
     return found
 
@@ -80,12 +80,23 @@ def _parsed(content: bytes) -> ast.Module | None:
         return None
 
 
-def _undocumented(tree: ast.Module) -> ast.Module:
-    """Take the docstrings away."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and ast.get_docstring(node, clean=False) is not None:
-            del node.body[0]
-    return tree
+def _alike(one: object, two: object, *, documented: bool) -> bool:
+    """Say whether two parts of programs do the same, with or without their docstrings; ends at the first difference, as ast.dump does not."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, ast.AST):
+        pairs = ((_part(one, name, documented=documented), _part(two, name, documented=documented)) for name in one._fields)
+        return all(_alike(*pair, documented=documented) for pair in pairs)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(_alike(*pair, documented=documented) for pair in zip(one, two, strict=True))
+    return one == two
+
+
+def _part(node: object, name: str, *, documented: bool) -> object:
+    """Return a field of a node; of a body on request without its docstring."""
+    if documented or name != "body" or not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        return getattr(node, name, None)
+    return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
 def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
