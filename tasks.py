@@ -250,18 +250,25 @@ def smoke(
 
 
 @task(
-    help=RECIPE
-    | JSON
-    | {"cached": "let Bazel's disk cache take part: faster, and proves less", "control": "on a difference, build again at fixed addresses to tell why"}
+    positional=["wheel"],
+    help=JSON
+    | {
+        "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",
+        "recipe": "name of a recipe, or path of one that ends in .toml",
+        "cached": "let Bazel's disk cache take part: faster, and proves less",
+        "control": "on a difference, build again at fixed addresses to tell why",
+    },
 )
-def reproduce(_: Context, recipe: str = "demo", cached: bool = False, control: bool = True, json: bool = False) -> None:
-    """Build a recipe again elsewhere, from nothing, and compare the wheel with the one in the wheelhouse. Exit 0 if they are the same bytes."""
+def reproduce(_: Context, wheel: str = "", recipe: str = "", cached: bool = False, control: bool = True, json: bool = False) -> None:
+    """Build a wheel again elsewhere, from nothing, and say in what it differs and why. Exit 0 if it is the same bytes."""
     with explained():
         from tfwright import reproduction
         from tfwright.pages import comparison as page
 
-        job = _job(recipe)
-        found = reproduction.reproduce(job, reproduction.published(job), cached=cached, control=control)
+        job = _job(recipe or reproduction.recipe_named(wheel))
+        original = Path(wheel) if wheel else reproduction.published(job)
+        reproduction.insist(job, original)
+        found = reproduction.reproduce(job, original, cached=cached, control=control)
         page.show_reproduction(found, as_json=json)
         sys.exit(0 if found.comparison.same else 1)
 

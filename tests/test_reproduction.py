@@ -1,16 +1,21 @@
 import os
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfwright import engine, reproduction
-from tfwright.errors import RecipeError
+from tfwright.errors import RecipeError, WheelError
+from tfwright.recipe import Recipe
 from tfwright.results import SealedWheel
 from tfwright.stage import Artefact, Job
 from tfwright.tools import randomisation
+from tfwright.wheel import build_record
+from tfwright.wheel.build_record import BuildRecord, File
 
 Maker = Callable[..., Path]
 Baked = Callable[[Job], str]
@@ -114,3 +119,70 @@ def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: Job) -> 
     with pytest.raises(RecipeError, match="no wheel of small in the wheelhouse") as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
+
+
+@pytest.fixture
+def record(job: Job) -> BuildRecord:
+    """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
+    return BuildRecord.model_validate(
+        {
+            "sealer": {"version": "0.1.0", "deflate": "0.9.0"},
+            "recipe": build_record.recipe_content(job.recipe),
+            "lock": None,
+            "source": {"url": "https://example.org/tensorflow.git", "commit": "0123456789" * 4, "release": "1.8", "content": "1" * 40, "epoch": 1},
+            "files": (),
+            "bazel": {"version": "0.26.1", "sha256": "2" * 64},
+            "found": {"system": "Linux", "machine": "x86_64", "glibc": "2.36", "python": "3.11.7", "compiler": "cc 12.2.0", "cuda": "", "cudnn": ""},
+            "build": {"target": "//:all", "flags": (), "environment": {}},
+            "substitutions": (),
+            "stubs": (),
+            "checks": (),
+        }
+    )
+
+
+def holding(path: Path, record: BuildRecord) -> Path:
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr(f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record))
+    return path
+
+
+def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildRecord) -> None:
+    assert reproduction.recipe_named(str(holding(original, record))) == "small"
+
+
+def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(job: Job, original: Path) -> None:
+    reproduction.insist(job, original)
+    with pytest.raises(WheelError, match="no build record") as caught:
+        reproduction.recipe_named(str(original))
+    assert "--recipe" in caught.value.remedy
+
+
+def test_a_checkout_that_is_as_the_record_says_is_accepted(job: Job, original: Path, record: BuildRecord) -> None:
+    reproduction.insist(job, holding(original, record))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"compile": {"flags": ["--config=opt"]}}, "the recipe's compile (flags)"),
+        ({"summary": "Another one"}, "the recipe's summary"),
+        ({"source": {"patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]}}, "the recipe's source (patches)"),
+    ],
+)
+def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
+    change: dict[str, object], named: str, job: Job, original: Path, record: BuildRecord
+) -> None:
+    content = job.recipe.model_dump(mode="json", exclude_defaults=True)
+    merged = {**content, **{key: {**content.get(key, {}), **value} if isinstance(value, dict) else value for key, value in change.items()}}
+    changed = replace(job, recipe=Recipe.model_validate(merged))
+    with pytest.raises(RecipeError) as caught:
+        reproduction.insist(changed, holding(original, record))
+    assert named in caught.value.evidence.lines
+
+
+def test_a_patch_and_a_lock_that_changed_since_are_named(job: Job, original: Path, record: BuildRecord, recipe_file: Path) -> None:
+    made = record.model_copy(update={"files": (File(path="demo/nccl.h", sha256="0" * 64),)})
+    with pytest.raises(RecipeError) as caught:
+        reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
+    assert caught.value.evidence.lines == ["patches/demo/nccl.h", "the recipe's lock"]

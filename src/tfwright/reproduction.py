@@ -9,13 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright import engine, stamps
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError, WheelError
+from tfwright.recipe import PATCHES
 from tfwright.results import Published, SealedWheel
 from tfwright.stage import Job
 from tfwright.tools import files, randomisation
-from tfwright.wheel import comparison
+from tfwright.wheel import archive, build_record, comparison
+from tfwright.wheel.build_record import BuildRecord
 from tfwright.wheel.comparison import Comparison
 
+DEFAULT = "demo"
+"""The recipe where neither a recipe nor a wheel is named."""
 FOLDER = "reproduction"
 """The other directory, below build_out: another path, of another length."""
 UMASK = 0o077
@@ -60,6 +64,66 @@ def published(job: Job) -> Path:
             f"There is no wheel of {name} in the wheelhouse to compare with", remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel."
         )
     return result.wheel.path
+
+
+def recipe_named(wheel: str) -> str:
+    """Return the name of the recipe that a wheel's build record names; the default recipe's where no wheel is named.
+
+    Raises WheelError if there is no such wheel, or it has no record.
+    """
+    if not wheel:
+        return DEFAULT
+    record = _record(Path(wheel))
+    if record is None:
+        what = f"{Path(wheel).name} has no build record: it is not from tfwright"
+        raise WheelError(what, remedy="Name the recipe that should make it with --recipe.", evidence=Evidence(where=wheel))
+    return record.recipe.name
+
+
+def insist(job: Job, original: Path) -> None:
+    """Raise RecipeError naming all in which this checkout is not what the wheel's record says that it was made from.
+
+    A wheel without a record is compared as it is.
+    """
+    record = _record(original)
+    lines = list(_disagreements(job, record)) if record else []
+    if lines:
+        what = f"{original.name} was made from something else than recipe {job.recipe.name} is now: {lines[0]}"
+        remedy = f"Check out the recipe and patches of that time, or build it as it is now: 'invoke build --recipe {job.recipe.name}'."
+        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+
+
+def _record(wheel: Path) -> BuildRecord | None:
+    """Return a wheel's build record, if it has one."""
+    if not wheel.is_file():
+        raise WheelError(f"There is no wheel {wheel}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(wheel)))
+    with archive.opened(wheel) as content:
+        return build_record.read(content)
+
+
+def _disagreements(job: Job, record: BuildRecord) -> Iterator[str]:
+    """Say in which parts of the recipe, in which patches and assets, and whether in the lock they differ."""
+    before, now = record.recipe.content, build_record.recipe_content(job.recipe).content
+    for table in sorted(before.keys() | now.keys()):
+        keys = _keys(before.get(table), now.get(table))
+        if before.get(table) != now.get(table):
+            yield f"the recipe's {table}" + (f" ({', '.join(keys)})" if keys else "")
+    made, here = {file.path: file.sha256 for file in record.files}, _files(job)
+    yield from (f"patches/{path}" for path in sorted(made.keys() | here.keys()) if made.get(path) != here.get(path))
+    if record.lock != (files.sha256(job.locked) if job.locked else None):
+        yield "the recipe's lock"
+
+
+def _keys(before: object, now: object) -> list[str]:
+    """Return the keys of two tables that differ."""
+    one, two = (table if isinstance(table, dict) else {} for table in (before, now))
+    return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+
+
+def _files(job: Job) -> dict[str, str]:
+    """Return the digests of the recipe's patches and assets."""
+    source = job.recipe.source
+    return {path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())}
 
 
 def _elsewhere(job: Job, *, cached: bool) -> Job:
