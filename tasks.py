@@ -250,7 +250,6 @@ def smoke(
 
 
 @task(
-    positional=["wheel"],
     help=JSON
     | {
         "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",

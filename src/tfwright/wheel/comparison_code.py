@@ -3,7 +3,6 @@
 import bisect
 import re
 import struct
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple
@@ -237,8 +236,10 @@ def _bytes(stream: IO[bytes], region: Region) -> bytes:
 
 def _unique(functions: list[tuple[int, str, int]]) -> dict[str, int]:
     """Return the sizes of the functions whose name no other one has, as static functions may."""
-    counts = Counter(name for _, name, _ in functions)
-    return {name: size for _, name, size in functions if counts[name] == 1 and size}
+    sizes = dict[str, int]()
+    for _, name, size in functions:
+        sizes[name] = 0 if name in sizes else size
+    return {name: size for name, size in sizes.items() if size}
 
 
 def _macho(stream: IO[bytes], part: macho_layout.Slice, said: macho.MachO) -> Image:
