@@ -9,13 +9,11 @@ CPUs that have the extension stands in few functions, and their names tell it (`
 2. All code is searched for the encodings of the other extensions. One that is found, and stands
    when the function is disassembled, is needed as well where the function is TensorFlow's,
    Eigen's or protobuf's, which choose nothing at run time; elsewhere the library is taken to choose.
-
-The bytes of both libraries that TensorFlow 2.20 consists of are searched in a second.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import get_args
 
@@ -114,26 +112,31 @@ def read(code: Code) -> Cpu:
     """Say what the CPU must have that runs a library."""
     reader = _Reader(code)
     sample = reader.sampled()
-    counts, vector = Counter(name for found in sample.values() for name in found), sum(bool(found) for found in sample.values())
-    common = [name for name, count in counts.items() if name in EXTENSIONS and count >= max(FEWEST, SHARE * vector)]
-    needs = {name: Use(name, _example(code, sample, name), f"{counts[name]} of {vector} sampled functions with vector registers") for name in common}
+    needs = _common(code, sample)
     chosen = set[str]()
     for name, function in reader.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
-        elif name not in needs:
+        else:
             chosen.add(name)
     uses = sorted(needs.values(), key=lambda use: (-_rank([use.extension]), use.extension))
-    level = LEVELS[_rank(needs)]
-    return Cpu(level, tuple(uses), tuple(sorted(chosen - set(needs))), len(sample), vector)
+    return Cpu(LEVELS[_rank(needs)], tuple(uses), tuple(sorted(chosen - set(needs))), len(sample), sum(map(bool, sample.values())))
 
 
-def _rank(extensions: Sequence[str] | dict[str, Use]) -> int:
+def _common(code: Code, sample: Mapping[Function, set[str]]) -> dict[str, Use]:
+    """Return the extensions that so many functions of the sample use that the library cannot choose to do without them."""
+    vector = sum(map(bool, sample.values()))
+    counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
+    common = {name: count for name, count in counts.items() if count >= max(FEWEST, SHARE * vector)}
+    return {name: Use(name, _example(code, sample, name), f"{count} of {vector} sampled functions with vector registers") for name, count in common.items()}
+
+
+def _rank(extensions: Iterable[str]) -> int:
     """Return how far up in `LEVELS` a CPU with all these extensions is."""
     return max((LEVELS.index(EXTENSIONS[name]) for name in extensions), default=0)
 
 
-def _example(code: Code, sample: dict[Function, set[str]], extension: str) -> str:
+def _example(code: Code, sample: Mapping[Function, set[str]], extension: str) -> str:
     """Return the name of a function of the sample that uses an extension, TensorFlow's own before others."""
     names = [code.name(function) for function, found in sample.items() if extension in found]
     return next((name for name in names if "10tensorflow" in name), names[0])
