@@ -40,7 +40,8 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
     """Return what the libraries need together, and what of it matters to whoever loads or links them."""
     for name, need in summary.needs.items():
         yield f"needs {name}" if name == "CPU" else name, _need(need)
-    yield "exports", f"{summary.tensorflow:,} in TensorFlow's namespace" + "".join(f", std::string {abi}" for abi in summary.strings)
+    if summary.tensorflow:
+        yield "exports", f"{summary.tensorflow:,} in TensorFlow's namespace" + "".join(f", std::string {abi}" for abi in summary.strings)
     yield "GPU code", " ".join(summary.architectures) or "none"
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
