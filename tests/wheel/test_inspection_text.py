@@ -37,4 +37,6 @@ def test_a_path_across_two_windows_is_found_once_and_whole(monkeypatch: pytest.M
 
 def test_the_version_of_nccl_is_found() -> None:
     assert search(b"\0NCCL version 2.4.7+cuda10.0\0").nccl == "2.4.7+cuda10.0"
+    assert search(b"\0NCCL version 2.25.1+cudaCUDA_MAJOR.CUDA_MINOR\0").nccl == "2.25.1"
     assert search(b"\0NCCL version %s\0").nccl == ""
+    assert search(b"\0NCCL version mismatch with remote peer\0").nccl == ""

@@ -232,16 +232,26 @@ def _constant(name: str, node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: tuple[Library, ...]) -> Iterator[str]:
-    """Say what a sound wheel may still do to its users."""
+    """Say what a sound wheel may still do to its users, once for all libraries that it is true of."""
+    alike: dict[str, list[Library]] = {}
     for library in found:
-        if library.registers_ops is False:
-            yield f"{library.path} is a stub: it registers no operation"
-        if library.text.leaks:
-            yield f"{library.path} names {library.text.leaks} paths as on a machine that builds, such as {library.text.paths[0]}"
-        if library.elf and (missing := library.elf.symbols.missing):
-            yield f"{library.path} needs {missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
-        if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
-            yield f"{library.path} looks for libraries in {', '.join(stray)}: below whatever directory it is started in"
+        for note in _library_notes(library):
+            alike.setdefault(note, []).append(library)
+    for note, group in alike.items():
+        others = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
+        yield f"{group[0].path}{others}: {note}"
+
+
+def _library_notes(library: Library) -> Iterator[str]:
+    """Say it of one library."""
+    if library.registers_ops is False:
+        yield "a stub, it registers no operation"
+    if library.text.leaks:
+        yield f"names paths as on a machine that builds, {library.text.leaks} times, such as {library.text.paths[0]}"
+    if library.elf and (missing := library.elf.symbols.missing):
+        yield f"needs {missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
+    if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
+        yield f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
 
 
 def needed(library: Library) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ MARKS = (b"/home/", b"/Users/", b"/root/", b"/_bazel_", b"/execroot/", b"/bazel-
 ANONYMOUS = "/proc/self/cwd/"
 """What Bazel can be told to write in their stead."""
 _BEFORE, _AFTER = re.compile(rb"[\w.+@/-]*\Z", re.ASCII), re.compile(rb"[\w.+@/-]*", re.ASCII)
-_NCCL = re.compile(rb"NCCL version (\d[\w.]*\+cuda[\d.]+)")
+_NCCL = re.compile(rb"NCCL version (\d[\w.]*?(?:\+cuda\d[\d.]*)?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]")
+"""What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
 LONGEST = 512
 """Bytes of a path that are looked at."""
 SHOWN = 3
@@ -26,7 +27,7 @@ class Text:
     paths: tuple[str, ...] = ()
     """Some of these paths."""
     nccl: str = ""
-    """The version of the NCCL that is linked into it, with its CUDA."""
+    """The version of the NCCL that is linked into it, with its CUDA if it says that."""
 
 
 def search(stream: IO[bytes]) -> Text:
