@@ -51,6 +51,15 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
+def test_a_store_that_is_reached_by_a_link_gives_the_same_path(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "link").symlink_to("store", target_is_directory=True)
+    made = python.venv(HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log")
+    assert made.is_relative_to(tmp_path.resolve() / "store")
+    assert python.venv(HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log") == made
+
+
+@pytest.mark.slow
 def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(tmp_path: Path) -> None:
     wheel = small_wheel(tmp_path)
     digest = files.sha256(wheel)

@@ -31,7 +31,8 @@ def venv(interpreter: Path, requirements: Sequence[str], store: Path, *, offline
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
-    home = store / "pythons" / _key(interpreter, version, requirements)
+    # Its path is part of every action's key: one that was reached by a link is the same.
+    home = store.resolve() / "pythons" / _key(interpreter, version, requirements)
     with lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if not _holds(home, requirements):
             if requirements and offline and not packages.kept(store):
