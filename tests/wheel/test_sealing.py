@@ -1,25 +1,27 @@
 import datetime as dt
 import hashlib
 import io
+import random
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tfwright.errors import WheelError
 from tfwright.wheel import archive, record, sealing
 
 EPOCH = 1_540_000_001
 UV = shutil.which("uv")
 
 
-def sealed(path: Path, epoch: int = EPOCH) -> bytes:
+def sealed(path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None = None) -> bytes:
     target = io.BytesIO()
     with archive.opened(path) as wheel:
-        sealing.seal(wheel, target, epoch)
+        sealing.seal(wheel, target, epoch, additions)
     return target.getvalue()
 
 
@@ -43,8 +45,8 @@ def test_the_same_files_give_the_same_bytes_however_they_were_zipped(make_wheel:
 
 
 def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
-    # On every Python, zlib and system. If this changes, so does every published wheel: raise seal's REVISION.
-    assert hashlib.sha256(sealed(make_wheel())).hexdigest() == "df2b7ab22e24d9a2db40e8b7929114ee89a8c40258a3aba24e7383f6ccecc12e"
+    # On every Python, zlib, system and number of processors. If this changes, so does every published wheel: raise seal's REVISION.
+    assert hashlib.sha256(sealed(make_wheel())).hexdigest() == "37c53b9930c7fea22e212a472bd4fe795e2ea9c6f7905c537b89b0ba5b1f462e"
 
 
 def test_sealing_a_sealed_wheel_changes_nothing(make_wheel: Callable[..., Path], tmp_path: Path) -> None:
@@ -62,18 +64,65 @@ def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]
 
 def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
-        assert {(one.extra, one.comment, one.flag_bits & 8, one.create_system, one.compress_type) for one in wheel.infolist()} == {(b"", b"", 0, 3, 0)}
+        assert {(one.extra, one.comment, one.flag_bits, one.create_system) for one in wheel.infolist()} == {(b"", b"", 0, 3)}
 
 
 def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(make_wheel: Callable[..., Path]) -> None:
-    path = make_wheel()
-    with zipfile.ZipFile(path, "a") as wheel:
-        header = zipfile.ZipInfo("program")
-        header.external_attr = 0o100500 << 16
-        wheel.writestr(header, "#!/bin/sh\n")
-    with zipfile.ZipFile(io.BytesIO(sealed(path))) as wheel:
+    path = make_wheel({"program": "#!/bin/sh\n", "small.py": ""})
+    copy = path.with_name(f"copy-{path.name}")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        for member in old.infolist():
+            header = zipfile.ZipInfo(member.filename)
+            header.external_attr = (0o100500 if member.filename == "program" else 0o100600) << 16
+            new.writestr(header, old.read(member))
+    with zipfile.ZipFile(io.BytesIO(sealed(copy))) as wheel:
         modes = {member.filename: member.external_attr >> 16 for member in wheel.infolist()}
     assert (modes["program"], modes["small.py"]) == (0o100755, 0o100644)
+
+
+def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., Path]) -> None:
+    noise = "".join(random.Random(1).choices("0123456789abcdef", k=5))
+    with zipfile.ZipFile(io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))) as wheel:
+        kept = {one.filename: (one.compress_type, wheel.read(one)) for one in wheel.infolist()}
+    assert kept["much.txt"] == (zipfile.ZIP_DEFLATED, b"much " * 1000)
+    assert kept["noise"] == (zipfile.ZIP_STORED, noise.encode())
+    assert kept["empty"] == (zipfile.ZIP_STORED, b"")
+
+
+def test_the_number_of_processors_does_not_show(make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    path = make_wheel({f"{number}.py": "x = 1\n" * 10 * number for number in range(200)})
+    made = []
+    for processors in (1, 2, 7):
+        monkeypatch.setattr("os.cpu_count", lambda processors=processors: processors)
+        made.append(sealed(path))
+    assert made[0] == made[1] == made[2]
+
+
+def test_added_files_are_listed_and_replace_those_of_their_name(make_wheel: Callable[..., Path], tmp_path: Path) -> None:
+    once = tmp_path / "once.whl"
+    once.write_bytes(sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}))
+    with zipfile.ZipFile(io.BytesIO(sealed(once, additions={"record.json": b"new"}))) as wheel:
+        assert wheel.read("small-1.0.dist-info/record.json") == b"new"
+        assert wheel.read("small-1.0.dist-info/sboms/a.json") == b"[]"
+        assert record.faults(wheel) == []
+        assert wheel.namelist()[-1] == "small-1.0.dist-info/RECORD"
+
+
+def test_a_wheel_whose_record_is_wrong_is_refused(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel()
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr("smuggled.py", "")
+    with pytest.raises(WheelError, match=r"smuggled\.py is not listed"):
+        sealed(path)
+
+
+def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel({"a.py": "ANSWER = 42\n" * 100})
+    content = bytearray(path.read_bytes())
+    content[40] ^= 0xFF
+    path.write_bytes(content)
+    with pytest.raises(WheelError, match="no whole zip archive"):
+        sealed(path)
 
 
 @pytest.mark.parametrize(

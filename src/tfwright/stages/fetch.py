@@ -1,9 +1,11 @@
 """Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
+from tfwright.progress import SILENCE
 from tfwright.recipe import PATCHES, BazelTable, FetchTable, HostTable, SourceTable, VerifyTable
 from tfwright.results import HostFacts, Inputs, Programs, Substituted
 from tfwright.stage import Artefact, Job, Step, Writes
@@ -96,6 +98,12 @@ def now(job: Job, repository: Path, reached: Reached, programs: Programs | None,
         substitutes=locking.substitutes(job.recipe.fetch.substitutes, {one.name: one.sha256 for one in _substituted(job, reached.rules)}),
     )
     return lock.of(job.recipe, reached.rules, gathered)
+
+
+def known(job: Job, inputs: Inputs) -> Lock:
+    """Return the lock that would fit what was brought for a recipe that has none; nothing is downloaded, and nothing said."""
+    quiet = replace(job, offline=True, listener=SILENCE)
+    return now(quiet, inputs.mirror, archives(quiet, inputs.mirror, None), inputs.programs)
 
 
 def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:

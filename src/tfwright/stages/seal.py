@@ -1,22 +1,121 @@
-"""Puts the wheel into canonical bytes, after its RECORD has been found true."""
+"""Puts the wheel into canonical bytes, with a record of its build and a bill of materials, after its RECORD has been found true."""
 
-from tfwright.errors import Evidence, WheelError
-from tfwright.results import RawWheel, SealedWheel, Tree
+import zipfile
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path, PurePosixPath
+
+from packaging.utils import parse_wheel_filename
+
+from tfwright import __version__, environment
+from tfwright.host import cuda, nvidia, probes
+from tfwright.recipe import PATCHES, CompileTable, SourceTable, VerifyTable
+from tfwright.results import Configured, HostFacts, Inputs, NcclOps, RawWheel, SealedWheel, Tree
 from tfwright.stage import Artefact, Job
+from tfwright.stages import fetch, nccl, verify
 from tfwright.tools import files
-from tfwright.wheel import archive, record, sealing
+from tfwright.vault import lock
+from tfwright.wheel import archive, build_record, sbom, sealing
+from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source, Substitution
+from tfwright.wheel.sbom import Materials
+
+REVISION = 2
+COMPRESSOR = "deflate"
+"""The package that compresses: what version it has shows in the bytes."""
 
 
-def run(job: Job, tree: Tree, raw: RawWheel) -> SealedWheel:
+def run(
+    job: Job,
+    source: SourceTable,
+    compiling: CompileTable,
+    floor: VerifyTable,
+    host: HostFacts,
+    inputs: Inputs,
+    tree: Tree,
+    configured: Configured,
+    nccl_ops: NcclOps,
+    raw: RawWheel,
+) -> SealedWheel:
     """Seal the wheel, dated like the commit that it was built from."""
     path = raw.wheel.path
     target = job.places.dist / "sealed" / path.name
     files.remove(target.parent)
     with archive.opened(path) as wheel:
-        found = record.faults(wheel)
-        if found:
-            what = f"{path.name} does not hold what its RECORD says: {found[0]}"
-            raise WheelError(what, remedy="Look at what build_pip_package put together.", evidence=Evidence(where=str(path), lines=found))
+        record = BuildRecord(
+            sealer=Sealer(version=__version__, deflate=metadata.version(COMPRESSOR)),
+            recipe=build_record.recipe_content(job.recipe),
+            lock=files.sha256(job.locked) if job.locked else None,
+            source=Source(url=source.url, commit=tree.commit, release=str(tree.release), content=tree.content, epoch=tree.epoch),
+            files=tuple(File(path=file, sha256=sha256) for file, sha256 in _files(job).items()),
+            bazel=Program(version=job.recipe.bazel.version, sha256=inputs.bazel.sha256),
+            found=_found(job, host),
+            build=Bazel(target=compiling.target, flags=compiling.flags, environment=_environment(compiling, tree, configured)),
+            substitutions=tuple(Substitution.model_validate(one.model_dump()) for one in inputs.substitutes),
+            stubs=(PurePosixPath(nccl.LIBRARY).name,) if nccl_ops.stub else (),
+            checks=tuple(_checks(path, wheel, floor, host)),
+        )
+        additions = {build_record.NAME: build_record.write(record), sbom.NAME: sbom.write(_materials(job, path, inputs))}
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
-            sealing.seal(wheel, stream, tree.epoch)
+            sealing.seal(wheel, stream, tree.epoch, additions)
     return SealedWheel(wheel=Artefact.of(target))
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return what the record says of tfwright itself, and the digest of the lock."""
+    versions = {"the version of tfwright": __version__, f"the version of {COMPRESSOR}": metadata.version(COMPRESSOR)}
+    return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
+
+
+def _files(job: Job) -> dict[str, str]:
+    """Return the digests of patches and assets, by path under patches/."""
+    return {file: files.sha256(PATCHES / file) for file in (*job.recipe.source.patches, *job.recipe.source.assets.values())}
+
+
+def _found(job: Job, host: HostFacts) -> Found:
+    """Return what of the host takes part in the bytes: versions, not places."""
+    place = probes.here().place
+    toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
+    cudnn = nvidia.cudnn(place, cuda.prefixes(job.recipe, job.settings)).value if host.cudnn else ""
+    return Found(
+        system=host.system,
+        machine=host.machine,
+        glibc=host.glibc,
+        python=host.python,
+        compiler=host.compiler,
+        cuda=toolkits[0].value if toolkits else "",
+        cudnn=cudnn,
+    )
+
+
+def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
+    """Return all that Bazel's actions could see; what configure found on this host stands as ``@NAME@``."""
+    exported = {name: f"@{name}@" if value.startswith("/") else value for name, value in configured.exported.items()}
+    return environment.clean(Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported})
+
+
+def _checks(path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts) -> Iterator[build_record.Check]:
+    """Say what can be read off the wheel; to refuse it is left to verify, which reads the sealed one."""
+    for reading in verify.readings(path, wheel, floor, host.python):
+        yield build_record.Check(name=reading.name, passed=not reading.faults, detail=reading.faults[0] if reading.faults else reading.detail)
+
+
+def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
+    """Return what the wheel is made from."""
+    project, version, _, _ = parse_wheel_filename(path.name)
+    return Materials(
+        project=project,
+        version=str(version),
+        url=job.recipe.source.url,
+        commit=inputs.commit,
+        epoch=inputs.epoch,
+        files=_files(job),
+        archives=tuple(_archives(lock.read(job.locked) if job.locked else fetch.known(job, inputs))),
+    )
+
+
+def _archives(known: lock.Lock) -> Iterator[sbom.Archive]:
+    """Yield what the build can have taken; without a lock nobody knows what of it Bazel wanted."""
+    substitutes = {one.sha256: sbom.Substitute(one.used, one.source, one.reason) for one in known.substitutes}
+    for one in known.archives:
+        if one.needed is not False:
+            yield sbom.Archive(one.names, one.urls, one.sha256, substitutes.get(one.sha256))

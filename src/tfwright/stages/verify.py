@@ -1,6 +1,7 @@
 """Reads the wheel, installs it in a fresh venv of the target Python, and runs it."""
 
 import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,16 @@ class Trial(NamedTuple):
 
     name: str
     command: Command
+
+
+class Reading(NamedTuple):
+    """Something that was read off the wheel."""
+
+    name: str
+    faults: Sequence[str]
+    """Everything in which it is not as it should be."""
+    detail: str
+    """What is said if there are none."""
 
 
 def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
@@ -50,33 +61,40 @@ def steps(job: Job) -> Sequence[Step]:
 
 
 def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
-    """Check what can be seen without running anything."""
+    """Insist on what can be seen without running anything."""
     with archive.opened(wheel.path) as content:
-        read = inspection.contents(content)
-        yield _held(wheel.path, "RECORD", record.faults(content, read.entries), f"{len(archive.files(content))} files as listed")
-        yield _held(wheel.path, "tags", tags.faults(wheel.path, content, python), f"fit CPython {python} here")
-    yield from _floor(wheel, table, read.libraries)
-
-
-def _floor(wheel: Artefact, table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Check]:
-    """Check what the wheel asks of a machine, and brings for its GPU."""
-    if libraries:
-        yield _held(wheel.path, "libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")
-    if table.glibc:
-        yield _held(wheel.path, "glibc", inspection_floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough")
-    if table.cpu:
-        yield _held(wheel.path, "cpu", inspection_floor.cpu_faults(libraries, table.cpu), f"{table.cpu} is enough")
-    if table.macos:
-        yield _held(wheel.path, "macos", inspection_floor.macos_faults(libraries, table.macos), f"{table.macos} is enough")
-    if table.architectures:
-        yield _held(wheel.path, "architectures", inspection_floor.architecture_faults(libraries, table.architectures), ", ".join(table.architectures))
+        for reading in readings(wheel.path, content, table, python):
+            yield _held(wheel.path, reading)
     if table.size is not None:
         excess = [f"{wheel.size:,} bytes, {table.size:,} are allowed"] if wheel.size > table.size else []
-        yield _held(wheel.path, "size", excess, f"{wheel.size:,} bytes")
+        yield _held(wheel.path, Reading("size", excess, f"{wheel.size:,} bytes"))
 
 
-def _held(wheel: Path, name: str, faults: Sequence[str], detail: str) -> Check:
+def readings(path: Path, content: zipfile.ZipFile, table: VerifyTable, python: str) -> Iterator[Reading]:
+    """Read off a wheel whether it is what it says, and keeps its floor. The seal stage asks before the wheel's size is known."""
+    read = inspection.contents(content)
+    yield Reading("RECORD", record.faults(content, read.entries), f"{len(archive.files(content))} files as listed")
+    yield Reading("tags", tags.faults(path, content, python), f"fit CPython {python} here")
+    yield from _floor(table, read.libraries)
+
+
+def _floor(table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Reading]:
+    """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
+    if libraries:
+        yield Reading("libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")
+    if table.glibc:
+        yield Reading("glibc", inspection_floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough")
+    if table.cpu:
+        yield Reading("cpu", inspection_floor.cpu_faults(libraries, table.cpu), f"{table.cpu} is enough")
+    if table.macos:
+        yield Reading("macos", inspection_floor.macos_faults(libraries, table.macos), f"{table.macos} is enough")
+    if table.architectures:
+        yield Reading("architectures", inspection_floor.architecture_faults(libraries, table.architectures), ", ".join(table.architectures))
+
+
+def _held(wheel: Path, reading: Reading) -> Check:
     """Return a check that found nothing; raise WheelError with what it found."""
+    name, faults, detail = reading
     if faults:
         remedy = "Correct the recipe where it decides this, or look at what build_pip_package put together."
         raise WheelError(f"{wheel.name}: {name}: {faults[0]}", remedy=remedy, evidence=Evidence(where=str(wheel), lines=faults))

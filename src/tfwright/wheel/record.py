@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import io
+import mmap
 import zipfile
 from collections.abc import Iterable, Mapping
 from typing import IO, NamedTuple
@@ -59,8 +60,17 @@ def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | 
             digest.update(chunk)
             if copy is not None:
                 copy.write(chunk)
-    encoded = base64.urlsafe_b64encode(digest.digest()).rstrip(b"=").decode()
-    return Entry(member.filename, f"sha256={encoded}", str(member.file_size))
+    return _line(member.filename, digest.digest(), member.file_size)
+
+
+def entry(path: str, content: bytes | mmap.mmap) -> Entry:
+    """Return the line of a file whose content is at hand."""
+    return _line(path, hashlib.sha256(content).digest(), len(content))
+
+
+def _line(path: str, digest: bytes, size: int) -> Entry:
+    encoded = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+    return Entry(path, f"sha256={encoded}", str(size))
 
 
 def render(entries: Iterable[Entry]) -> str:
