@@ -13,6 +13,7 @@ import pytest
 
 from tfwright.errors import WheelError
 from tfwright.wheel import archive, record, sealing
+from tfwright.wheel.zip_writing import Moment
 
 EPOCH = 1_540_000_001
 UV = shutil.which("uv")
@@ -135,7 +136,7 @@ def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> 
         (10**18, (2107, 12, 31, 23, 59, 58)),
     ],
 )
-def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: sealing.Moment) -> None:
+def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> None:
     assert sealing.moment(epoch) == moment
 
 
