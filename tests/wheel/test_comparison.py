@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from tfwright.errors import WheelError
-from tfwright.wheel import archive, comparison, comparison_text, sealing
+from tfwright.wheel import comparison, comparison_text, record
 from tfwright.wheel.comparison import Comparison
 from tfwright.wheel.difference import Difference, tell_apart
 
@@ -155,11 +155,12 @@ def compiled(source: str, folder: Path) -> bytes:
 
 
 def with_library(path: Path, content: bytes) -> Path:
-    with zipfile.ZipFile(path, "a") as wheel:
-        wheel.writestr("a.so", content)
-    target = path.with_name("sealed.whl")
-    with archive.opened(path) as wheel, target.open("wb") as stream:
-        sealing.seal(wheel, stream, 0)
+    target = path.with_name("with-library.whl")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        new.writestr(zipfile.ZipInfo("a.so"), content)
+        for member in old.infolist():
+            line = record.render([record.entry("a.so", content)]) if member.filename.endswith("/RECORD") else ""
+            new.writestr(zipfile.ZipInfo(member.filename), line.encode() + old.read(member))
     return target
 
 
