@@ -188,7 +188,7 @@ class NcclTable(Table):
 
     rebuild: bool = False
     flags: tuple[Line, ...] = ()
-    """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``; without it the library is a stub."""
+    """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``."""
 
 
 class PackageTable(Table):

@@ -133,7 +133,7 @@ class NcclOps(Result):
     library: Artefact | None
     """None where the recipe does not ask for it."""
     stub: bool
-    """True if the library holds no NCCL op: TensorFlow imports, NCCL does not work."""
+    """True if no NCCL operation of the library can run: TensorFlow imports it, and that is all."""
 
 
 class RawWheel(Result):

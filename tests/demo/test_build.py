@@ -94,4 +94,4 @@ assert tf.__version__ == "1.12.0"
 
 def test_with_cuda_the_nccl_library_has_its_operation(tmp_path: Path) -> None:
     outputs = built(tmp_path / "one", "0.26.1", "--config=cuda")
-    assert libraries.registers_ops(outputs / LIBRARIES[1])
+    assert libraries.registered(outputs / LIBRARIES[1]).operations

@@ -67,7 +67,7 @@ def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: Job) -> None:
 def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(built: Job, notes: Notes) -> None:
     made = run(built, NcclTable(rebuild=True))
     assert made.stub
-    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, TensorFlow imports and has no NCCL operation"]
+    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; it registers no operation"]
 
 
 def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: Job) -> None:
@@ -78,9 +78,19 @@ def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: J
     assert made.path.stat().st_mode & 0o777 == 0o555
 
 
-def test_with_cuda_defined_the_operation_is_in_it(built: Job, notes: Notes) -> None:
-    assert not run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
-    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12"]
+def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(built: Job, notes: Notes) -> None:
+    assert run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
+    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"]
+
+
+def test_where_the_tree_lies_is_not_in_the_library(built: Job) -> None:
+    source = built.places.tree / nccl.SOURCE
+    source.write_text('#include "where.h"\n', "utf-8")
+    (built.places.tree / "where.h").write_text('extern "C" const char* where() { return __FILE__; }\n', "utf-8")
+    library = run(built, NcclTable(rebuild=True)).library
+    assert library
+    assert b"where.h" in library.path.read_bytes()
+    assert str(built.places.tree).encode() not in library.path.read_bytes()
 
 
 def test_a_copy_in_the_runfiles_is_replaced_as_well(built: Job) -> None:

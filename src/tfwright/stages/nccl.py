@@ -1,11 +1,12 @@
 """Rebuilds _nccl_ops.so with the host's compiler, where the recipe asks, and says what is in it.
 
 TensorFlow 1.0 to 1.12 load this library by itself. Where NVIDIA ships no NCCL, as on macOS,
-compiling its source alone makes TensorFlow import again, and nothing more: the operations stand
-under ``#if GOOGLE_CUDA``, so that the usual command gives a library without any. It exits 0 all
-the same, which is why the symbols are read here.
+compiling its source alone makes TensorFlow import again, and nothing more: the kernels, and in some
+releases the operations, stand under ``#if GOOGLE_CUDA``, so that the usual command gives a library
+that can do nothing. It exits 0 all the same, which is why the symbols are read here.
 """
 
+import os
 import platform
 import shutil
 from collections.abc import Sequence
@@ -40,9 +41,9 @@ def run(job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tr
     _output(job).parent.mkdir(parents=True, exist_ok=True)
     shell.run(command, job.log("nccl"), remedy="Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built.")
     _replace(place, _output(job))
-    stub = not libraries.registers_ops(place)
-    job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}" + (": a stub, TensorFlow imports and has no NCCL operation" if stub else ""))
-    return NcclOps(library=Artefact.of(place), stub=stub)
+    stub = libraries.registered(place).stub
+    job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}" + (f": a stub, with which TensorFlow imports; {stub}" if stub else ""))
+    return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
 def steps(job: Job) -> Sequence[Step]:
@@ -55,7 +56,8 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
     """Return the compiler's run: the one that the recipe gives Bazel as CXX, else the host's own."""
     tree, external = job.places.tree, job.places.bazel / "external"
     headers = [tree, tree / "bazel-genfiles", *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir())]
-    fixed = ("-shared", "-fPIC", "-O2", "-std=c++11", *_system_flags(), *(f"-I{path}" for path in headers))
+    # Relative: where the tree lies would else be in the library, by way of __FILE__.
+    fixed = ("-shared", "-fPIC", "-O2", "-std=c++11", *_system_flags(), *(f"-I{os.path.relpath(path, tree)}" for path in headers))
     argv = (compiling.env.get("CXX", "c++"), *fixed, *table.flags, SOURCE, "-o", str(_output(job)))
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
 

@@ -18,6 +18,8 @@ TENSORFLOW = b"10tensorflow"
 """The namespace in a mangled name; what operations of users' own are linked with."""
 REGISTRY = b"OpDefBuilder"
 """In the name of every function that TensorFlow's REGISTER_OP calls, in all releases."""
+KERNELS = b"OpKernelRegistrar"
+"""The same for REGISTER_KERNEL_BUILDER."""
 STRINGS = {"cxx11": b"7__cxx1112basic_string", "before cxx11": b"RKSs"}
 """In the mangled names of functions with a std::string; a library that gives the one cannot be called with the other."""
 STANDARD = (b"_ZNSt", b"_ZNKSt", b"_ZSt", b"_ZGTtNSt", b"_ZT")
@@ -38,6 +40,8 @@ class Symbols:
     """How many of these are in TensorFlow's namespace: what operations of users' own need."""
     registers_ops: bool = False
     """Whether it registers operations, or has what registers them."""
+    registers_kernels: bool = False
+    """The same of kernels, without which operations cannot run."""
     strings: tuple[str, ...] = ()
     """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
     missing: tuple[str, ...] = ()
@@ -61,10 +65,11 @@ def read(elf: "ELFFile") -> Table:
     if section is None:
         return Table(Symbols(), frozenset(), ())
     names, versions = content(elf.get_section(section["sh_link"])), _versions(elf)
-    given, wanted, tensorflow, registry, abis = set[int](), [], 0, False, dict.fromkeys(STRINGS, False)
+    given, wanted, tensorflow, registry, kernels, abis = set[int](), [], 0, False, False, dict.fromkeys(STRINGS, False)
     for number, (place, weak, here) in enumerate(_rows(elf, section)):
         name = names[place : names.find(b"\0", place)]
         registry = registry or REGISTRY in name
+        kernels = kernels or KERNELS in name
         if here:
             given.add(hash(name))
             tensorflow += TENSORFLOW in name
@@ -75,7 +80,7 @@ def read(elf: "ELFFile") -> Table:
         for abi, part in STRINGS.items() if not name.startswith(STANDARD) else ():
             abis[abi] = abis[abi] or part in name
     strings = tuple(abi for abi, there in abis.items() if there)
-    return Table(Symbols(len(given), tensorflow, registry, strings), frozenset(given), tuple(wanted))
+    return Table(Symbols(len(given), tensorflow, registry, kernels, strings), frozenset(given), tuple(wanted))
 
 
 def _rows(elf: "ELFFile", section: "Section") -> Iterator[tuple[int, bool, bool]]:

@@ -41,7 +41,7 @@ class Library:
     macho: tuple[MachO, ...] = ()
     """Once for each machine."""
     text: Text = field(default_factory=Text)
-    registers_ops: bool | None = None
+    registered: libraries.Registered | None = None
     """Of ``_nccl_ops.so``: whether it is the real one, or a stub."""
     fault: str = ""
 
@@ -203,7 +203,7 @@ def _library(member: zipfile.ZipInfo, copy: IO[bytes]) -> tuple[Library, Table |
             elf=read,
             macho=macho_content.read(copy, macho.read(copy)) if magic in macho.MAGICS else (),
             text=inspection_text.search(copy),
-            registers_ops=libraries.registers(copy) if PurePosixPath(member.filename).name == NCCL_OPS else None,
+            registered=libraries.read(copy) if PurePosixPath(member.filename).name == NCCL_OPS else None,
             fault="" if magic in {elf.MAGIC, *macho.MAGICS} else "it is neither an ELF nor a Mach-O file",
         )
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
@@ -244,8 +244,8 @@ def _notes(found: tuple[Library, ...]) -> Iterator[str]:
 
 def _library_notes(library: Library) -> Iterator[str]:
     """Say it of one library."""
-    if library.registers_ops is False:
-        yield "a stub, it registers no operation"
+    if library.registered and library.registered.stub:
+        yield f"a stub, {library.registered.stub}"
     if library.text.leaks:
         yield f"names paths as on a machine that builds, {library.text.leaks} times, such as {library.text.paths[0]}"
     if library.elf and (missing := library.elf.symbols.missing):
