@@ -11,6 +11,8 @@ import pytest
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
 from tfwright.stage import Job
+from tfwright.wheel import build_record, sbom, sealing
+from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source
 
 MINIMAL = """\
 summary = "A recipe for tests"
@@ -58,6 +60,24 @@ def job(recipe: Recipe, tmp_path: Path) -> Job:
     return Job(recipe, Settings(build_out=tmp_path / "build_out"))
 
 
+@pytest.fixture
+def a_record(recipe: Recipe) -> BuildRecord:
+    """Return a build record as the seal stage makes it."""
+    return BuildRecord(
+        sealer=Sealer(version="0.1.0", deflate="0.9.0"),
+        recipe=build_record.recipe_content(recipe),
+        lock=None,
+        source=Source(url=recipe.source.url, commit=recipe.source.commit, release="1.8", content="1" * 40, epoch=1),
+        files=(File(path="r1.8/0001-why.patch", sha256="3" * 64),),
+        bazel=Program(version="0.26.1", sha256="2" * 64),
+        found=Found(system="Linux", machine="x86_64", glibc="2.36", python="3.11.7", compiler="cc (Debian) 12.2.0", cuda="", cudnn=""),
+        build=Bazel(target="//:all", flags=(), environment={}),
+        substitutions=(),
+        stubs=(),
+        checks=(),
+    )
+
+
 WheelMaker = Callable[..., Path]
 
 
@@ -86,3 +106,21 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
 
 def _digest(text: str) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+
+
+@pytest.fixture
+def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
+    """Return a function that makes a wheel as the seal stage does, with a record and a bill of one archive."""
+
+    def make(content: Mapping[str, str] | None = None, name: str = "small-1.0-py3-none-any.whl", folder: str = "made") -> Path:
+        path, source = make_wheel(content, name, folder), a_record.source
+        archives = (sbom.Archive(("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64),)
+        files = {file.path: file.sha256 for file in a_record.files}
+        bill = sbom.write(sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives))
+        target = path.with_name("sealed") / name
+        target.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(path) as wheel, target.open("wb") as stream:
+            sealing.seal(wheel, stream, source.epoch, {build_record.NAME: build_record.write(a_record), sbom.NAME: bill})
+        return target
+
+    return make

@@ -168,3 +168,5 @@ class Published(Result):
     """The wheel where users find it."""
 
     wheel: Artefact
+    statement: Artefact
+    """SLSA provenance in an in-toto statement, beside the wheel."""

@@ -1,11 +1,12 @@
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tfwright.progress import Silence
-from tfwright.results import Verdict
+from tfwright.results import Check, Verdict
 from tfwright.stage import Artefact, Job
 from tfwright.stages import publish
 from tfwright.tools import files
@@ -32,34 +33,34 @@ def heard(job: Job, notes: Notes) -> Job:
 
 
 def verdict(path: Path) -> Verdict:
-    return Verdict(wheel=Artefact.of(path), checks=())
+    return Verdict(wheel=Artefact.of(path), checks=(Check(name="import small", passed=True, detail="42"),))
 
 
-def test_a_wheel_is_copied_into_the_wheelhouse(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
-    path = make_wheel()
+def test_a_wheel_is_copied_into_the_wheelhouse(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+    path = make_sealed()
     published = publish.run(heard, verdict(path)).wheel
     assert published.path == heard.places.wheelhouse / path.name
     assert published.sha256 == files.sha256(path)
     assert notes.texts == []
 
 
-def test_the_same_wheel_again_is_left_alone(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
-    path = make_wheel()
+def test_the_same_wheel_again_is_left_alone(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+    path = make_sealed()
     first = publish.run(heard, verdict(path)).wheel.path.stat()
     assert publish.run(heard, verdict(path)).wheel.path.stat() == first
     assert notes.texts == []
 
 
-def test_other_bytes_under_the_same_name_are_replaced_and_told(heard: Job, notes: Notes, make_wheel: Callable[..., Path]) -> None:
-    publish.run(heard, verdict(make_wheel()))
-    other = make_wheel({"small.py": "ANSWER = 43\n"}, folder="other")
+def test_other_bytes_under_the_same_name_are_replaced_and_told(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+    publish.run(heard, verdict(make_sealed()))
+    other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
     assert publish.run(heard, verdict(other)).wheel.sha256 == files.sha256(other)
     assert len(notes.texts) == 1
     assert "had other bytes" in notes.texts[0]
 
 
-def test_a_disk_that_is_full_leaves_the_old_wheel(heard: Job, make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    old = publish.run(heard, verdict(make_wheel())).wheel
+def test_a_disk_that_is_full_leaves_the_old_wheel(heard: Job, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    old = publish.run(heard, verdict(make_sealed())).wheel
 
     def full(_source: Path, target: Path) -> None:
         target.write_bytes(b"half")
@@ -67,6 +68,15 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(heard: Job, make_wheel: Callab
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        publish.run(heard, verdict(make_wheel({"small.py": "ANSWER = 43\n"}, folder="other")))
+        publish.run(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
     assert files.sha256(old.path) == old.sha256
-    assert list(heard.places.wheelhouse.iterdir()) == [old.path]
+    assert sorted(path.name for path in heard.places.wheelhouse.iterdir()) == [old.path.name, f"{old.path.name}.intoto.json"]
+
+
+def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(heard: Job, make_sealed: Callable[..., Path]) -> None:
+    for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
+        published = publish.run(heard, verdict(make_sealed({"small.py": content})))
+        said = json.loads(published.statement.path.read_text("utf-8"))
+        assert published.statement.path == published.wheel.path.with_name(f"{published.wheel.path.name}.intoto.json")
+        assert said["subject"] == [{"name": published.wheel.path.name, "digest": {"sha256": published.wheel.sha256}}]
+        assert said["predicate"]["runDetails"]["metadata"]["tfwright_checks"] == [{"name": "import small", "passed": True, "detail": "42"}]

@@ -8,26 +8,9 @@ import pytest
 from tfwright import recipe
 from tfwright.errors import WheelError
 from tfwright.wheel import build_record
-from tfwright.wheel.build_record import Bazel, BuildRecord, Found, Program, Sealer, Source
+from tfwright.wheel.build_record import BuildRecord
 
 PLACE = f"small-1.0.dist-info/{build_record.NAME}"
-
-
-@pytest.fixture
-def made() -> BuildRecord:
-    return BuildRecord(
-        sealer=Sealer(version="0.1.0", deflate="0.9.0"),
-        recipe=build_record.recipe_content(recipe.read("demo")),
-        lock=None,
-        source=Source(url="bundled:demo", commit="0" * 40, release="1.12", content="1" * 40, epoch=1),
-        files=(),
-        bazel=Program(version="0.26.1", sha256="2" * 64),
-        found=Found(system="Linux", machine="x86_64", glibc="2.36", python="3.11.7", compiler="cc (Debian) 12.2.0", cuda="", cudnn=""),
-        build=Bazel(target="//:all", flags=(), environment={}),
-        substitutions=(),
-        stubs=(),
-        checks=(),
-    )
 
 
 def holding(path: Path, content: bytes) -> Path:
@@ -36,9 +19,9 @@ def holding(path: Path, content: bytes) -> Path:
     return path
 
 
-def test_a_record_is_read_as_it_was_written(make_wheel: Callable[..., Path], made: BuildRecord) -> None:
-    with zipfile.ZipFile(holding(make_wheel(), build_record.write(made))) as wheel:
-        assert build_record.read(wheel) == made
+def test_a_record_is_read_as_it_was_written(make_wheel: Callable[..., Path], a_record: BuildRecord) -> None:
+    with zipfile.ZipFile(holding(make_wheel(), build_record.write(a_record))) as wheel:
+        assert build_record.read(wheel) == a_record
 
 
 def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -> None:
@@ -47,9 +30,9 @@ def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("name", recipe.names())
-def test_a_record_holds_the_recipe_that_it_was_made_from(name: str, made: BuildRecord) -> None:
+def test_a_record_holds_the_recipe_that_it_was_made_from(name: str, a_record: BuildRecord) -> None:
     read = recipe.read(name)
-    held = build_record.recipe_of(made.model_copy(update={"recipe": build_record.recipe_content(read)}))
+    held = build_record.recipe_of(a_record.model_copy(update={"recipe": build_record.recipe_content(read)}))
     assert held == read.model_copy(update={"verified": None})
 
 

@@ -41,6 +41,7 @@ def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number
     assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 
+@pytest.mark.slow
 def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     known = lock.read(recipe.RECIPES / "linux-r1.8-cpu.lock")
     archives = tuple(Archive(one.names, one.urls, one.sha256) for one in known.archives)
