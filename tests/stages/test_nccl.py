@@ -1,5 +1,7 @@
 import dataclasses
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -81,6 +83,18 @@ def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: J
 def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(built: Job, notes: Notes) -> None:
     assert run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
     assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"]
+
+
+def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(built: Job) -> None:
+    framework = built.places.tree / nccl.FRAMEWORK
+    (built.places.tree / "framework.cc").write_text("int unchanged_shape() { return 1; }\n", "utf-8")
+    argv = ["c++", "-shared", "-fPIC", "-Wl,-soname,libtensorflow_framework.so", "framework.cc", "-o", str(framework)]
+    subprocess.run(argv, cwd=built.places.tree, check=True)
+    (built.places.tree / nccl.SOURCE).write_text('int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n', "utf-8")
+    library = run(built, NcclTable(rebuild=True)).library
+    assert library
+    load = f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
+    subprocess.run([sys.executable, "-c", load], check=True)
 
 
 def test_where_the_tree_lies_is_not_in_the_library(built: Job) -> None:

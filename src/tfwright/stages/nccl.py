@@ -23,10 +23,12 @@ from tfwright.tools import files, shell
 from tfwright.tools.shell import Command
 from tfwright.wheel import libraries
 
+REVISION = 2
 FIRST, LAST = Release(1, 0), Release(1, 12)
 """The releases in which the operations are a library of their own."""
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
 LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
+FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
 RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
 EXTERNAL_HEADERS = ("eigen_archive", "protobuf_archive/src", "com_google_absl", "nsync/public", "local_config_cuda/cuda")
 """Where the headers of other projects lie that TensorFlow's own include, under Bazel's external/."""
@@ -58,8 +60,17 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
     headers = [tree, tree / "bazel-genfiles", *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir())]
     # Relative: where the tree lies would else be in the library, by way of __FILE__.
     fixed = ("-shared", "-fPIC", "-O2", "-std=c++11", *_system_flags(), *(f"-I{os.path.relpath(path, tree)}" for path in headers))
-    argv = (compiling.env.get("CXX", "c++"), *fixed, *table.flags, SOURCE, "-o", str(_output(job)))
+    argv = (compiling.env.get("CXX", "c++"), *fixed, *table.flags, SOURCE, *_framework(tree), "-o", str(_output(job)))
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
+
+
+def _framework(tree: Path) -> tuple[str, ...]:
+    """Name the library that has what operations call, where there is one (from 1.4 on): it is loaded for its users alone."""
+    if not (tree / FRAMEWORK).is_file():
+        return ()
+    origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
+    up = os.path.relpath(Path(FRAMEWORK).parent.relative_to("bazel-bin"), Path(LIBRARY).parent)
+    return (FRAMEWORK, f"-Wl,-rpath,{origin}/{up}")
 
 
 def _system_flags() -> tuple[str, ...]:
