@@ -295,6 +295,17 @@ def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: st
         page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
 
 
+@task(help=RECIPE | JSON)
+def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
+    """Say what a recipe's build took: time, processors, memory, the slowest actions, disk."""
+    with explained():
+        from tfwright import costs
+        from tfwright.pages import cost as page
+        from tfwright.stages import PIPELINE
+
+        page.show_cost(costs.of(_job(recipe), PIPELINE), as_json=json)
+
+
 @task(help=RECIPE)
 def bazelrc(_: Context, recipe: str = "demo") -> None:
     """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""

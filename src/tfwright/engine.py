@@ -12,6 +12,7 @@ from tfwright import stamps
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.stage import Job, Result, Stage, Step
 from tfwright.stages import PIPELINE
+from tfwright.stamps import Took
 from tfwright.tools import files, git, lock
 from tfwright.tools.shell import Command, become
 
@@ -107,7 +108,7 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
     stamps.forget(job, stage)
     job.places.home.mkdir(parents=True, exist_ok=True)
     job.listener.started(stage.name, decision.why)
-    begun = time.monotonic()
+    begun, before = time.monotonic(), _processor()
     try:
         result = stage.run(job, results)
     except TfwrightError as fault:
@@ -124,9 +125,14 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
         raise room from fault
     seconds = time.monotonic() - begun
     if stage.cached:
-        stamps.write(job, stage, depends, result, seconds)
+        stamps.write(job, stage, depends, result, Took(seconds, _processor() - before))
     job.listener.finished(stage.name, seconds)
     return result
+
+
+def _processor() -> float:
+    """Return the seconds of processor time that this process has taken, with its children that have ended."""
+    return sum(os.times()[:4])
 
 
 def clean(job: Job, *, caches: bool = False) -> None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
@@ -19,6 +19,14 @@ Seen = tuple[int, int, int, int]
 Made = TypeVar("Made", bound=Result)
 
 
+class Took(NamedTuple):
+    """What a stage's run cost."""
+
+    seconds: float
+    cpu: float
+    """Seconds of processor time, without those of Bazel's server and its actions."""
+
+
 class Stamp(Table):
     """The record of one finished stage."""
 
@@ -28,6 +36,8 @@ class Stamp(Table):
     seen: dict[str, Seen] = {}
     """State of each artefact's file when it was last hashed."""
     seconds: float
+    cpu: float | None = None
+    """None in stamps of earlier versions."""
 
 
 def digest(content: object) -> str:
@@ -68,10 +78,10 @@ def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
         return None
 
 
-def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, seconds: float) -> None:
+def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact.path) for artefact in artefacts(result)}
-    stamp = Stamp(parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, seconds=seconds)
+    stamp = Stamp(parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, **took._asdict())
     files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
 
 

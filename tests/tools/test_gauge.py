@@ -48,3 +48,20 @@ def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
     for _ in range(20):
         gauge.Gauge().look(os.getpid())
     assert (time.process_time() - begun) / 20 < gauge.SECONDS / 100
+
+
+def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_the_beginning() -> None:
+    burn = "import time\nwhile time.process_time() < 0.5: pass"
+    program = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
+        assert server.stdout
+        server.stdout.readline()
+        seen = gauge.Gauge()
+        seen.look(server.pid)
+        assert 0.5 <= seen.cpu < 10
+        assert seen.together > 2**20
+        later = gauge.Gauge()
+        later.begin(server.pid)
+        later.look(server.pid)
+        assert later.cpu < 0.1
+        server.kill()

@@ -7,9 +7,10 @@ under way, and a cache shared by all recipes spares the rest of a build made ane
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from tfwright import environment, experience, stamps
+from tfwright import costs, environment, experience, stamps
 from tfwright.diagnosis import again
 from tfwright.diagnosis.reader import Match
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
@@ -158,6 +159,7 @@ def _arguments(job: Job, table: CompileTable, options: Options, python: Path) ->
         "--announce_rc",
         "--verbose_failures",
         f"--build_event_json_file={_events(job)}",
+        *_profile(job, options),
         *_caches(job, options),
         *_resources(job, table, options),
         *_hermetic(job, options, python),
@@ -177,6 +179,13 @@ def _caches(job: Job, options: Options) -> Iterator[str]:
     spelling = next((name for name in ("remote_rest_cache", "remote_http_cache", "remote_cache") if name in options.build), None)
     if job.settings.remote_cache and spelling and not job.offline:
         yield f"--{spelling}={job.settings.remote_cache}"
+
+
+def _profile(job: Job, options: Options) -> Iterator[str]:
+    """Yield what makes Bazel write down how long each action takes."""
+    spelling = next((name for name in ("generate_json_trace_profile", "experimental_generate_json_trace_profile") if name in options.build), None)
+    if spelling and "profile" in options.build:
+        yield from (f"--{spelling}", f"--profile={costs.profile(job)}")
 
 
 def _resources(job: Job, table: CompileTable, options: Options) -> Iterator[str]:
@@ -206,7 +215,7 @@ def _hermetic(job: Job, options: Options, python: Path) -> Iterator[str]:
 def _build(job: Job, table: CompileTable, client: Client, arguments: Arguments, *, pauses: Sequence[float], before: Match | None) -> Outcome:
     """Run Bazel until it succeeds, or until the catalogue says of its first error that trying again does not help."""
     command = client.command(*arguments(job))
-    outcome = client.run(command, job.log("compile"), job.listener.progress)
+    outcome = client.run(command, job.log("compile"), job.listener.progress, partial(costs.note, job))
     _learn(job, table, outcome)
     if outcome.status == 0:
         return outcome

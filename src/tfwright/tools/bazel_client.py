@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -79,6 +79,20 @@ def _parse(page: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
+class Spent:
+    """What a run of Bazel took, however it ended."""
+
+    seconds: float
+    """By the clock."""
+    cpu: float
+    """Seconds of processor time, with those of the actions."""
+    action: int
+    """Bytes of memory that one action took at most."""
+    together: int
+    """Bytes that all together took at most."""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """A run of Bazel that came to its end."""
 
@@ -129,14 +143,14 @@ class Client:
         )
         return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
 
-    def run(self, command: Command, log: Path, hear: Callable[[Progress], None]) -> Outcome:
-        """Run a command to its end; its lines are added to `log`, its progress goes to `hear`.
+    def run(self, command: Command, log: Path, hear: Callable[[Progress], None], spent: Callable[[Spent], None] = lambda _: None) -> Outcome:
+        """Run a command to its end; its lines are added to `log`, its progress goes to `hear`, what it cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         display, kills = Display(), capacity.kills()
-        with log.open("a", encoding="utf-8") as stream, _running(command) as child, gauge.watching(self._server) as seen:
+        with _counting(spent, gauge.watching(self._server)) as seen, log.open("a", encoding="utf-8") as stream, _running(command) as child:
             start, record = stream.tell(), _Record(stream)
             for text in _output(child):
                 record.add(display.feed(text))
@@ -198,6 +212,17 @@ class _Record:
             if len(self.errors) < KEPT_LINES and (self.errors or line.startswith("ERROR: ")):
                 self.errors.append(line)
         self._stream.flush()
+
+
+@contextmanager
+def _counting(spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]) -> Iterator[gauge.Gauge]:
+    """Tell at the end of the block, also of one that is interrupted, what was seen."""
+    begun = time.monotonic()
+    with watching as seen:
+        try:
+            yield seen
+        finally:
+            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
 
 
 @contextmanager

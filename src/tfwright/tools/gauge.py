@@ -1,5 +1,6 @@
-"""What a build does to the memory, watched from outside while it runs."""
+"""What a build takes of memory and processors, watched from outside while it runs."""
 
+import os
 import re
 import threading
 from collections.abc import Callable, Iterator
@@ -22,18 +23,35 @@ class Gauge:
         """Bytes that one action took, with all the programs that it had started; 0 where there is no /proc (macOS)."""
         self.pressure = 0.0
         """For how many percent of ten seconds everything waited for memory."""
+        self.together = 0
+        """Bytes that the server and all its actions held at one moment."""
+        self._spent: dict[int, float] = {}
+        self._before: dict[int, float] = {}
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of processor time that the server, and the programs of its actions that have ended, took meanwhile."""
+        return sum(spent - self._before.get(server, 0.0) for server, spent in self._spent.items())
+
+    def begin(self, server: int | None) -> None:
+        """Note what a server has taken before."""
+        if server is not None:
+            self._before[server] = processor(server)
 
     def look(self, server: int | None) -> None:
         """Look once at what the process `server` runs."""
         self.pressure = max(self.pressure, capacity.pressure())
         if server is not None:
             self.action = max([self.action, *actions(server)])
+            self.together = max(self.together, held(server))
+            self._spent[server] = processor(server)
 
 
 @contextmanager
 def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
     """Watch, until the block ends, what the process that `server` names runs; it may be another one each time."""
     gauge, done = Gauge(), threading.Event()
+    gauge.begin(server())
 
     def watch() -> None:
         while not done.wait(SECONDS):
@@ -55,6 +73,24 @@ def actions(server: int) -> list[int]:
     """
     children = _children()
     return [sum(map(_peak, _family(child, children))) for child in children.get(server, ())]
+
+
+def held(server: int) -> int:
+    """Return the bytes that a process and all that come from it hold now; what they share counts for each."""
+    return sum(map(_resident, _family(server, _children())))
+
+
+def processor(server: int) -> float:
+    """Return the seconds of processor time that a process has taken, with those of its children that have ended; 0 if it is gone."""
+    # User and system time, first its own, then its children's: fields 14 to 17 of proc_pid_stat(5).
+    told = _read(_PROCESSES / str(server) / "stat").rpartition(")")[2].split()
+    return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def _resident(process: int) -> int:
+    """Return the bytes that a process has in memory."""
+    told = _read(_PROCESSES / str(process) / "statm").split()
+    return int(told[1]) * os.sysconf("SC_PAGE_SIZE") if told else 0
 
 
 def _children() -> dict[int, list[int]]:
