@@ -49,7 +49,7 @@ def test_people_read_what_bazel_took_and_what_tfwright_took_beside_it(built: Job
     page.show_cost(costs.of(built, PIPELINE), as_json=False)
     said = capsys.readouterr().out
     assert "compile  50.0     2.0" in said
-    assert "Bazel ran 2 times\n  149.0 seconds, 270.0 of processor time\n  memory: 1.00 GiB for one action, 3.00 GiB for all together\n" in said
+    assert "runs of Bazel: 2\n  149.0 seconds, 270.0 of processor time\n  memory: 1.00 GiB for one action, 3.00 GiB for all together\n" in said
     assert "beside Bazel: 1.0 seconds (2.0%), 2.0 of processor time" in said
     page.show_cost(costs.of(built, PIPELINE), as_json=True)
     assert json.loads(capsys.readouterr().out)["slowest"][0] == {"name": "Compiling last.cc", "seconds": 70.0}
@@ -59,7 +59,7 @@ def test_a_recipe_that_was_never_built_has_cost_nothing(job: Job, capsys: pytest
     cost = costs.of(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
     page.show_cost(cost, as_json=False)
-    assert "Bazel ran 0 times" in capsys.readouterr().out
+    assert "runs of Bazel: 0" in capsys.readouterr().out
 
 
 def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         text.as_json({**asdict(cost), "slowest": [asdict(one) for one in cost.slowest]})
         return
     text.table([("stage", "seconds", "processor"), *_stages(cost)])
-    print(f"\nBazel ran {len(cost.bazel)} times")
+    print(f"\nruns of Bazel: {len(cost.bazel)}")
     for line in _bazel(cost):
         print(f"  {line}")
     if cost.slowest:
