@@ -13,12 +13,8 @@ from tfwright.errors import HostError
 
 PIECE = 1 << 20
 """Bytes that are moved at once."""
-EARLY = 64 << 20
+EARLY = 4 << 20
 """Bytes after which the disk is given something to do, while more arrive."""
-
-
-_flush_data = getattr(os, "fdatasync", os.fsync)
-"""Leaves the file's times for later, so that writing goes on meanwhile; macOS has only the other."""
 
 
 class BusyError(Exception):
@@ -37,13 +33,12 @@ class Growing:
         self.size = 0
         self._stream = stream
         self._digest = hashlib.sha256()
-        self._beside = ThreadPoolExecutor(2, "beside")
+        self._beside = ThreadPoolExecutor(1, "sha256")
         self._hashing: Future[None] | None = None
-        self._flushing: Future[None] | None = None
-        self._flushed = 0
         while piece := stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
+        self._begun = self.size
 
     def append(self, piece: bytes) -> None:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
@@ -54,7 +49,7 @@ class Growing:
             while rest:
                 rest = rest[self._stream.write(rest) :]
             self.size += len(piece)
-            self._flush_early()
+            self._begin_writing()
 
     def restart(self) -> None:
         """Forget everything that arrived."""
@@ -62,7 +57,7 @@ class Growing:
         self._stream.seek(0)
         self._stream.truncate()
         self._digest = hashlib.sha256()
-        self.size = self._flushed = 0
+        self.size = self._begun = 0
 
     def sha256(self) -> str:
         """Return the digest of what is there."""
@@ -74,20 +69,12 @@ class Growing:
         self._beside.shutdown()
         self._stream.close()
 
-    def flush(self) -> None:
-        """Wait until everything is on the disk. Raises OSError if a part of it could not be written."""
-        if self._flushing is not None:
-            self._flushing.result()
-        os.fsync(self._stream.fileno())
-
-    def _flush_early(self) -> None:
-        if self.size - self._flushed < EARLY or not (self._flushing is None or self._flushing.done()):
-            return
-        if self._flushing is not None:
-            # The kernel tells of a failure once: it must not be lost here.
-            self._flushing.result()
-        self._flushed = self.size
-        self._flushing = self._beside.submit(_flush_data, self._stream.fileno())
+    def _begin_writing(self) -> None:
+        """Let the kernel begin to write what arrived, so that little is left to wait for at the end; macOS cannot be asked to."""
+        if self.size - self._begun >= EARLY and hasattr(os, "posix_fadvise"):
+            # What is not on the disk yet cannot be dropped from memory: Linux begins to write it, and does not wait.
+            os.posix_fadvise(self._stream.fileno(), self._begun, self.size - self._begun, os.POSIX_FADV_DONTNEED)
+            self._begun = self.size
 
     def _settle(self) -> None:
         if self._hashing is not None:
@@ -127,7 +114,7 @@ class Partial(Growing):
             raise ValueError(message)
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
-            self.flush()
+            os.fsync(self._stream.fileno())
             self._path.replace(self._final)
 
     def close(self) -> None:
