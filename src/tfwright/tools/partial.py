@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,6 +14,8 @@ from tfwright.errors import HostError
 
 PIECE = 1 << 20
 """Bytes that are moved at once."""
+AHEAD = 8
+"""Pieces that may wait to be hashed while more arrive."""
 EARLY = 4 << 20
 """Bytes after which the disk is given something to do, while more arrive."""
 
@@ -24,7 +27,7 @@ class BusyError(Exception):
 class Growing:
     """A file that grows at its end and whose digest is known at every moment.
 
-    A piece is hashed while it is written and the next one arrives, and the disk begins with what is
+    Pieces are hashed while they are written and the next ones arrive, and the disk begins with what is
     there, so that a single large file is slowed neither by its digest nor by the wait for the disk.
     """
 
@@ -34,7 +37,7 @@ class Growing:
         self._stream = stream
         self._digest = hashlib.sha256()
         self._beside = ThreadPoolExecutor(1, "sha256")
-        self._hashing: Future[None] | None = None
+        self._hashing: deque[Future[None]] = deque()
         while piece := stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
@@ -42,8 +45,8 @@ class Growing:
 
     def append(self, piece: bytes) -> None:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
-        self._settle()
-        self._hashing = self._beside.submit(self._digest.update, piece)
+        self._settle(AHEAD - 1)
+        self._hashing.append(self._beside.submit(self._digest.update, piece))
         rest = memoryview(piece)
         with _room_on_disk(self._stream.name):
             while rest:
@@ -76,10 +79,10 @@ class Growing:
             os.posix_fadvise(self._stream.fileno(), self._begun, self.size - self._begun, os.POSIX_FADV_DONTNEED)
             self._begun = self.size
 
-    def _settle(self) -> None:
-        if self._hashing is not None:
-            self._hashing.result()
-            self._hashing = None
+    def _settle(self, but: int = 0) -> None:
+        """Wait until all pieces are hashed, `but` for the newest ones."""
+        while len(self._hashing) > but:
+            self._hashing.popleft().result()
 
 
 class Partial(Growing):
