@@ -24,6 +24,9 @@ from invoke import Context, task
 if TYPE_CHECKING:
     from tfwright.stage import Job
 
+# Invoke keeps Python from writing bytecode, which suits a small collection; all of tfwright would be compiled by every command.
+sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
+
 RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
 JSON = {"json": "print JSON, for machines"}
 

@@ -13,7 +13,7 @@ ALIKE = 1.1
 class Experience(BaseModel):
     """What is remembered of a recipe's builds, in ``memory.json`` beside them."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     peak: float = Field(default=0, ge=0)
     """GiB that one action took at most."""

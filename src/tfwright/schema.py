@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, strict=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
 
 
 Document = TypeVar("Document", bound=Table)

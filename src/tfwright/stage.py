@@ -21,7 +21,7 @@ from tfwright.tools.shell import Command
 class Result(BaseModel):
     """What a stage makes; also what its stamp keeps, so that a resumed build is handed the same."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     def damage(self) -> str | None:
         """Say what on disk is no longer as this result says, beyond its artefacts; None if all is well."""
