@@ -29,6 +29,8 @@ CANCEL_SECONDS = 30.0
 """How long Bazel may take to cancel its actions and say goodbye."""
 POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
+HEARD_SECONDS = 0.5
+"""How long a client has, at first, to reach its server."""
 KEPT_LINES = 2000
 """Lines from the first error on that are kept in memory; the log has all."""
 
@@ -165,17 +167,33 @@ class Client:
         server = self._server()
         if server is None:
             return
-        command = isolation.beside(server, self._command("shutdown"))
-        deadline = time.monotonic() + SHUTDOWN_SECONDS
+        deadline, patience = time.monotonic() + SHUTDOWN_SECONDS, HEARD_SECONDS
         try:
-            with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
-                # Its client waits until the server is reaped, too, which a container's first process may take seconds to do.
-                while client.poll() is None and self._runs(server) and time.monotonic() < deadline:
-                    time.sleep(POLL_SECONDS)
-                client.kill()
+            while self._runs(server) and time.monotonic() < deadline:
+                self._ask_to_end(server, patience)
+                patience *= 2
         finally:
             if self._runs(server):
                 os.kill(server, signal.SIGKILL)
+
+    def _ask_to_end(self, server: int, patience: float) -> None:
+        """Tell the server once that it is not needed, and wait for up to `patience` seconds twice.
+
+        The client is not heard out. It waits until the server is reaped, which a container's first
+        process may take seconds to do; and as long as it is connected, the server may linger for
+        five more (seen with 0.26.1).
+        """
+        command = isolation.beside(server, self._command("shutdown"))
+        with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
+            self._await_end(server, patience, client)
+            client.kill()
+        self._await_end(server, patience)
+
+    def _await_end(self, server: int, patience: float, client: "subprocess.Popen[bytes] | None" = None) -> None:
+        """Wait until the server has ended, but not longer than `patience` seconds, nor than `client` runs."""
+        until = time.monotonic() + patience
+        while self._runs(server) and time.monotonic() < until and (client is None or client.poll() is None):
+            time.sleep(POLL_SECONDS)
 
     def _server(self) -> int | None:
         """Return the process id of the running server."""
