@@ -84,8 +84,8 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
         )
     site = next((place / "lib").glob("python3*/site-packages"))
     (site / "tfwright.pth").write_text(f"{root / 'src'}\n", "utf-8")
-    # As pip does with what it installs.
-    compileall.compile_dir(root / "src", quiet=1)
+    # As pip does with what it installs; the demo's tree is not ours to run.
+    compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
     # The developers' file holds all of the users' file too.
     (place / "tfwright-requirements").write_text("\n".join(_digest(root / name) for name in {wanted, "requirements.txt"}) + "\n", "utf-8")
 
