@@ -15,7 +15,7 @@ from tfwright.results import Inputs
 from tfwright.settings import Settings
 from tfwright.stage import Job
 from tfwright.stages import fetch
-from tfwright.tools import files
+from tfwright.tools import downloads, files
 from tfwright.vault import lock
 
 RULE = 'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = "{sha256}")\n'
@@ -24,6 +24,12 @@ RULE = 'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zi
 def git(*arguments: str, cwd: Path) -> str:
     nobody = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
     return subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True, env={**os.environ, **nobody}).stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a server that is not there up at once."""
+    monkeypatch.setitem(downloads.fetch.__kwdefaults__, "manners", replace(downloads.POLITE, pauses=()))
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import sys
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.recipe import ROOT
+from tfwright.tools import capacity
 from tfwright.tools.shell import Command, show
 
 REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
@@ -34,5 +35,5 @@ def test(*, everything: bool, coverage: bool) -> None:
         run("coverage", "run", "-m", "pytest", *marks)
         run("coverage", "report", "--skip-covered", "--show-missing")
     else:
-        # The slow tests start programs that want all cores for themselves.
-        run("pytest", *(marks or ("--numprocesses=auto",)))
+        # Fast tests wait for others half of their time; the slow ones start programs that want all cores for themselves.
+        run("pytest", *(marks or (f"--numprocesses={2 * capacity.cores()}",)))

@@ -41,6 +41,7 @@ def run(job: Job) -> Inputs:
     return fetch.run(job, job.recipe.source, job.recipe.bazel, job.recipe.host, job.recipe.fetch, job.recipe.verify, FACTS)
 
 
+@pytest.mark.slow
 def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(job: Job, bazel: Path) -> None:
     made = run(job)
     assert made.mirror == mirror.place(job.places.git, bundled.URL)

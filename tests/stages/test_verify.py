@@ -45,6 +45,7 @@ def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
     return verify.run(job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel)))
 
 
+@pytest.mark.slow
 def test_a_good_wheel_is_installed_imported_and_run(job: Job, make_wheel: Callable[..., Path]) -> None:
     checks = run(job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": MODULE})).checks
     assert [check.name for check in checks] == ["RECORD", "tags", "install", "import small", "smoke matmul"]

@@ -2,8 +2,6 @@ import dataclasses
 import json
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 
 from tfwright import recipe
 from tfwright.vault import lock
@@ -23,6 +21,9 @@ MATERIALS = Materials(
 
 
 def bill(materials: Materials) -> dict[str, object]:
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 both take a second, in every process that collects the tests
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
     text = sbom.write(materials).decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     made: dict[str, object] = json.loads(text)
