@@ -29,7 +29,9 @@ def git(*arguments: str, cwd: Path) -> str:
 @pytest.fixture(autouse=True)
 def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
-    monkeypatch.setitem(downloads.fetch.__kwdefaults__, "manners", replace(downloads.POLITE, pauses=()))
+    defaults = downloads.fetch.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "manners", replace(downloads.POLITE, pauses=()))
 
 
 @pytest.fixture

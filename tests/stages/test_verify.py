@@ -16,7 +16,7 @@ from tfwright.stages import verify
 from tfwright.tools import packages
 from tfwright.tools.shell import Command
 from tfwright.wheel import elf, macho
-from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
 MODULE = """\

@@ -8,7 +8,7 @@ import pytest
 from tfwright.recipe import CpuLevel
 from tfwright.wheel import cpu, elf, inspection_floor
 from tfwright.wheel.cpu import Cpu
-from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or platform.machine() != "x86_64", reason="there is no g++ that compiles for x86-64")
 

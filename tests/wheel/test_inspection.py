@@ -12,7 +12,8 @@ from tfwright.errors import WheelError
 from tfwright.pages import wheels
 from tfwright.wheel import inspection, inspection_floor, inspection_tags, record
 from tfwright.wheel.elf import Elf, Requirement
-from tfwright.wheel.inspection import Library, Report
+from tfwright.wheel.inspection import Report
+from tfwright.wheel.inspection_library import Library
 from tfwright.wheel.macho import MachO
 
 MakeWheel = Callable[..., Path]

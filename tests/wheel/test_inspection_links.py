@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.wheel import elf, inspection_links
 from tfwright.wheel.elf_symbols import Symbols
-from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None or platform.system() != "Linux", reason="there is no g++ that makes ELF files")
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from tfwright.pages import text
 
 if TYPE_CHECKING:
-    from tfwright.wheel.inspection import Library, Report
+    from tfwright.wheel.inspection import Report
+    from tfwright.wheel.inspection_library import Library
     from tfwright.wheel.inspection_summary import Need, Summary
 
 HEADS = ("library", "MB", "machine", "needs", "std::string", "CPU", "GPU code")

@@ -14,6 +14,7 @@ from tfwright.stage import Artefact, Job, Step
 from tfwright.tools import files, package_clients, packages, shell
 from tfwright.tools.shell import Command
 from tfwright.wheel import archive, inspection, inspection_floor, record, tags
+from tfwright.wheel.inspection_library import Library
 
 
 class Trial(NamedTuple):
@@ -78,7 +79,7 @@ def readings(path: Path, content: zipfile.ZipFile, table: VerifyTable, python: s
     yield from _floor(table, read.libraries)
 
 
-def _floor(table: VerifyTable, libraries: Sequence[inspection.Library]) -> Iterator[Reading]:
+def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading]:
     """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
     if libraries:
         yield Reading("libraries", inspection_floor.unreadable(libraries), f"{len(libraries)} read")

@@ -7,48 +7,24 @@ import zipfile
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.parser import BytesParser
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import IO
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
-from tfwright.wheel import archive, elf, inspection_links, inspection_summary, inspection_tags, inspection_text, libraries, macho, macho_content, record, tags
-from tfwright.wheel.elf import Elf
-from tfwright.wheel.elf_symbols import Table
+from tfwright.wheel import archive, inspection_library, inspection_links, inspection_summary, inspection_tags, record, tags
+from tfwright.wheel.inspection_library import Library
 from tfwright.wheel.inspection_summary import Summary
-from tfwright.wheel.inspection_text import Text
-from tfwright.wheel.macho import MachO
 
 LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib)$")
 NVIDIA = re.compile(r"(@rpath/)?lib(cu(da|dart|dnn|blas|fft|rand|solver|sparse|pti)|nccl|nv)")
 BUILD_INFO = "/platform/build_info.py"
 """Where TensorFlow from 1.14 on says with which CUDA and cuDNN it was built; it loads them by hand, so they are linked with nothing."""
-NCCL_OPS = "_nccl_ops.so"
 LONGEST_TEXT = 64 * 1024**2
 """Bytes of a text of the wheel (RECORD, METADATA) that are read at once."""
-
-
-@dataclass(frozen=True)
-class Library:
-    """One shared library, or the reason why it could not be read."""
-
-    path: str
-    size: int
-    elf: Elf | None = None
-    macho: tuple[MachO, ...] = ()
-    """Once for each machine."""
-    text: Text = field(default_factory=Text)
-    registered: libraries.Registered | None = None
-    """Of ``_nccl_ops.so``: whether it is the real one, or a stub."""
-    fault: str = ""
-
-    @property
-    def parts(self) -> tuple[Elf | MachO, ...]:
-        """What the library says of itself, once for each machine."""
-        return (self.elf,) if self.elf else self.macho
 
 
 @dataclass(frozen=True)
@@ -127,7 +103,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Report:
         requires_python=str(metadata["Requires-Python"] or ""),
         tags=tuple(sorted(map(str, inspection_tags.named(path) or tags.stated_tags(wheel)))),
         stated=tuple(_stated(wheel)),
-        nvidia=tuple(sorted({name for library in found for name in needed(library) if NVIDIA.match(name)})),
+        nvidia=tuple(sorted({name for library in found for name in inspection_library.needed(library) if NVIDIA.match(name)})),
         summary=inspection_summary.summarize(found),
         libraries=found,
         faults=tuple(faults),
@@ -174,7 +150,7 @@ def contents(wheel: zipfile.ZipFile) -> Contents:
             copy, entries[member.filename] = coming.popleft().result()
             coming.extend(other.submit(_unpacked, wheel, later) for later in members[number + 1 : number + 2])
             with copy:
-                library, table = _library(member, copy)
+                library, table = inspection_library.read(member, copy)
             found.append(library)
             tables.update({library.path: table} if table else {})
     return Contents(inspection_links.resolved(found, tables), entries)
@@ -189,26 +165,6 @@ def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[IO[bytes
         copy.close()
         raise
     return copy, entry
-
-
-def _library(member: zipfile.ZipInfo, copy: IO[bytes]) -> tuple[Library, Table | None]:
-    """Read a library, whatever is in the file that is named like one."""
-    copy.seek(0)
-    magic = copy.read(4)
-    try:
-        read, table = elf.examine(copy) if magic == elf.MAGIC else (None, None)
-        library = Library(
-            path=member.filename,
-            size=member.file_size,
-            elf=read,
-            macho=macho_content.read(copy, macho.read(copy)) if magic in macho.MAGICS else (),
-            text=inspection_text.search(copy),
-            registered=libraries.read(copy) if PurePosixPath(member.filename).name == NCCL_OPS else None,
-            fault="" if magic in {elf.MAGIC, *macho.MAGICS} else "it is neither an ELF nor a Mach-O file",
-        )
-    except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
-        return Library(member.filename, member.file_size, fault=str(fault) or type(fault).__name__), None
-    return library, table
 
 
 def _stated(wheel: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
@@ -235,30 +191,8 @@ def _notes(found: tuple[Library, ...]) -> Iterator[str]:
     """Say what a sound wheel may still do to its users, once for all libraries that it is true of."""
     alike: dict[str, list[Library]] = {}
     for library in found:
-        for note in _library_notes(library):
+        for note in inspection_library.notes(library):
             alike.setdefault(note, []).append(library)
     for note, group in alike.items():
         others = f" (and {len(group) - 1} more)" if len(group) > 1 else ""
         yield f"{group[0].path}{others}: {note}"
-
-
-def _library_notes(library: Library) -> Iterator[str]:
-    """Say it of one library."""
-    if library.registered and library.registered.stub:
-        yield f"a stub, {library.registered.stub}"
-    if library.text.leaks:
-        yield f"names paths as on a machine that builds, {library.text.leaks} times, such as {library.text.paths[0]}"
-    if library.elf and (missing := library.elf.symbols.missing):
-        yield f"needs {missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
-    if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
-        yield f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
-
-
-def needed(library: Library) -> tuple[str, ...]:
-    """Return the libraries that one needs, for all its machines."""
-    return tuple(name for part in library.parts for name in part.needed)
-
-
-def _search(library: Library) -> tuple[str, ...]:
-    """Return the directories that a library is looked for in, for all its machines."""
-    return tuple(folder for part in library.parts for folder in part.search)

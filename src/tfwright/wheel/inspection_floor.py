@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tfwright.wheel import cpu, elf
-from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 
 def unreadable(libraries: Sequence[Library]) -> list[str]:

@@ -4,20 +4,17 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from tfwright.wheel.elf import Elf
 from tfwright.wheel.elf_symbols import Table
-
-if TYPE_CHECKING:
-    from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
 """Libraries all of whose symbols have versions, so that one without a version is not theirs."""
 SHOWN = 20
 
 
-def resolved(libraries: Sequence["Library"], tables: Mapping[str, Table]) -> tuple["Library", ...]:
+def resolved(libraries: Sequence[Library], tables: Mapping[str, Table]) -> tuple[Library, ...]:
     """Return the libraries with the symbols filled in that are missing.
 
     What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
@@ -29,7 +26,7 @@ def resolved(libraries: Sequence["Library"], tables: Mapping[str, Table]) -> tup
     return tuple(_with_missing(library, tables.get(library.path), given, beside) for library in libraries)
 
 
-def _with_missing(library: "Library", table: Table | None, given: frozenset[int], beside: Mapping[str, Elf]) -> "Library":
+def _with_missing(library: Library, table: Table | None, given: frozenset[int], beside: Mapping[str, Elf]) -> Library:
     """Return a library with the symbols filled in that it misses."""
     if library.elf is None or table is None or any(not SYSTEM.fullmatch(name) for name in _outside(library.elf, beside)):
         return library

@@ -2,12 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from tfwright.wheel import cpu, elf
-
-if TYPE_CHECKING:
-    from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Summary:
     """Exports in TensorFlow's namespace."""
 
 
-def summarize(libraries: Sequence["Library"]) -> Summary:
+def summarize(libraries: Sequence[Library]) -> Summary:
     """Put together what the libraries of a wheel say."""
     parts = [part for library in libraries for part in library.parts]
     newest: dict[str, Need] = {}
@@ -54,7 +51,7 @@ def summarize(libraries: Sequence["Library"]) -> Summary:
     )
 
 
-def _needs(libraries: Sequence["Library"]) -> Iterator[tuple[str, Need]]:
+def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, Need]]:
     """Return everything that each library needs."""
     for library in libraries:
         for part in library.macho:

@@ -3,15 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from tfwright.wheel import elf, tags
-
-if TYPE_CHECKING:
-    from tfwright.wheel.inspection import Library
+from tfwright.wheel.inspection_library import Library
 
 LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
 """The glibc that the first manylinux tags promise (PEP 513, 571, 599); later ones say it themselves (PEP 600)."""
@@ -43,7 +40,7 @@ def faults(path: Path, stated: frozenset[Tag], found: "Sequence[Library]") -> li
     ]
 
 
-def _library_faults(promised: frozenset[Tag], library: "Library") -> Iterator[str]:
+def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
     """Compare the machine of one library, and the Python that an extension module's name says, with the tags."""
     machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
     for platform in sorted({tag.platform for tag in promised}):
