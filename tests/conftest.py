@@ -2,15 +2,19 @@
 
 import base64
 import hashlib
+import os
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from tfwright.errors import SupplyError
+from tfwright.progress import Listener, Silence
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
 from tfwright.stage import Job
+from tfwright.tools import bazel
 from tfwright.wheel import build_record, sbom, sealing
 from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source
 
@@ -58,6 +62,49 @@ def recipe() -> Recipe:
 def job(recipe: Recipe, tmp_path: Path) -> Job:
     """Return a job that works in a directory of its own."""
     return Job(recipe, Settings(build_out=tmp_path / "build_out"))
+
+
+class _Notebook(Silence):
+    """Keeps what it is told."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    """Return what `listener` was told so far."""
+    return []
+
+
+@pytest.fixture
+def listener(notes: list[str]) -> Listener:
+    """Return a listener that keeps the notes."""
+    return _Notebook(notes)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a directory in which Bazel's binaries and their unpacked selves outlive a test."""
+    return tmp_path_factory.mktemp("bazels")
+
+
+@pytest.fixture(scope="session")
+def obtain_bazel(shared: Path) -> Callable[[str], Path]:
+    """Return what obtains a real Bazel of a version: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
+
+    def obtain(version: str) -> Path:
+        folder = os.environ.get("TFWRIGHT_BAZELS")
+        given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+        try:
+            return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
+        except SupplyError as fault:
+            pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
+
+    return obtain
 
 
 @pytest.fixture

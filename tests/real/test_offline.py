@@ -2,11 +2,10 @@
 
 import hashlib
 import io
-import os
 import sys
 import tarfile
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tre
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job
 from tfwright.stages import compile as compiling
-from tfwright.tools import bazel, bazel_client, files, isolation
+from tfwright.tools import bazel_client, files, isolation
 from tfwright.vault.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
@@ -70,22 +69,10 @@ def _zip(name: str) -> bytes:
     return buffer.getvalue()
 
 
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory in which Bazel's binaries outlive a test."""
-    return tmp_path_factory.mktemp("bazels")
-
-
 @pytest.fixture(params=VERSIONS)
-def binary(request: pytest.FixtureRequest, shared: Path) -> Path:
-    """Return a real Bazel: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
+def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
-    folder = os.environ.get("TFWRIGHT_BAZELS")
-    given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
-    try:
-        return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
-    except SupplyError as fault:
-        pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
+    return obtain_bazel(version)
 
 
 @pytest.fixture

@@ -6,21 +6,11 @@ import pytest
 from tfwright.errors import HostError
 from tfwright.host import pythons
 from tfwright.host.findings import Finding
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.recipe import HostTable, Recipe
 from tfwright.settings import Settings
 from tfwright.stage import Job
 from tfwright.stages import check
-
-
-class Notes(Silence):
-    """A listener that keeps what it was told."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.texts.append(text)
 
 
 def for_host(job: Job, **keys: str) -> Job:
@@ -47,10 +37,9 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: Job) -> None:
     assert "--until source" in caught.value.remedy
 
 
-def test_up_to_source_another_system_is_no_more_than_a_note(job: Job) -> None:
-    listener = Notes()
+def test_up_to_source_another_system_is_no_more_than_a_note(job: Job, listener: Listener, notes: list[str]) -> None:
     run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
-    assert any("wanted: Darwin-sparc" in text for text in listener.texts)
+    assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
 def test_all_findings_come_at_once_the_earliest_obstacle_first(job: Job) -> None:

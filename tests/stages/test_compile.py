@@ -3,14 +3,13 @@
 import http.server
 import io
 import json
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,7 @@ from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tre
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job, Writes
 from tfwright.stages import compile as stage
-from tfwright.tools import bazel, capacity, gauge
+from tfwright.tools import capacity, gauge
 from tfwright.tools.bazel_client import Options
 from tfwright.tools.shell import Command
 
@@ -59,22 +58,10 @@ class Ears(Silence):
         self.heard.append(progress)
 
 
-@pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a directory in which Bazel's binaries and their unpacked selves outlive a test."""
-    return tmp_path_factory.mktemp("bazels")
-
-
 @pytest.fixture(params=VERSIONS)
-def binary(request: pytest.FixtureRequest, shared: Path) -> Path:
-    """Return a real Bazel: of $TFWRIGHT_BAZELS, else whatever way leads to one."""
+def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
-    folder = os.environ.get("TFWRIGHT_BAZELS")
-    given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
-    try:
-        return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
-    except SupplyError as fault:
-        pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
+    return obtain_bazel(version)
 
 
 @pytest.fixture

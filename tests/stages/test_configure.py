@@ -9,7 +9,7 @@ import pytest
 from tfwright.configure import bazelrc
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.recipe import Recipe
 from tfwright.release import Release
 from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
@@ -71,25 +71,14 @@ RC
 WHOLE = START + QUESTIONS + END
 
 
-class Notes(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.heard.append(text)
-
-
 class Bench:
     """A tree of TensorFlow 1.13 whose configure the test writes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, listener: Listener) -> None:
+        self.folder, self.listener = folder, listener
         self.tree = folder / "tree"
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
-        self.notes = Notes()
 
     def job(self, answers: Mapping[str, object], by: str = "dialogue") -> Job:
         recipe = {
@@ -100,7 +89,7 @@ class Bench:
             "bazel": {"version": "0.21.0"},
             "configure": {"by": by, "answers": answers, "timeout": 10},
         }
-        return Job(Recipe.model_validate(recipe), Settings(build_out=self.folder / "build_out"), self.notes)
+        return Job(Recipe.model_validate(recipe), Settings(build_out=self.folder / "build_out"), self.listener)
 
     def run(self, script: str, answers: Mapping[str, object] | None = None, by: str = "dialogue") -> Configured:
         """Commit the script as ./configure, and run the stage on it."""
@@ -141,8 +130,8 @@ class Bench:
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path)
+def bench(tmp_path: Path, listener: Listener) -> Bench:
+    return Bench(tmp_path, listener)
 
 
 def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> None:
@@ -222,9 +211,9 @@ def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     assert fault.evidence.lines == ("- rendered only: build:v2 --define=tf_api_version=2", "+ written only:  build:v2 --define=tf_api_version=3")
 
 
-def test_a_no_that_nobody_asked_for_is_noted(bench: Bench) -> None:
+def test_a_no_that_nobody_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
     assert bench.run(WHOLE, {**ANSWERS, "TF_NEED_KAFKA": False}).never_asked == ("TF_NEED_KAFKA",)
-    assert bench.notes.heard == ["never asked for: TF_NEED_KAFKA"]
+    assert notes == ["never asked for: TF_NEED_KAFKA"]
 
 
 def test_a_yes_that_nobody_asked_for_is_an_error(bench: Bench) -> None:

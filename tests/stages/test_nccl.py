@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import RecipeError, ToolError
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.recipe import PATCHES, CompileTable, NcclTable
 from tfwright.release import Release
 from tfwright.results import Built, HostFacts, NcclOps, Tree
@@ -20,23 +20,8 @@ CUDA = "-DGOOGLE_CUDA=1"
 pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
 
 
-class Notes(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.texts.append(text)
-
-
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
-
-
-@pytest.fixture
-def built(job: Job, notes: Notes) -> Job:
+def built(job: Job, listener: Listener) -> Job:
     """Return a job whose tree is the demo's, with the read-only library that Bazel would have put there."""
     shutil.copytree(DEMO, job.places.tree)
     shutil.copy(PATCHES / "demo" / "nccl.h", job.places.tree / "third_party" / "nccl")
@@ -47,7 +32,7 @@ def built(job: Job, notes: Notes) -> Job:
     library.chmod(0o555)
     (job.places.tree / "bazel-bin").symlink_to(output)
     job.places.home.mkdir()
-    return dataclasses.replace(job, listener=notes)
+    return dataclasses.replace(job, listener=listener)
 
 
 def run(job: Job, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None) -> NcclOps:
@@ -66,10 +51,10 @@ def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: Job) -> None:
     assert nccl.steps(job) == ()
 
 
-def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(built: Job, notes: Notes) -> None:
+def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(built: Job, notes: list[str]) -> None:
     made = run(built, NcclTable(rebuild=True))
     assert made.stub
-    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; it registers no operation"]
+    assert notes == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; it registers no operation"]
 
 
 def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: Job) -> None:
@@ -80,9 +65,9 @@ def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: J
     assert made.path.stat().st_mode & 0o777 == 0o555
 
 
-def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(built: Job, notes: Notes) -> None:
+def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(built: Job, notes: list[str]) -> None:
     assert run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
-    assert notes.texts == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"]
+    assert notes == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"]
 
 
 def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(built: Job) -> None:

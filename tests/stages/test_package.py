@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import RecipeError, ToolError
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.recipe import PackageTable, Recipe
 from tfwright.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
 from tfwright.settings import Settings
@@ -141,21 +141,10 @@ def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
     assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 
 
-class Notes(Silence):
-    """Keep what a stage says."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.said.append(text)
-
-
-def test_what_macos_looks_for_is_written_into_the_wheel_and_said(tmp_path: Path, make_wheel: Callable[..., Path]) -> None:
+def test_what_macos_looks_for_is_written_into_the_wheel_and_said(tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]) -> None:
     table = PackageTable(libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
-    notes = Notes()
     (tmp_path / "build_out").mkdir()
-    raw = packaged(replace(job_of(tmp_path, "2.17", package.WHEEL), listener=notes), table, (make_wheel(),)).wheel
+    raw = packaged(replace(job_of(tmp_path, "2.17", package.WHEEL), listener=listener), table, (make_wheel(),)).wheel
     with archive.opened(raw.path) as wheel:
         assert record.faults(wheel) == []
-    assert notes.said == ["package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"]
+    assert notes == ["package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"]

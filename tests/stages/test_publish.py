@@ -5,58 +5,43 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.progress import Silence
+from tfwright.progress import Listener
 from tfwright.results import Check, Verdict
 from tfwright.stage import Artefact, Job
 from tfwright.stages import publish
 from tfwright.tools import files
 
 
-class Notes(Silence):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.texts.append(text)
-
-
 @pytest.fixture
-def notes() -> Notes:
-    return Notes()
-
-
-@pytest.fixture
-def heard(job: Job, notes: Notes) -> Job:
-    return dataclasses.replace(job, listener=notes)
+def heard(job: Job, listener: Listener) -> Job:
+    return dataclasses.replace(job, listener=listener)
 
 
 def verdict(path: Path) -> Verdict:
     return Verdict(wheel=Artefact.of(path), checks=(Check(name="import small", passed=True, detail="42"),))
 
 
-def test_a_wheel_is_copied_into_the_wheelhouse(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+def test_a_wheel_is_copied_into_the_wheelhouse(heard: Job, notes: list[str], make_sealed: Callable[..., Path]) -> None:
     path = make_sealed()
     published = publish.run(heard, verdict(path)).wheel
     assert published.path == heard.places.wheelhouse / path.name
     assert published.sha256 == files.sha256(path)
-    assert notes.texts == []
+    assert notes == []
 
 
-def test_the_same_wheel_again_is_left_alone(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+def test_the_same_wheel_again_is_left_alone(heard: Job, notes: list[str], make_sealed: Callable[..., Path]) -> None:
     path = make_sealed()
     first = publish.run(heard, verdict(path)).wheel.path.stat()
     assert publish.run(heard, verdict(path)).wheel.path.stat() == first
-    assert notes.texts == []
+    assert notes == []
 
 
-def test_other_bytes_under_the_same_name_are_replaced_and_told(heard: Job, notes: Notes, make_sealed: Callable[..., Path]) -> None:
+def test_other_bytes_under_the_same_name_are_replaced_and_told(heard: Job, notes: list[str], make_sealed: Callable[..., Path]) -> None:
     publish.run(heard, verdict(make_sealed()))
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
     assert publish.run(heard, verdict(other)).wheel.sha256 == files.sha256(other)
-    assert len(notes.texts) == 1
-    assert "had other bytes" in notes.texts[0]
+    assert len(notes) == 1
+    assert "had other bytes" in notes[0]
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(heard: Job, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
