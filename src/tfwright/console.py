@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tfwright.errors import TfwrightError
 from tfwright.pages.text import tell
 from tfwright.progress import Progress
+from tfwright.tools import capacity
 
 if TYPE_CHECKING:
     from tqdm import tqdm
@@ -69,8 +70,8 @@ class Terminal:
             self._bar = tqdm(desc=f"  {self._stage}", leave=False, dynamic_ncols=True, unit=progress.unit, unit_scale=progress.unit == "B")
         self._bar.total = progress.total
         self._bar.n = progress.done
-        failures = f"{progress.failures} failed, " if progress.failures else ""
-        self._bar.set_postfix_str(failures + progress.doing[:60], refresh=True)
+        told = (_failures(progress), _memory(progress), progress.doing[:60])
+        self._bar.set_postfix_str(", ".join(filter(None, told)), refresh=True)
 
     def _close(self) -> None:
         """Take the bar away."""
@@ -82,9 +83,17 @@ class Terminal:
 def _sentence(progress: Progress) -> str:
     """Say progress in one line of text."""
     total = f" of {progress.total:,}" if progress.total is not None else ""
-    failures = f", {progress.failures} failed" if progress.failures else ""
-    doing = f": {progress.doing}" if progress.doing else ""
-    return f"{progress.done:,}{total} {progress.unit}{failures}{doing}"
+    told = ", ".join(filter(None, (f"{progress.done:,}{total} {progress.unit}", _failures(progress), _memory(progress))))
+    return f"{told}: {progress.doing}" if progress.doing else told
+
+
+def _failures(progress: Progress) -> str:
+    return f"{progress.failures} failed" if progress.failures else ""
+
+
+def _memory(progress: Progress) -> str:
+    """Say how much of the memory the work holds; nothing where that is not known."""
+    return f"{progress.held / capacity.GIB:.1f} of {progress.room / capacity.GIB:.0f} GiB" if progress.held else ""
 
 
 def announce(job: "Job") -> None:

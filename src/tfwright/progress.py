@@ -15,6 +15,10 @@ class Progress:
     doing: str = ""
     """What is under way now: a Bazel action, a file."""
     failures: int = 0
+    held: int = 0
+    """Bytes of memory that the work holds now; 0 while, or where, that is not known."""
+    room: int = 0
+    """Bytes of memory that there are."""
 
 
 class Listener(Protocol):

@@ -8,7 +8,7 @@ import pytest
 
 from tfwright.errors import HostError
 from tfwright.progress import Progress
-from tfwright.tools import bazel_client, bazel_events, isolation
+from tfwright.tools import bazel_client, bazel_events, capacity, gauge, isolation
 from tfwright.tools.bazel_client import Client, Options
 
 HELP = """\
@@ -69,9 +69,26 @@ exit 3"""
     outcome = bazel.run(bazel.command("build"), log, heard.append)
     bazel.run(bazel.command("build"), log, heard.append)
     assert (outcome.status, outcome.errors) == (3, ("ERROR: /w/BUILD:1:1: it failed", "more", "[2 / 2] Linking"))
-    assert heard[-1] == Progress(2, 2, doing="Linking")
+    assert heard[-1] == Progress(2, 2, doing="Linking", room=capacity.total())
     assert log.read_text("utf-8").count("it failed") == 2
     assert (tmp_path / "umask").read_text("utf-8").split() == ["0022"] * 2
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
+def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gauge, "SECONDS", 0.02)
+    (tmp_path / "base/server").mkdir(parents=True)
+    server = """sh -c 'echo $$ > base/server/server.pid.txt; for i in $(seq 500); do [ -e seen ] || { sleep 0.02; echo "[$i / 500] Linking"; }; done' """
+    heard = list[Progress]()
+
+    def hear(progress: Progress) -> None:
+        heard.append(progress)
+        if progress.held:
+            (tmp_path / "seen").touch()
+
+    bazel = client(tmp_path, f"{server} {tmp_path}/base/")
+    bazel.run(bazel.command("build"), tmp_path / "log", hear)
+    assert 0 < heard[-1].held < heard[-1].room == capacity.total()
 
 
 def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
@@ -151,12 +151,12 @@ class Client:
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
-        display, kills = Display(), capacity.kills()
+        display, kills, room = Display(), capacity.kills(), capacity.total()
         with _counting(spent, gauge.watching(self._server)) as seen, log.open("a", encoding="utf-8") as stream, _running(command) as child:
             start, record = stream.tell(), _Record(stream)
             for text in _output(child):
                 record.add(display.feed(text))
-                hear(display.progress)
+                hear(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = _status(child)
         errors = tuple(record.errors) or shell.last_lines(log)

@@ -21,6 +21,8 @@ class Gauge:
         """Start with nothing seen."""
         self.action = 0
         """Bytes that one action took, with all the programs that it had started; 0 where there is no /proc (macOS)."""
+        self.holds = 0
+        """Bytes that the server and all its actions held at the last look."""
         self.pressure = 0.0
         """For how many percent of ten seconds everything waited for memory."""
         self.together = 0
@@ -43,7 +45,8 @@ class Gauge:
         self.pressure = max(self.pressure, capacity.pressure())
         if server is not None:
             self.action = max([self.action, *actions(server)])
-            self.together = max(self.together, held(server))
+            self.holds = held(server)
+            self.together = max(self.together, self.holds)
             self._spent[server] = processor(server)
 
 
