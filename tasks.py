@@ -188,14 +188,20 @@ def toolkit(
                 page.show_toolkit(*toolkits.install(job, toolkits.KINDS[name], Path(archive), digest, licence_accepted=licence_accepted))
 
 
-@task(help=JSON | {"wheel": "path of a .whl file, of any TensorFlow"})
-def inspect(_: Context, wheel: str, json: bool = False) -> None:
+@task(
+    help=JSON
+    | {
+        "wheel": "path of a .whl file, of any TensorFlow",
+        "key": "public key, in PEM, that has to have signed what lies beside the wheel about where it is from",
+    }
+)
+def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     """Say what a wheel is: what it needs, its libraries, its GPU code, and whether it is what it says."""
     with explained():
         from tfwright.pages import wheels as page
         from tfwright.wheel import inspection
 
-        report = inspection.inspect(Path(wheel))
+        report = inspection.inspect(Path(wheel), Path(key) if key else None)
         page.show_report(report, as_json=json)
         inspection.insist(report)
 

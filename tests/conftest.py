@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from tfwright.errors import SupplyError
 from tfwright.progress import Listener, Silence
@@ -169,5 +172,20 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
         with zipfile.ZipFile(path) as wheel, target.open("wb") as stream:
             sealing.seal(wheel, stream, source.epoch, {build_record.NAME: build_record.write(a_record), sbom.NAME: bill})
         return target
+
+    return make
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
+    """Return a function that makes a private and a public key, in PEM; another pair for each name."""
+
+    def make(name: str = "key", private: PrivateKeyTypes | None = None, passphrase: bytes = b"") -> tuple[Path, Path]:
+        made = private or Ed25519PrivateKey.generate()
+        secrecy = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
+        files = tmp_path / f"{name}.pem", tmp_path / f"{name}.public.pem"
+        files[0].write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy))
+        files[1].write_bytes(made.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        return files
 
     return make

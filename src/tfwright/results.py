@@ -170,3 +170,5 @@ class Published(Result):
     wheel: Artefact
     statement: Artefact
     """SLSA provenance in an in-toto statement, beside the wheel."""
+    envelope: Artefact | None = None
+    """The same, signed; None where the host file names no key."""

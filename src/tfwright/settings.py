@@ -32,6 +32,13 @@ def _unspaced(path: Path) -> Path:
 HostPath = Annotated[Path, AfterValidator(_absolute)]
 
 
+class Sign(Table):
+    """Who says that a wheel was built here."""
+
+    key: HostPath
+    """A private key in PEM, without a passphrase: Ed25519, ECDSA or RSA."""
+
+
 class Settings(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
@@ -58,6 +65,8 @@ class Settings(Table):
     """Bazel's disk cache; without it one in build_out, shared by all recipes."""
     remote_cache: str | None = None
     """Bazel's HTTP cache, as ``http://host:port``."""
+    sign: Sign | None = None
+    """With it, the statement beside each published wheel is signed."""
 
     def of(self, recipe: Recipe) -> Self:
         """Return these settings with the CUDA and cuDNN that `invoke toolkit` unpacked for a recipe, where the host file names none."""

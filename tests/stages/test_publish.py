@@ -7,9 +7,11 @@ import pytest
 
 from tfwright.progress import Listener
 from tfwright.results import Check, Verdict
+from tfwright.settings import Sign
 from tfwright.stage import Artefact, Job
 from tfwright.stages import publish
 from tfwright.tools import files
+from tfwright.wheel import envelope
 
 
 @pytest.fixture
@@ -65,3 +67,32 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
         assert published.statement.path == published.wheel.path.with_name(f"{published.wheel.path.name}.intoto.json")
         assert said["subject"] == [{"name": published.wheel.path.name, "digest": {"sha256": published.wheel.sha256}}]
         assert said["predicate"]["runDetails"]["metadata"]["tfwright_checks"] == [{"name": "import small", "passed": True, "detail": "42"}]
+
+
+def signing(job: Job, key: Path) -> Job:
+    return dataclasses.replace(job, settings=job.settings.model_copy(update={"sign": Sign(key=key)}))
+
+
+def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]) -> None:
+    private, public = keys()
+    plain = publish.run(heard, verdict(make_sealed()))
+    signed = publish.run(signing(heard, private), verdict(make_sealed()))
+    assert signed.wheel.sha256 == plain.wheel.sha256
+    assert plain.envelope is None
+    assert signed.envelope
+    assert envelope.verify(signed.wheel.path, public) == json.loads(signed.envelope.path.read_bytes())["signatures"][0]["keyid"]
+
+
+def test_a_host_that_signs_no_more_leaves_no_old_signature(heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]) -> None:
+    signed = publish.run(signing(heard, keys()[0]), verdict(make_sealed()))
+    publish.run(heard, verdict(make_sealed()))
+    assert signed.envelope
+    assert not signed.envelope.path.exists()
+
+
+def test_another_key_is_a_reason_to_publish_again(heard: Job, keys: Callable[..., tuple[Path, Path]]) -> None:
+    one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
+    assert one.keys() == other.keys() == {"the key that signs"}
+    assert one != other
+    assert publish.inputs(heard) == {}
+    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}

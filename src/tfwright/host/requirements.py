@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 
+from tfwright.errors import HostError
 from tfwright.host import compatibility, gpu, machine, pythons, remedies, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
-from tfwright.tools import git
+from tfwright.tools import git, signing
 
 Requirement = Callable[[Recipe, Settings, Host], Iterator[Finding]]
 
@@ -170,6 +171,14 @@ def _compiler_line(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[
         yield Finding(str(found), f"Apple's clang {wanted}", remedy, why=f"the recipe, against {host.compiler.by}")
 
 
-GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk)
+def _signing_key(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
+    if settings.sign:
+        try:
+            signing.signer(settings.sign.key)
+        except HostError as fault:
+            yield Finding(fault.what, "a private key that signs", fault.remedy, blocks="publish", why="the host file: sign.key")
+
+
+GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _signing_key)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
 REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)

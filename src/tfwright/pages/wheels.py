@@ -26,6 +26,7 @@ def show_report(report: "Report", *, as_json: bool) -> None:
         "python": report.requires_python,
         "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
         "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
+        **({"signed by": f"the key with the id {report.signed_by}"} if report.signed_by else {}),
     }
     for name, value in facts.items():
         print(f"  {name:<12} {value or 'not said'}")

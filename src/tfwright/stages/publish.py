@@ -1,30 +1,45 @@
-"""Puts the wheel into the wheelhouse, and beside it the statement of where it comes from."""
+"""Puts the wheel into the wheelhouse, and beside it the statement of where it comes from, signed where the host has a key."""
 
 import datetime as dt
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
 
+from tfwright.errors import HostError
 from tfwright.results import Published, Verdict
 from tfwright.stage import Artefact, Job
-from tfwright.tools import files
-from tfwright.wheel import archive, statement
+from tfwright.tools import files, signing
+from tfwright.wheel import archive, envelope, statement
 
-REVISION = 2
+REVISION = 3
 
 
 def run(job: Job, verdict: Verdict) -> Published:
     """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
-    wheel = verdict.wheel
+    wheel, text = verdict.wheel, _statement(verdict)
+    signed = envelope.write(text, job.settings.sign.key) if job.settings.sign else None
     place = job.places.wheelhouse / wheel.path.name
-    beside = place.with_name(place.name + statement.SUFFIX)
-    text = _statement(verdict)
+    beside, enveloped = (place.with_name(place.name + suffix) for suffix in (statement.SUFFIX, envelope.SUFFIX))
+    # Gone before what they are about: none is better than one about other bytes.
+    files.remove(enveloped)
     if not place.exists() or _differs(job, place, wheel):
         with files.replacing(place) as temporary:
             shutil.copyfile(wheel.path, temporary)
-            # Gone before the wheel that it is about: none is better than one about other bytes.
             files.remove(beside)
     files.write(beside, text)
-    return Published(wheel=Artefact.of(place), statement=Artefact.of(beside))
+    if signed:
+        files.write(enveloped, signed)
+    return Published(wheel=Artefact.of(place), statement=Artefact.of(beside), envelope=Artefact.of(enveloped) if signed else None)
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the id of the key that signs; one that cannot, the first stage refuses."""
+    if not job.settings.sign:
+        return {}
+    try:
+        return {"the key that signs": signing.signer(job.settings.sign.key).public_key.keyid}
+    except HostError:
+        return {"the key that signs": "none"}
 
 
 def _differs(job: Job, place: Path, wheel: Artefact) -> bool:

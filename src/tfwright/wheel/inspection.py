@@ -7,7 +7,7 @@ import zipfile
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.parser import BytesParser
 from pathlib import Path
 from typing import IO
@@ -15,7 +15,7 @@ from typing import IO
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
-from tfwright.wheel import archive, inspection_library, inspection_links, inspection_summary, inspection_tags, record, tags
+from tfwright.wheel import archive, envelope, inspection_library, inspection_links, inspection_summary, inspection_tags, record, tags
 from tfwright.wheel.inspection_library import Library
 from tfwright.wheel.inspection_summary import Summary
 
@@ -49,20 +49,22 @@ class Report:
     """In what the wheel is damaged, or is not what it says that it is."""
     notes: tuple[str, ...] = ()
     """What may matter to whoever uses it."""
+    signed_by: str = ""
+    """Id of the key that signed the statement beside it; empty where nobody asked."""
 
 
-def inspect(path: Path) -> Report:
+def inspect(path: Path, key: Path | None = None) -> Report:
     """Read a wheel; whatever is wrong with it is in the report.
 
-    Raises WheelError only where there is no file.
+    Raises WheelError where there is no file, and what `envelope.verify` raises where a public key is given.
     """
     if not path.is_file():
         raise WheelError(f"There is no wheel {path}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(path)))
-    size = path.stat().st_size
+    size, signed_by = path.stat().st_size, envelope.verify(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
             _refuse_long_texts(wheel)
-            return _report(path, size, wheel)
+            return replace(_report(path, size, wheel), signed_by=signed_by)
     except WheelError as fault:
         return Report(path.name, size, faults=(fault.what,))
 

@@ -2,7 +2,7 @@
 
 https://slsa.dev/spec/v1.0/provenance and https://github.com/in-toto/attestation/blob/main/spec/v1. It
 repeats the wheel's own build record for programs that know these formats, and adds what came after
-the sealing: what the wheel did when it was run, and when. It is not signed.
+the sealing: what the wheel did when it was run, and when. Its signed form is an envelope of its own.
 """
 
 import datetime as dt

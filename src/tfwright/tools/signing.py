@@ -1,0 +1,117 @@
+"""Signatures: DSSE envelopes, by securesystemslib, an extra of tfwright that only who signs or verifies needs.
+
+https://github.com/secure-systems-lab/dsse/blob/master/envelope.md
+"""
+
+import importlib.util
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfwright.errors import Evidence, HostError, WheelError
+
+if TYPE_CHECKING:
+    from securesystemslib.dsse import Envelope
+    from securesystemslib.signer import CryptoSigner, SSlibKey
+
+LARGEST = 16 * 1024**2
+"""Bytes of a key or an envelope that are read."""
+
+
+def sign(payload: bytes, kind: str, key: Path) -> bytes:
+    """Return a line of JSON: the envelope of a payload of the media type `kind`, signed. Raises what `signer` raises."""
+    from securesystemslib.dsse import Envelope
+
+    envelope = Envelope(payload, kind, {})
+    envelope.sign(signer(key))
+    return json.dumps(envelope.to_dict(), separators=(",", ":")).encode() + b"\n"
+
+
+def signer(key: Path) -> "CryptoSigner":
+    """Read a private key. Raises HostError if it cannot sign, or securesystemslib is not installed."""
+    content = _key(key)
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from securesystemslib.signer import CryptoSigner
+
+    try:
+        return CryptoSigner(load_pem_private_key(content, None))
+    except TypeError as fault:  # what cryptography raises over a passphrase, and over nothing else here
+        remedy = f"A build asks for no passphrase. Name a key without one, which only you can read: (umask 077; openssl pkey -in {key} -out plain.pem)."
+        raise HostError(f"The key {key} is encrypted", remedy=remedy) from fault
+    except (ValueError, UnsupportedAlgorithm) as fault:
+        remedy = "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm ed25519 -out key.pem)."
+        raise HostError(f"{key} is no private key that can sign: {_line(fault)}", remedy=remedy) from fault
+
+
+def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
+    """Return the payload of the envelope in a file, which the holder of a public key signed, and the key's id.
+
+    Raises HostError if the key cannot be used or securesystemslib is not installed, WheelError if
+    the envelope is none, holds another kind of payload, or has no valid signature of this key.
+    """
+    public = _public(key)
+    from securesystemslib.exceptions import VerificationError
+
+    envelope = _envelope(file)
+    try:
+        envelope.verify([public], 1)
+    except VerificationError as fault:
+        what = f"{file.name} has no valid signature of the key {key}"
+        remedy = "It was changed, or another key signed it: do not trust the wheel, or name the public key of whoever made it."
+        raise WheelError(what, remedy=remedy, evidence=Evidence(where=str(file), lines=_signers(envelope, public))) from fault
+    if envelope.payload_type != kind:
+        raise WheelError(f"{file.name} holds {envelope.payload_type!r}, not {kind}", remedy="Bring the envelope that was made with the wheel.")
+    return envelope.payload, public.keyid
+
+
+def _public(key: Path) -> "SSlibKey":
+    content = _key(key)
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from securesystemslib.signer import SSlibKey
+
+    try:
+        return SSlibKey.from_crypto(load_pem_public_key(content))
+    except (ValueError, UnsupportedAlgorithm) as fault:
+        remedy = f"Name the public key in PEM; of a private one, this writes it: openssl pkey -in {key} -pubout -out public.pem."
+        raise HostError(f"{key} is no public key that can verify: {_line(fault)}", remedy=remedy) from fault
+
+
+def _envelope(file: Path) -> "Envelope":
+    from securesystemslib.dsse import Envelope
+
+    try:
+        content = _read(file)
+    except OSError as fault:
+        remedy = "Bring it from where the wheel is from; without a signing key none is made."
+        raise WheelError(f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy) from fault
+    try:
+        return Envelope.from_dict(json.loads(content))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
+        raise WheelError(f"{file.name} is no DSSE envelope: {_line(fault)}", remedy="Bring it again from where the wheel is from.") from fault
+
+
+def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
+    """Tell a wrong key from a changed envelope, as far as the ids tell."""
+    return [f"id of the key: {public.keyid}", *(f"signed with:   {keyid!r}" for keyid in envelope.signatures)]
+
+
+def _key(path: Path) -> bytes:
+    """Return a key's file, once it is certain that it can be used."""
+    if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
+        raise HostError("securesystemslib, which signs and verifies, is not installed", remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.")
+    try:
+        return _read(path)
+    except OSError as fault:
+        raise HostError(f"The key {path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions.") from fault
+
+
+def _read(path: Path) -> bytes:
+    with path.open("rb") as stream:
+        return stream.read(LARGEST)
+
+
+def _line(fault: Exception) -> str:
+    """Return the first sentence of what a library says."""
+    return str(fault).partition(". ")[0].partition("\n")[0] or type(fault).__name__

@@ -1,0 +1,108 @@
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa, x25519
+
+from tfwright.errors import HostError, WheelError
+from tfwright.tools import signing
+
+KIND = "application/json"
+Pair = tuple[Path, Path]
+
+
+@pytest.fixture(params=[ed25519.Ed25519PrivateKey.generate, lambda: ec.generate_private_key(ec.SECP256R1()), lambda: rsa.generate_private_key(65537, 2048)])
+def pair(request: pytest.FixtureRequest, keys: Callable[..., Pair]) -> Pair:
+    return keys(private=request.param())
+
+
+def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) -> None:
+    private, public = pair
+    file = tmp_path / "envelope"
+    file.write_bytes(signing.sign(b'{"a": 1}', KIND, private))
+    assert signing.verified(file, KIND, public) == (b'{"a": 1}', signing.signer(private).public_key.keyid)
+    assert file.read_bytes().count(b"\n") == 1
+
+
+def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
+    file = tmp_path / "envelope"
+    file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
+    with pytest.raises(WheelError, match="no valid signature of the key") as caught:
+        signing.verified(file, KIND, keys("other")[1])
+    assert [line.split(":")[0] for line in caught.value.evidence.lines] == ["id of the key", "signed with"]
+
+
+@pytest.mark.parametrize("field", ["payload", "payloadType"])
+def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: str) -> None:
+    file = tmp_path / "envelope"
+    file.write_text(json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8")
+    with pytest.raises(WheelError, match="no valid signature"):
+        signing.verified(file, KIND, pair[1])
+
+
+def test_an_envelope_of_something_else_is_refused(keys: Callable[..., Pair], tmp_path: Path) -> None:
+    private, public = keys()
+    file = tmp_path / "envelope"
+    file.write_bytes(signing.sign(b"{}", "text/plain", private))
+    with pytest.raises(WheelError, match="holds 'text/plain'"):
+        signing.verified(file, KIND, public)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"payload": "*", "payloadType": 1, "signatures": 3}',
+        b'{"payload": "e30K", "payloadType": "x", "signatures": []}',
+    ],
+)
+def test_what_is_no_envelope_is_an_error_and_no_crash(keys: Callable[..., Pair], tmp_path: Path, content: bytes) -> None:
+    file = tmp_path / "envelope"
+    file.write_bytes(content)
+    with pytest.raises(WheelError, match=r"no DSSE envelope|no valid signature"):
+        signing.verified(file, KIND, keys()[1])
+
+
+def test_a_missing_envelope_is_named(keys: Callable[..., Pair], tmp_path: Path) -> None:
+    with pytest.raises(WheelError, match=r"envelope cannot be read: No such file"):
+        signing.verified(tmp_path / "envelope", KIND, keys()[1])
+
+
+def test_an_encrypted_key_is_not_asked_for_its_passphrase(keys: Callable[..., Pair]) -> None:
+    with pytest.raises(HostError, match="is encrypted"):
+        signing.signer(keys(passphrase=b"secret")[0])
+
+
+def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
+    with pytest.raises(HostError, match="no private key that can sign"):
+        signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
+
+
+def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(keys: Callable[..., Pair], tmp_path: Path) -> None:
+    private, public = keys()
+    with pytest.raises(HostError, match="no private key that can sign"):
+        signing.signer(public)
+    with pytest.raises(HostError, match="no public key that can verify") as caught:
+        signing.verified(tmp_path, KIND, private)
+    assert f"openssl pkey -in {private} -pubout" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", ["absent.pem", "."])
+def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(HostError, match="cannot be read"):
+        signing.signer(tmp_path / name)
+
+
+def test_without_the_extra_it_is_said_how_to_get_it(keys: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+    private, _ = keys()
+    monkeypatch.setattr(sys, "path", [])
+    monkeypatch.delitem(sys.modules, "securesystemslib", raising=False)
+    with pytest.raises(HostError, match="not installed") as caught:
+        signing.signer(private)
+    assert "requirements-sign.txt" in caught.value.remedy
