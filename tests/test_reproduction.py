@@ -8,14 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import engine, reproduction
+from tfwright import __version__, engine, reproduction
 from tfwright.errors import RecipeError, WheelError
+from tfwright.host import probes
+from tfwright.progress import Listener
 from tfwright.recipe import Recipe
 from tfwright.results import SealedWheel
 from tfwright.stage import Artefact, Job
+from tfwright.stages import check, seal
 from tfwright.tools import randomisation
 from tfwright.wheel import build_record
-from tfwright.wheel.build_record import BuildRecord, File
+from tfwright.wheel.build_record import BuildRecord, File, Sealer
 
 Maker = Callable[..., Path]
 Baked = Callable[[Job], str]
@@ -122,6 +125,11 @@ def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: Job) -> 
 
 
 @pytest.fixture
+def heard(job: Job, listener: Listener) -> Job:
+    return replace(job, listener=listener)
+
+
+@pytest.fixture
 def record(job: Job) -> BuildRecord:
     """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
     return BuildRecord.model_validate(
@@ -156,6 +164,24 @@ def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(job: Job, 
     with pytest.raises(WheelError, match="no build record") as caught:
         reproduction.recipe_named(str(original))
     assert "--recipe" in caught.value.remedy
+
+
+def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(
+    heard: Job, original: Path, record: BuildRecord, built: Callable[[Baked], list[Job]], notes: list[str]
+) -> None:
+    built(lambda _: "otherwise")
+    wheel = holding(original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")}))
+    found = reproduce(heard, wheel, control=False)
+    compiler, compressor = (
+        next(number for number, note in enumerate(notes) if f": {what}" in note) for what in ("compiler cc 12.2.0, here ", "deflate 0.0.1, here ")
+    )
+    assert max(compiler, compressor) < next(number for number, note in enumerate(notes) if note.startswith("building in"))
+    assert any(cause.startswith("Perhaps because of this host: deflate: 0.0.1 then") for cause in found.causes)
+
+
+def test_a_host_that_is_as_the_record_says_gets_no_notice(job: Job, original: Path, record: BuildRecord) -> None:
+    here = seal.found(job, check.facts(job, probes.here(), Path(sys.executable)))
+    assert reproduction.host_changes(job, holding(original, record.model_copy(update={"found": here, "sealer": seal.SEALER}))) == []
 
 
 def test_a_checkout_that_is_as_the_record_says_is_accepted(job: Job, original: Path, record: BuildRecord) -> None:

@@ -10,12 +10,14 @@ from pathlib import Path
 
 from tfwright import engine, stamps
 from tfwright.errors import Evidence, RecipeError, WheelError
+from tfwright.host import probes, pythons
 from tfwright.recipe import PATCHES
-from tfwright.results import Published, SealedWheel
+from tfwright.results import Inputs, Published, SealedWheel
 from tfwright.stage import Job
+from tfwright.stages import check, seal
 from tfwright.tools import files, randomisation
 from tfwright.wheel import archive, build_record, comparison
-from tfwright.wheel.build_record import BuildRecord
+from tfwright.wheel.build_record import BuildRecord, Found
 from tfwright.wheel.comparison import Comparison
 
 DEFAULT = "demo"
@@ -47,12 +49,17 @@ def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Repro
     same place and with address-space randomisation off. Raises what a build raises.
     """
     elsewhere = _elsewhere(job, cached=cached)
+    changes = host_changes(job, original)
+    for change in changes:
+        job.listener.note(f"not as when the wheel was made: {change}")
     rebuilt = _build(elsewhere, "rebuilt", fixed=False)
     found = comparison.compare(original, rebuilt)
     if found.same:
         return Reproduction(original, rebuilt, found)
     verdicts = _controlled(elsewhere, rebuilt) if control else ["No control build was made, so that chance cannot be told from the place"]
-    return Reproduction(original, rebuilt, found, (*_seen(found, job, elsewhere), *verdicts))
+    return Reproduction(
+        original, rebuilt, found, (*(f"Perhaps because of this host: {change}" for change in changes), *_seen(found, job, elsewhere), *verdicts)
+    )
 
 
 def published(job: Job) -> Path:
@@ -91,6 +98,23 @@ def insist(job: Job, original: Path) -> None:
         what = f"{original.name} was made from something else than recipe {job.recipe.name} is now: {lines[0]}"
         remedy = f"Check out the recipe and patches of that time, or build it as it is now: 'invoke build --recipe {job.recipe.name}'."
         raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+
+
+def host_changes(job: Job, original: Path) -> list[str]:
+    """Say in what this host and its programs are not those that the wheel's record names, which may explain a later difference.
+
+    Empty for a wheel without a record, and where there is no target Python, which the build itself refuses.
+    """
+    record = _record(original)
+    interpreter = pythons.find(job.recipe.host.python, job.settings)
+    if record is None or interpreter is None:
+        return []
+    here, inputs = seal.found(job, check.facts(job, probes.here(), interpreter)), stamps.last(job, "fetch", Inputs)
+    pairs = {name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields}
+    pairs |= {seal.COMPRESSOR: (record.sealer.deflate, seal.SEALER.deflate), "tfwright": (record.sealer.version, seal.SEALER.version)}
+    if inputs and inputs.programs:
+        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
+    return [f"{name}: {then or 'none'} then, {now or 'none'} here" for name, (then, now) in pairs.items() if then != now]
 
 
 def _record(wheel: Path) -> BuildRecord | None:

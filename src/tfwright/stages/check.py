@@ -33,7 +33,7 @@ def run(job: Job, table: HostTable) -> HostFacts:
         raise refusal(job, findings)
     for finding in findings:
         job.listener.note(f"{finding}. {_advice(job, finding)}")
-    return _facts(job, host, interpreter)
+    return facts(job, host, interpreter)
 
 
 def examine(recipe: Recipe, settings: Settings, host: Host) -> list[Finding]:
@@ -70,7 +70,8 @@ def _advice(job: Job, finding: Finding) -> str:
     return finding.remedy if "\n" not in finding.remedy else f"'invoke doctor --recipe {job.recipe.name}' has the commands."
 
 
-def _facts(job: Job, host: Host, interpreter: Path) -> HostFacts:
+def facts(job: Job, host: Host, interpreter: Path) -> HostFacts:
+    """Return what of a host takes part in a build with this interpreter."""
     toolkit, cudnn = cuda.present(job.recipe, job.settings)
     return HostFacts(
         system=host.system,

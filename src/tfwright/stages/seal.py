@@ -22,6 +22,7 @@ from tfwright.wheel.sbom import Materials
 REVISION = 2
 COMPRESSOR = "deflate"
 """The package that compresses: what version it has shows in the bytes."""
+SEALER = Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
 
 
 def run(
@@ -42,13 +43,13 @@ def run(
     files.remove(target.parent)
     with archive.opened(path) as wheel:
         record = BuildRecord(
-            sealer=Sealer(version=__version__, deflate=metadata.version(COMPRESSOR)),
+            sealer=SEALER,
             recipe=build_record.recipe_content(job.recipe),
             lock=files.sha256(job.locked) if job.locked else None,
             source=Source(url=source.url, commit=tree.commit, release=str(tree.release), content=tree.content, epoch=tree.epoch),
             files=tuple(File(path=file, sha256=sha256) for file, sha256 in _files(job).items()),
             bazel=Program(version=job.recipe.bazel.version, sha256=inputs.bazel.sha256),
-            found=_found(job, host),
+            found=found(job, host),
             build=Bazel(target=compiling.target, flags=compiling.flags, environment=_environment(compiling, tree, configured)),
             substitutions=tuple(Substitution.model_validate(one.model_dump()) for one in inputs.substitutes),
             stubs=(PurePosixPath(nccl.LIBRARY).name,) if nccl_ops.stub else (),
@@ -62,7 +63,7 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    versions = {"the version of tfwright": __version__, f"the version of {COMPRESSOR}": metadata.version(COMPRESSOR)}
+    versions = {"the version of tfwright": SEALER.version, f"the version of {COMPRESSOR}": SEALER.deflate}
     return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
 
 
@@ -71,7 +72,7 @@ def _files(job: Job) -> dict[str, str]:
     return {file: files.sha256(PATCHES / file) for file in (*job.recipe.source.patches, *job.recipe.source.assets.values())}
 
 
-def _found(job: Job, host: HostFacts) -> Found:
+def found(job: Job, host: HostFacts) -> Found:
     """Return what of the host takes part in the bytes: versions, not places."""
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
