@@ -173,7 +173,7 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
     wheel = holding(original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")}))
     found = reproduce(heard, wheel, control=False)
     compiler, compressor = (
-        next(number for number, note in enumerate(notes) if f": {what}" in note) for what in ("compiler cc 12.2.0, here ", "deflate 0.0.1, here ")
+        next(number for number, note in enumerate(notes) if f"made: {what}" in note) for what in ("compiler: cc 12.2.0 then, ", "deflate: 0.0.1 then, ")
     )
     assert max(compiler, compressor) < next(number for number, note in enumerate(notes) if note.startswith("building in"))
     assert any(cause.startswith("Perhaps because of this host: deflate: 0.0.1 then") for cause in found.causes)
