@@ -12,18 +12,21 @@ import pytest
 
 from tfwright import recipe as recipes
 from tfwright.host import inventory
+from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.pages import host as page
+from tfwright.recipe import Recipe
 from tfwright.settings import Settings
 from tfwright.stages import check
 
 EXPECTED = Path(__file__).parent / "expected"
+RECIPES = Path(__file__).parent / "recipes"
 HOSTS = ("container-cuda10.0", "cuda13", "laptop-nouveau", "mac-cuda9.2", "ubuntu-18.04-cuda10.1")
 Description = dict[str, Any]
 Reader = Callable[[str], Description]
 Player = Callable[[Description], Host]
-Violation = tuple[str, Mapping[str, Mapping[str, Any]], str, str]
-"""A fitting host, what is changed on it, how the finding begins, and what its remedy has."""
+Violation = tuple[str, Mapping[str, Any], str, str]
+"""A fitting host, what is changed on it or in its recipe, how the finding begins, and what its remedy has."""
 
 
 def settings_of(description: Description) -> Settings:
@@ -42,14 +45,24 @@ def test_doctors_whole_output_is_the_reviewed_one(name: str, described: Reader, 
     assert said == (EXPECTED / f"{name}.txt").read_text("utf-8")
 
 
-def changed(description: Description, changes: Mapping[str, Mapping[str, Any]]) -> Description:
-    """Return a description with some programs, files or settings replaced."""
-    return {**description, **{kind: {**description.get(kind, {}), **change} for kind, change in changes.items()}}
+def changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a description, or a recipe, with some values replaced, those of a table one by one."""
+    merged = {key: {**values.get(key, {}), **value} if isinstance(value, Mapping) else value for key, value in changes.items()}
+    return {**values, **merged}
 
 
-MAC, UBUNTU, CONTAINER, LAPTOP = "mac-cuda9.2", "ubuntu-18.04-cuda10.1", "container-cuda10.0", "laptop-nouveau"
+def examined(description: Description, play: Player) -> list[Finding]:
+    """Hold a host against its recipe; ``asks`` is what is changed in that."""
+    asked = recipes.read(description["recipe"]).model_dump(mode="json")
+    recipe = Recipe.model_validate(changed(asked, description.get("asks", {})))
+    return check.examine(recipe, settings_of(description), play(description))
+
+
+MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = "mac-cuda9.2", "ubuntu-18.04-cuda10.1", "container-cuda10.0", "laptop-nouveau", "cuda13"
 EXT4 = "/dev/sda1 / ext4 rw 0 0\n"
-MENDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+CUDNN_ON_SERVER = "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
+MENDED: Mapping[str, Mapping[str, Any]] = {
+    SERVER: {"recipe": str(RECIPES / "linux-r2.17-cuda13.0.toml")},
     CONTAINER: {
         "programs": {
             "/usr/bin/git": {"--version": "git version 2.34.1"},
@@ -67,7 +80,7 @@ MENDED: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "files": {"/proc/modules": "nvidia 18194432 0 - Live 0x0\n", "/proc/mounts": EXT4},
     },
 }
-"""What makes these two fit; as they are, several things are wrong with them at once."""
+"""What makes these fit; as they are, several things are wrong with them at once."""
 XCODE_9_4 = {"--version": "Apple LLVM version 9.1.0 (clang-902.0.39.2)"}
 VIOLATIONS: list[Violation] = [
     (MAC, {"programs": {"/usr/bin/gcc": XCODE_9_4}}, "Apple clang 9.1.0 (902.0.39.2) with CUDA 9.2", "xcode-select --switch"),
@@ -104,20 +117,36 @@ VIOLATIONS: list[Violation] = [
     (LAPTOP, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "550.54.14", "*": "NVIDIA GeForce RTX 5090, 12.0"}}}, "driver 550.54.14", "apt-get install nvidia-driver-570"),
     (LAPTOP, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "570.86", "*": "NVIDIA GeForce GTX 1080, 6.1"}}}, "NVIDIA GeForce GTX 1080 (compute capability 6.1)", "invoke match"),
     (LAPTOP, {"programs": {"/usr/bin/python3.12": {"*": "3.13.1"}}}, "no Python 3.12", "pyenv install 3.12"),
+    (SERVER, {"programs": {"/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}}}, "gcc 16.1.0 as the host compiler of nvcc", "apt-get install gcc-15"),
+    (SERVER, {"programs": {"/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}}}, "clang 21.1.0", "GCC_HOST_COMPILER_PATH"),
+    (SERVER, {"files": {"/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"}}, "several CUDAs mixed at /usr/local/cuda-13.0", "--cuda cuda_13.0"),
+    (SERVER, {"settings": {"cuda": "/usr/local/cuda"}}, "no CUDA at /usr/local/cuda", "invoke toolkit --recipe linux-r2.17-cuda13.0 --cuda cuda_13.0"),
+    (SERVER, {"asks": {"host": {"cuda": "12.8"}}}, "CUDA 13.0.88 at /usr/local/cuda-13.0", "--cuda cuda_12.8"),
+    (SERVER, {"settings": {"cudnn": "/usr/local/cuda-13.0"}}, "no cuDNN at /usr/local/cuda-13.0", "--cudnn cudnn-linux-x86_64-9*_cuda13*-archive.tar.xz"),
+    (SERVER, {"files": {CUDNN_ON_SERVER: "#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 9\n#define CUDNN_PATCHLEVEL 7\n"}}, "cuDNN 8.9.7", "--cudnn cudnn-linux-x86_64-9*_cuda13*-archive.tar.xz"),
+    (SERVER, {"files": {CUDNN_ON_SERVER: "#define CUDNN_MAJOR 9\n#define CUDNN_MINOR 10\n#define CUDNN_PATCHLEVEL 2\n"}}, "cuDNN 9.10.2 for CUDA 13.0", "--cudnn cudnn-linux-x86_64-9*_cuda13*-archive.tar.xz"),
+    (SERVER, {"asks": {"configure": {"answers": {"TF_NEED_CUDA": True, "TF_CUDA_COMPUTE_CAPABILITIES": "7.0,9.0"}}}}, "compute capability 7.0 with CUDA 13.0", "take another CUDA"),
+    (SERVER, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "575.64.03", "*": "NVIDIA H200, 9.0"}}}, "driver 575.64.03", "apt-get install nvidia-driver-580"),
+    (SERVER, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "580.82.07", "*": "Tesla V100-SXM2-16GB, 7.0"}}}, "Tesla V100-SXM2-16GB (compute capability 7.0)", "invoke match"),
+    (SERVER, {"asks": {"host": {"python": "3.13"}}}, "Python 3.13 for TensorFlow 2.17", "host.python in the recipe"),
+    (SERVER, {"programs": {"/usr/bin/python3.12": {"-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.12.3", "*": "no headers, pip"}}}, "Python 3.12 without headers", "apt-get install python3.12-dev"),
+    (SERVER, {"programs": {"/usr/bin/git": {"--version": "git version 2.30.2"}}}, "git 2.30.2", "backports"),
+    (SERVER, {"files": {"/proc/modules": "nouveau 1 0 - Live 0x0"}}, "the nouveau driver is loaded", "update-initramfs"),
+    (MAC, {"asks": {"bazel": {"version": "0.9.0"}}}, "Bazel 0.9.0 for TensorFlow 1.8", "bazel.version in the recipe"),
+    (CONTAINER, {"asks": {"bazel": {"version": "0.26.1"}}}, "Bazel 0.26.1 for TensorFlow 1.14", "bazel.version in the recipe"),
+    (UBUNTU, {"asks": {"bazel": {"version": "2.0.0"}}}, "Bazel 2.0.0 for TensorFlow 2.1", "bazel.version in the recipe"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("violation", VIOLATIONS, ids=lambda violation: f"{violation[0]}: {violation[2]}")
 def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(violation: Violation, described: Reader, play: Player) -> None:
     name, changes, found, remedy = violation
-    description = changed(changed(described(name), MENDED.get(name, {})), changes)
-    findings = check.examine(recipes.read(description["recipe"]), settings_of(description), play(description))
+    findings = examined(changed(changed(described(name), MENDED.get(name, {})), changes), play)
     told = [finding for finding in findings if finding.found.startswith(found)]
     assert told, [finding.found for finding in findings]
     assert remedy in told[0].remedy
 
 
-@pytest.mark.parametrize("name", [MAC, UBUNTU, CONTAINER, LAPTOP])
+@pytest.mark.parametrize("name", HOSTS)
 def test_a_host_made_for_its_recipe_has_nothing_wrong(name: str, described: Reader, play: Player) -> None:
-    description = changed(described(name), MENDED.get(name, {}))
-    assert check.examine(recipes.read(description["recipe"]), settings_of(description), play(description)) == []
+    assert examined(changed(described(name), MENDED.get(name, {})), play) == []

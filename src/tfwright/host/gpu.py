@@ -43,7 +43,8 @@ def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, settings)
     row = compatibility.cuda(recipe.host.cuda or "")
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = remedies.of("cudnn", host.installer, recipe=recipe.name, cuda=recipe.host.cuda or "", cudnn=wanted)
+    archive, page = _cudnn_archive(recipe.host.cuda or "", wanted)
+    remedy = remedies.of("cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page)
     if not found:
         yield Finding(f"no cuDNN at {' or '.join(map(str, prefixes))}", f"cuDNN {wanted}".rstrip(), remedy, blocks="configure")
     elif wanted and not versions.is_of(found.value, wanted):
@@ -57,6 +58,14 @@ def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
             blocks="compile",
             why="https://developer.nvidia.com/rdp/cudnn-archive",
         )
+
+
+def _cudnn_archive(toolkit: str, wanted: str) -> tuple[str, str]:
+    """Return how NVIDIA names the archive of a cuDNN, as Spack's package of it has its addresses, and the page that has it."""
+    page = "https://developer.nvidia.com/cudnn-archive" if versions.newer(wanted, "8") else "https://developer.nvidia.com/rdp/cudnn-archive"
+    if versions.newer("8.3", wanted):
+        return f"cudnn-{toolkit}-*-v{wanted}*.tgz", page
+    return f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz", page
 
 
 def _host_compiler(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
