@@ -1,4 +1,5 @@
 import tomllib
+from typing import Literal
 
 import pytest
 
@@ -10,8 +11,23 @@ TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 
 
 def test_every_row_names_its_source() -> None:
-    rows = [row for kind in TABLE.values() for row in kind]
-    assert all(row["source"].startswith("https://") for row in rows)
+    rows = [row for name, kind in TABLE.items() if name != "cuda" for row in kind]
+    assert all(row["source"].startswith(("https://", "host_config.h of ", "what ptxas of ")) for row in rows)
+
+
+@pytest.mark.parametrize("column", ["driver", "gcc", "capabilities", "cudnn"])
+def test_every_number_of_every_cuda_has_one_source(column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> None:
+    spans = [row["cuda"] for row in TABLE["source"] if row["of"] == column]
+    assert all(sum(versions.within(row.version, *span) for span in spans) == 1 for row in compatibility.cudas())
+    assert all(row.source(column) for row in compatibility.cudas())
+
+
+def test_a_number_that_no_source_confirmed_says_so() -> None:
+    unread, read = compatibility.mac("10.2"), compatibility.mac("9.1")
+    assert unread
+    assert "not confirmed" in unread.why
+    assert read
+    assert read.why == read.source
 
 
 @pytest.mark.parametrize("kind", ["bazel", "python", "tested"])

@@ -5,7 +5,7 @@ import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from tfwright.host import versions
 from tfwright.release import Release
@@ -55,10 +55,11 @@ class Cuda:
     """The oldest and the newest GPUs that it compiles for."""
     cudnn: tuple[str, str]
     """The oldest and the newest line made for it."""
-    source: str
-    """The release notes."""
-    guide: str
-    """The installation guide."""
+
+    def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
+        """Say where one of these is from."""
+        rows = (row for row in _table()["source"] if row["of"] == column)
+        return next(str(row["source"]) for row in rows if versions.within(self.version, *row["cuda"]))
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,13 @@ class Mac:
     """The newest that has such a clang."""
     macos: str
     source: str
+    unconfirmed: bool = False
+    """Whether the source could not be read when this was written down."""
+
+    @property
+    def why(self) -> str:
+        """The source, and whether it was read."""
+        return f"{self.source} (not confirmed: the page was not at hand)" if self.unconfirmed else self.source
 
 
 def bazel(release: Release) -> Range | None:

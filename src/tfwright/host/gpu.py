@@ -56,7 +56,7 @@ def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
             f"cuDNN {' to '.join(row.cudnn)}",
             remedy,
             blocks="compile",
-            why="https://developer.nvidia.com/rdp/cudnn-archive",
+            why=row.source("cudnn"),
         )
 
 
@@ -93,7 +93,7 @@ def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator
     row = compatibility.mac(recipe.host.cuda or "")
     if row and versions.newer(compiler.version, row.clang):
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or row.xcode)
-        yield Finding(f"{compiler} with CUDA {row.cuda}", f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}", remedy, blocks="compile", why=row.source)
+        yield Finding(f"{compiler} with CUDA {row.cuda}", f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}", remedy, blocks="compile", why=row.why)
 
 
 def _too_new(recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host) -> Iterator[Finding]:
@@ -105,7 +105,7 @@ def _too_new(recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceili
                 str(compiler), f"clang before {ceiling.clang}", "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.", blocks="compile", why=ceiling.by
             )
         return
-    rules = [(ceiling.gcc, ceiling.by), (row.gcc if row and not ceiling.gcc else "", row.guide if row else ""), (recipe.host.gcc or "", "the recipe")]
+    rules = [(ceiling.gcc, ceiling.by), (row.gcc if row and not ceiling.gcc else "", row.source("gcc") if row else ""), (recipe.host.gcc or "", "the recipe")]
     broken = next((rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None)
     if broken:
         remedy = remedies.of("gcc", host.installer, gcc=broken[0])
@@ -122,7 +122,7 @@ def _capabilities(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[
             f"{row.capabilities[0]} to {row.capabilities[1]}",
             remedy,
             blocks="compile",
-            why=row.source,
+            why=row.source("capabilities"),
         )
 
 
@@ -131,7 +131,7 @@ def _driver(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding
         return
     row = compatibility.cuda(recipe.host.cuda or "")
     known = row.driver if row and host.system == "Linux" else ""
-    least, why = (recipe.host.driver, "the recipe") if recipe.host.driver else (known, row.source if row else "")
+    least, why = (recipe.host.driver, "the recipe") if recipe.host.driver else (known, row.source("driver") if row else "")
     remedy = remedies.of("driver", host.installer, driver=least, major=least.partition(".")[0])
     if not host.driver:
         yield Finding("no NVIDIA driver", f"{least} or later, to run the wheel; it is built without one", remedy, why=why)

@@ -165,17 +165,17 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
 
 def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
     yield Need("CUDA", row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"), tested.source)
-    yield Need("cuDNN", _span(*row.cudnn), "https://developer.nvidia.com/rdp/cudnn-archive")
+    yield Need("cuDNN", _span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
-        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.source)
-        yield Need("macOS", mac.macos, mac.source)
+        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
+        yield Need("macOS", mac.macos, mac.why)
         yield Need("patches", "for Apple's compiler and linker", "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2")
     else:
-        yield Need("driver", f"{row.driver} or later", row.source)
-        yield Need("gcc", f"{row.gcc} or earlier", row.guide)
+        yield Need("driver", f"{row.driver} or later", row.source("driver"))
+        yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
-        yield Need("compute capability", wanted.gpu, row.source)
+        yield Need("compute capability", wanted.gpu, row.source("capabilities"))
 
 
 def _span(least: str, most: str) -> str:
