@@ -14,11 +14,12 @@ from tfwright.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.results import Inputs
 from tfwright.schema import load
 from tfwright.stage import Job, Places
-from tfwright.tools import bazel, bundled, files, git_bundle, mirror, packages
+from tfwright.tools import bazel, bundled, clones, files, git_bundle, mirror, packages
 from tfwright.tools import lock as locks
+from tfwright.tools.clones import Clone
 from tfwright.tools.mirror import Origin, Pin
 from tfwright.vault import bundle, lock, locking
-from tfwright.vault.bundle import Absent, Content, Manifest, Member
+from tfwright.vault.bundle import Absent, Carried, Content, Manifest, Member
 from tfwright.vault.store import Store
 
 TELLING = {
@@ -41,12 +42,12 @@ def pack(job: Job, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
         found = [*_documents(job, document), *_inputs(job, inputs, Path(room)), *(Content.of("added", path) for path in added)]
         # What both the build and the test of the wheel need was brought twice.
         sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
-        manifest = _manifest(job, tuple(sources))
+        manifest = _manifest(job, inputs, tuple(sources))
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
 
 
-def _manifest(job: Job, members: tuple[Member, ...]) -> Manifest:
+def _manifest(job: Job, inputs: Inputs, members: tuple[Member, ...]) -> Manifest:
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
@@ -54,6 +55,7 @@ def _manifest(job: Job, members: tuple[Member, ...]) -> Manifest:
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
+        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
         absent=tuple(_absent(job)),
     )
 
@@ -77,6 +79,9 @@ def _inputs(job: Job, inputs: Inputs, room: Path) -> Iterator[Content]:
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
     for one in inputs.archives:
         yield Content.of("archive", one.path, one.sha256, one.sha256)
+    for copied in inputs.clones:
+        clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
+        yield Content.of("clone", room / copied.commit)
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
     for name, pins in (("build", locking.pinned(job.recipe.host.requirements, locked)), ("verify", [*verify.requirements, *verify.plugins])):
@@ -141,6 +146,7 @@ def _place(manifest: Manifest, unpacked: Mapping[Member, Path], build_out: Path,
     _refuse_to_replace(documents)
     places = Places(build_out, recipe.name)
     _place_shared(manifest, unpacked, places)
+    _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
     files.write(places.own / "bundle.json", manifest.encoded())
     for source, target in documents.items():
@@ -191,6 +197,15 @@ def _place_shared(manifest: Manifest, unpacked: Mapping[Member, Path], places: P
     packages.keep({path: (member.name, member.sha256) for member, path in carried.items()}, places.vault)
     for member, path in _of("added", unpacked).items():
         files.move(path, places.build_out / "added" / member.name, 0o644)
+
+
+def _place_clones(manifest: Manifest, unpacked: Mapping[Member, Path], places: Places) -> None:
+    """Put the commits that rules clone where Bazel's git is led to."""
+    packed = {member.name: path for member, path in _of("clone", unpacked).items()}
+    for one in manifest.clones:
+        if one.commit not in packed:
+            raise SupplyError(f"The bundle has no member clone/{one.commit}, of {one.remote}", remedy="Make the bundle again with 'invoke bundle'.")
+        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
 
 
 def _place_source(recipe: Recipe, unpacked: Mapping[Member, Path], places: Places, listener: Listener) -> None:

@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tfwright import engine, stamps
@@ -16,7 +17,7 @@ from tfwright.vault import links, lock, locking, reach
 from tfwright.vault.links import Row
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import VAULT, Origins, Supply, Wanted
-from tfwright.vault.reach import Reached
+from tfwright.vault.reach import Reached, Ways
 
 
 def write(job: Job, path: Path) -> Lock:
@@ -54,7 +55,7 @@ def _reached(job: Job, inputs: Inputs) -> Reached:
     def held(wanted: Sequence[Wanted]) -> Supply:
         return Supply({one.sha256: VAULT for one in wanted if store.holds(one.sha256)}, ())
 
-    return reach.bring(fetch.read(job, inputs.mirror), job.recipe.fetch.substitutes, None, store, held)
+    return reach.bring(fetch.read(job, inputs.mirror), job.recipe.fetch.substitutes, None, store, Ways(held, partial(fetch.clone, job, offline=True)))
 
 
 def _wanted(job: Job, inputs: Inputs) -> frozenset[str] | None:

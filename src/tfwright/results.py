@@ -49,6 +49,16 @@ class Substituted(Result):
     """The digest of what is used instead."""
 
 
+class Copied(Result):
+    """A commit that a repository rule clones, on this host."""
+
+    remote: str
+    """What the rule names."""
+    commit: Commit
+    repository: Path
+    """The bare repository that Bazel's git is led to."""
+
+
 class Inputs(Result):
     """Everything that comes from outside, in place and verified: from here on no network is needed."""
 
@@ -61,11 +71,13 @@ class Inputs(Result):
     """None on a host of another system, where no more than the source can be had."""
     archives: tuple[Artefact, ...] = ()
     """What Bazel finds in the vault instead of downloading it."""
+    clones: tuple[Copied, ...] = ()
+    """What Bazel's git finds on this host instead of a server."""
     substitutes: tuple[Substituted, ...] = ()
 
     def damage(self) -> str | None:
         """Say which of the shared places was removed meanwhile."""
-        shared = (self.mirror, self.programs.python) if self.programs else (self.mirror,)
+        shared = (self.mirror, *(one.repository for one in self.clones), *((self.programs.python,) if self.programs else ()))
         return next((f"{path} is gone" for path in shared if not path.exists()), None)
 
     @property

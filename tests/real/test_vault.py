@@ -13,10 +13,12 @@ import pytest
 from tfwright import recipe as recipes
 from tfwright import settings
 from tfwright.progress import SILENCE
-from tfwright.tools import git
+from tfwright.tools import clones, git
+from tfwright.tools.clones import Clone
+from tfwright.tools.mirror import Origin
 from tfwright.vault import origins, reach, rules, substitutes
 from tfwright.vault.origins import GIT, Origins
-from tfwright.vault.reach import Reached
+from tfwright.vault.reach import Reached, Ways
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.real
@@ -38,7 +40,12 @@ def brought(commit: str, store: Store) -> Reached:
     if host.mirror_of("https://github.com/google/re2.git") is None:
         pytest.skip("the host file names no mirrors of GitHub's repositories")
     ways = Origins(host, store.root, offline=True)
-    return reach.bring(rules.read(texts(commit)), {}, None, store, lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress))
+
+    def clone(wanted: Clone) -> Path:
+        mirror = Origin.of(host.mirror_of(wanted.remote) or wanted.remote)
+        return clones.bring(wanted, store.root / "git", mirror, offline=mirror.local is None or not mirror.local.is_dir())
+
+    return reach.bring(rules.read(texts(commit)), {}, None, store, Ways(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone))
 
 
 @pytest.mark.parametrize(("commit", "least"), [(V1_8, 28), (V1_15, 30), (V2_1, 30)], ids=["1.8.0", "1.15.0", "2.1.0"])

@@ -55,6 +55,7 @@ def forged(folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarF
         "python": "3.11",
         "bazel": "0.26.1",
         "members": [],
+        "clones": [],
         "absent": [],
     }
     content = (json.dumps({**members, **described}, indent=1) + "\n").encode()

@@ -8,7 +8,7 @@ import pytest
 from tfwright.errors import RecipeError
 from tfwright.recipe import Recipe
 from tfwright.vault import lock
-from tfwright.vault.lock import Archive, Bazel, Binary, Gathered, Lock, Requirement, Substitute
+from tfwright.vault.lock import Archive, Bazel, Binary, Cloned, Gathered, Lock, Requirement, Substitute
 from tfwright.vault.rules import Nested, Repository, Rules, Unreadable
 
 ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
@@ -19,6 +19,7 @@ RULES = Rules(
         Repository("also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO),
         Repository("", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE),
         Repository("horovod", "new_git_repository", "WORKSPACE", 28, ("https://example.org/h.git",), commit="abc"),
+        Repository("docker", "git_repository", "WORKSPACE", 29, ("https://example.org/d.git",), commit="d" * 40),
         Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
@@ -61,6 +62,15 @@ def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_ask
     assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
     unasked = lock.of(recipe, RULES, Gathered(tree="a" * 40, binaries={}, files={}))
     assert [one.needed for one in unasked.archives] == [None, None]
+
+
+def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
+    assert made.clones == (Cloned(names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False),)
+    moved = made.model_copy(update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)})
+    assert lock.differences(made, moved) == [
+        "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
+        "commit eeeeeeeeeeee of https://example.org/d.git is wanted, and not in the lock",
+    ]
 
 
 def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:

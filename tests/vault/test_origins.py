@@ -149,7 +149,7 @@ def test_offline_no_server_is_asked(store: Store, served: tuple[str, Path]) -> N
 def test_what_no_way_gives_is_named_at_once_with_what_was_tried_and_what_it_blocks(store: Store) -> None:
     wanted = [Wanted(name, sha256 * 64, (f"https://example.org/{name}.zip",), 1234) for name, sha256 in (("a", "1"), ("b", "2"))]
     supply = origins.obtain(wanted, store, Origins(Settings(), store.root, offline=True), SILENCE.progress)
-    fault = origins.unobtainable(supply.missing, "//some:target")
+    fault = origins.unobtainable(supply.missing, {}, "//some:target")
     assert fault.what == "2 of the archives that //some:target needs cannot be had: a, b"
     assert fault.evidence.lines[:2] == [f"a: sha256 {'1' * 64}, 1,234 bytes", "    https://example.org/a.zip: not asked, since this is offline"]
     assert "drop folder" in fault.remedy

@@ -1,6 +1,7 @@
 """What a tree leads to: its own rules, those of its archives, substitutes in their place, and what a lock leaves out."""
 
 import io
+import subprocess
 import tarfile
 import zipfile
 from collections.abc import Sequence
@@ -9,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from tfwright.recipe import SubstituteTable
-from tfwright.tools import files
+from tfwright.tools import clones, files
+from tfwright.tools.clones import Clone
+from tfwright.tools.mirror import Origin
 from tfwright.vault import reach, rules
-from tfwright.vault.lock import Archive, Bazel, Lock, Tensorflow
+from tfwright.vault.lock import Archive, Bazel, Cloned, Lock, Tensorflow
 from tfwright.vault.origins import DROP, Attempt, Missing, Supply, Wanted
+from tfwright.vault.reach import Ways
 from tfwright.vault.store import Store
 
 ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
@@ -47,6 +51,10 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
+def no_clone(wanted: Clone) -> Path:
+    pytest.fail(f"{wanted} was asked for")
+
+
 class Giver:
     """Gives the files of a folder, and keeps what it was asked for."""
 
@@ -72,33 +80,81 @@ def locked(**needed: bool) -> Lock:
 def test_what_an_archive_declares_is_obtained_too_once_that_is_there(store: Store, tmp_path: Path) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
-    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, giver)
+    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Ways(giver, no_clone))
     assert giver.asked == [["outer", "two"], ["inner"]]
     assert {one.name for one in reached.rules.repositories} == {"outer", "two", "inner"}
     assert [one.wanted.name for one in reached.supply.missing] == ["two", "inner"]
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
-    reached = reach.bring(tree(), {}, None, store, Giver(store))
+    reached = reach.bring(tree(), {}, None, store, Ways(Giver(store), no_clone))
     assert [one.archive for one in reached.rules.nested] == ["outer"]
 
 
 def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(store: Store, tmp_path: Path) -> None:
     other = tarred(tmp_path / "other.tar.gz", "other-2/rules/defs.bzl")
     table = SubstituteTable(reason="gone", sha256=files.sha256(other), urls=("https://example.org/other.tar.gz",), strip_prefix="other-2")
-    reached = reach.bring(tree(), {"outer": table}, None, store, Giver(store, other))
+    reached = reach.bring(tree(), {"outer": table}, None, store, Ways(Giver(store, other), no_clone))
     assert table.sha256 in reached.supply.ways
     assert "inner" in {one.name for one in reached.rules.repositories}
 
 
 def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(store: Store) -> None:
     giver = Giver(store)
-    reach.bring(tree(), {}, locked(outer=False, two=False), store, giver)
+    reach.bring(tree(), {}, locked(outer=False, two=False), store, Ways(giver, no_clone))
     assert giver.asked == [["outer"]]
 
 
+@pytest.fixture
+def definitions(tmp_path: Path) -> Clone:
+    """Make a repository that declares an archive, and return its commit."""
+    path = tmp_path / "definitions"
+    path.mkdir()
+    (path / "rules").mkdir()
+    (path / "rules/defs.bzl").write_text(DEFINITIONS, "utf-8")
+    for arguments in (("init", "--quiet"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=one")):
+        subprocess.run(["git", *arguments], cwd=path, check=True)
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=path, check=True, capture_output=True, text=True).stdout.strip()
+    return Clone(str(path), head)
+
+
+def cloning(wanted: Clone) -> rules.Rules:
+    """Read a tree that clones what declares an archive."""
+    return rules.read(
+        {
+            "WORKSPACE": (
+                f'git_repository(name = "outer", remote = "{wanted.remote}", commit = "{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
+            )
+        }
+    )
+
+
+def test_what_a_cloned_repository_declares_is_obtained_too(store: Store, tmp_path: Path, definitions: Clone) -> None:
+    giver = Giver(store)
+    ways = Ways(giver, lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=False))
+    reached = reach.bring(cloning(definitions), {}, None, store, ways)
+    assert giver.asked == [[], ["inner"]]
+    assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
+    assert list(reached.told())[1:] == [f"1 commits that rules clone are here: {definitions.remote}"]
+
+
+def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_needed(store: Store, tmp_path: Path, definitions: Clone) -> None:
+    ways = Ways(Giver(store), lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=True))
+    reached = reach.bring(cloning(definitions), {}, None, store, ways)
+    assert "is not here" in next(reached.told())
+    needed = locked().model_copy(update={"clones": (Cloned(names=("outer",), remote=definitions.remote, commit=definitions.commit, needed=True),)})
+    assert list(reached.needed_and_refused(needed)) == [definitions]
+    assert reached.needed_and_refused(None) == {}
+
+
+def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
+    idle = locked().model_copy(update={"clones": (Cloned(names=("other",), remote=definitions.remote, commit=definitions.commit, needed=False),)})
+    assert reach.clones(cloning(definitions), None) == [definitions]
+    assert reach.clones(cloning(definitions), idle) == []
+
+
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
-    reached = reach.bring(tree(), {}, locked(outer=True), store, Giver(store))
+    reached = reach.bring(tree(), {}, locked(outer=True), store, Ways(Giver(store), no_clone))
     assert [one.wanted.name for one in reached.needed_and_missing(locked(outer=True))] == ["outer"]
     assert reached.needed_and_missing(None) == []
 

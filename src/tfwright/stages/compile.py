@@ -19,7 +19,7 @@ from tfwright.release import Release
 from tfwright.results import Built, Configured, HostFacts, Inputs, Tree
 from tfwright.stage import Artefact, Job, Step, Writes
 from tfwright.stages import source
-from tfwright.tools import bazel, bazel_client, bazel_events, capacity, files, isolation, package_clients
+from tfwright.tools import bazel, bazel_client, bazel_events, capacity, clones, files, isolation, package_clients
 from tfwright.tools.bazel_client import Client, Options, Outcome
 from tfwright.tools.bazel_output import DownloadFault, Fault, download_fault, first_fault
 from tfwright.tools.shell import Command
@@ -42,7 +42,7 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     job = _with_jobs(job, table)
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
     client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
-    files.write(client.rc, _rc(job))
+    _write_settings(job, client, inputs)
     files.remove(job.log("compile"))
     _close_off(job, client)
     _forget_compiler(job, client, host)
@@ -66,7 +66,7 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> froz
     told = job.places.logs / "resolved.bzl"
     named, target = _arguments(job, job.recipe.compile, options, inputs.python)[:-2], job.recipe.compile.target
     command = client.command(*named, "--nobuild", f"--experimental_repository_resolved_file={told}", "--", target)
-    files.write(client.rc, _rc(job))
+    _write_settings(job, client, inputs)
     try:
         outcome = client.run(command, job.log("lock"), job.listener.progress)
     finally:
@@ -88,7 +88,24 @@ def steps(job: Job) -> Sequence[Step]:
     client = _client(job, binary, options, {**_environment(job, source.epoch(job)), **exported})
     fetched = stamps.last(job, "fetch", Inputs)
     python = fetched.python if fetched and fetched.programs else Path("@PYTHON@")
-    return (Writes(client.rc, _rc(job)), client.command(*_arguments(job, job.recipe.compile, options, python)))
+    return (*_settings(job, client, fetched), client.command(*_arguments(job, job.recipe.compile, options, python)))
+
+
+def _write_settings(job: Job, client: Client, inputs: Inputs) -> None:
+    files.remove(_gitconfig(job))
+    for one in _settings(job, client, inputs):
+        files.write(one.path, one.content)
+
+
+def _settings(job: Job, client: Client, inputs: Inputs | None) -> Iterator[Writes]:
+    """Yield what Bazel reads, and what leads its git to the clones on this host, if there are any."""
+    yield Writes(client.rc, _rc(job))
+    if inputs and inputs.clones:
+        yield Writes(_gitconfig(job), clones.configuration({one.remote: one.repository for one in inputs.clones}))
+
+
+def _gitconfig(job: Job) -> Path:
+    return job.places.home / ".gitconfig"
 
 
 def _install_root(job: Job) -> Path:

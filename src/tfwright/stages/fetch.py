@@ -2,21 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.progress import SILENCE
+from tfwright.progress import SILENCE, Progress
 from tfwright.recipe import PATCHES, BazelTable, FetchTable, HostTable, SourceTable, VerifyTable
-from tfwright.results import HostFacts, Inputs, Programs, Substituted
+from tfwright.results import Copied, HostFacts, Inputs, Programs, Substituted
 from tfwright.stage import Artefact, Job, Step, Writes
 from tfwright.stages import source as sources
 from tfwright.tools import bazel as bazels
-from tfwright.tools import files, git, mirror, packages, python
+from tfwright.tools import clones, files, git, mirror, packages, python
+from tfwright.tools.clones import Clone
 from tfwright.tools.mirror import Origin, Pin
 from tfwright.vault import lock, locking, origins, reach, rules, substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Origins
-from tfwright.vault.reach import Reached
+from tfwright.vault.reach import Reached, Ways
 from tfwright.vault.rules import Rules
 from tfwright.vault.store import Store
 
@@ -24,7 +26,7 @@ from tfwright.vault.store import Store
 def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, verify: VerifyTable, host: HostFacts) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
     pin = _pin(source)
-    repository = mirror.bring(pin, job.places.git, _origin(job, source), job.listener, offline=job.offline)
+    repository = mirror.bring(pin, job.places.git, _origin(job, source.url), job.listener, offline=job.offline)
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
     programs = None if foreign else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
@@ -39,6 +41,7 @@ def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fet
         epoch=git.epoch(repository, pin.commit),
         programs=programs,
         archives=_artefacts(store(job), reached),
+        clones=tuple(Copied(remote=one.remote, commit=one.commit, repository=repository) for one, repository in sorted(reached.clones.items())),
         substitutes=tuple(_substituted(job, reached.rules)),
     )
 
@@ -76,14 +79,22 @@ def archives(job: Job, repository: Path, locked: Lock | None) -> Reached:
     found, tables = read(job, repository), job.recipe.fetch.substitutes
     for name in tables:
         substitutes.replaced(name, found.repositories)
-    reached = reach.bring(found, tables, locked, store(job), lambda wanted: origins.obtain(wanted, store(job), ways, job.listener.progress))
-    if missing := reached.needed_and_missing(locked):
-        raise origins.unobtainable(missing, job.recipe.compile.target)
-    for text in reached.supply.told():
+    obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
+    reached = reach.bring(found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline)))
+    missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
+    if missing or refused:
+        raise origins.unobtainable(missing, refused, job.recipe.compile.target)
+    for text in reached.told():
         job.listener.note(text)
     for one in _substituted(job, reached.rules):
         job.listener.note(f"Not the pinned bytes: {one.name}: {one.reason}")
     return reached
+
+
+def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
+    """Bring a commit that a rule clones to this host, and return its repository."""
+    job.listener.progress(Progress(0, None, "repositories", wanted.remote))
+    return clones.bring(wanted, job.places.git, _origin(job, wanted.remote), offline=offline)
 
 
 def now(job: Job, repository: Path, reached: Reached, programs: Programs | None, wanted: frozenset[str] | None = None) -> Lock:
@@ -149,5 +160,5 @@ def _pin(source: SourceTable) -> Pin:
     return Pin(source.url, source.branch, source.commit, source.exclude)
 
 
-def _origin(job: Job, source: SourceTable) -> Origin:
-    return Origin.of(job.settings.mirror_of(source.url) or source.url)
+def _origin(job: Job, url: str) -> Origin:
+    return Origin.of(job.settings.mirror_of(url) or url)

@@ -103,6 +103,7 @@ def _checks(path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFa
 def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
     """Return what the wheel is made from."""
     project, version, _, _ = parse_wheel_filename(path.name)
+    known = lock.read(job.locked) if job.locked else fetch.known(job, inputs)
     return Materials(
         project=project,
         version=str(version),
@@ -110,7 +111,8 @@ def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
         commit=inputs.commit,
         epoch=inputs.epoch,
         files=_files(job),
-        archives=tuple(_archives(lock.read(job.locked) if job.locked else fetch.known(job, inputs))),
+        archives=tuple(_archives(known)),
+        clones=tuple((one.remote, one.commit) for one in known.clones if one.needed is not False),
     )
 
 

@@ -13,9 +13,9 @@ from tfwright.tools import files, git, lock
 SIGNATURE = "# v2 git bundle"
 
 
-def pack(mirror: Path, commit: str, to: Path) -> None:
-    """Write a commit and what the mirror has of its files. Raises ToolError with git's complaint."""
-    objects = git.run(git.command(mirror, "rev-list", "--objects", "--no-walk", "--missing=print", commit))
+def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
+    """Write a commit, or all its history, and what the mirror has of the files. Raises ToolError with git's complaint."""
+    objects = git.run(git.command(mirror, "rev-list", "--objects", *(() if history else ("--no-walk",)), "--missing=print", commit))
     command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
     with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
         wanted.write("".join(f"{line}\n" for line in objects.splitlines() if not line.startswith("?")).encode("utf-8", "surrogateescape"))

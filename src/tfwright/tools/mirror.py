@@ -87,7 +87,7 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     """
     mirror = place(store, pin.url)
     with lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True):
-        _open(mirror)
+        open_or_make(mirror)
         if pin.url == bundled.URL:
             _insist_on_bundled(pin, bundled.commit(mirror))
         elif offline:
@@ -98,8 +98,8 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     return mirror
 
 
-def _open(mirror: Path) -> None:
-    """Make a mirror that is not there yet; clean up after a git that was killed in one that is."""
+def open_or_make(mirror: Path) -> None:
+    """Make a mirror that is not there yet; clean up after a git that was killed in one that is. Its lock has to be held."""
     if not mirror.exists():
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, Field, StringConstraints, ValidationError, 
 
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
-from tfwright.recipe import InnerPath, Line, Sha256
+from tfwright.recipe import Commit, InnerPath, Line, Sha256
 from tfwright.schema import Table
 from tfwright.tools import files
 from tfwright.vault.lock import LARGEST
@@ -32,7 +32,7 @@ PIECE = 1 << 20
 DATED = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
-Kind = Literal["recipe", "lock", "patch", "source", "bazel", "archive", "package", "tool", "added"]
+Kind = Literal["recipe", "lock", "patch", "source", "bazel", "archive", "clone", "package", "tool", "added"]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
 """The name of a file, without a directory."""
 
@@ -41,9 +41,10 @@ class Member(Table):
     """A file in a bundle."""
 
     kind: Kind
-    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``tool``: a package that tfwright itself needs."""
+    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit that a rule clones, as
+    one too; ``tool``: a package that tfwright itself needs."""
     name: InnerPath
-    """For a patch its path under patches/, for an archive its digest, else a file's name."""
+    """For a patch its path under patches/, for an archive its digest, for a clone its commit, else a file's name."""
     sha256: Sha256
     size: Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
     """In bytes."""
@@ -76,6 +77,14 @@ class Absent(Table):
     """By path under its own root: what lay on the host where the bundle was made."""
 
 
+class Carried(Table):
+    """A commit that a rule clones, by the name of the member that holds it."""
+
+    remote: Line
+    """As the rule spells it."""
+    commit: Commit
+
+
 class Manifest(Table):
     """What is in a bundle. Its digest stands for the whole bundle, each of whose bytes follows from it."""
 
@@ -90,6 +99,7 @@ class Manifest(Table):
     bazel: Line
     """Bazel's version."""
     members: Annotated[tuple[Member, ...], AfterValidator(_different)]
+    clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
     def encoded(self) -> bytes:

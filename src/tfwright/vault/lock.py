@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 
 from tfwright.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
 from tfwright.schema import Table, load
+from tfwright.tools.clones import Clone
 from tfwright.vault import registries
 from tfwright.vault.rules import DOWNLOADS, NAME, URL, Repository, Rules
 
@@ -85,6 +86,23 @@ class Archive(Table):
     """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked, or cannot tell."""
 
 
+class Cloned(Table):
+    """A commit that a repository rule clones: its id stands for all its files."""
+
+    names: tuple[RepositoryName, ...]
+    """The repositories that are made from it."""
+    remote: Line
+    """As the rules spell it."""
+    commit: Commit
+    needed: bool | None = None
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked."""
+
+    @property
+    def clone(self) -> Clone:
+        """What there is to clone."""
+        return Clone(self.remote, self.commit)
+
+
 class Requirement(Table):
     """A package of the target Python that the build imports."""
 
@@ -126,6 +144,10 @@ def _archive(one: Archive) -> str:
     return f"archive {', '.join(one.names) or 'without a name'} ({one.sha256[:16]}…)"
 
 
+def _clone(one: Cloned) -> str:
+    return f"commit {one.commit[:12]} of {one.remote}"
+
+
 def _requirement(one: Requirement) -> str:
     return f"requirement {one.name}"
 
@@ -149,6 +171,7 @@ class Lock(Table):
     tensorflow: Tensorflow
     bazel: Bazel
     archives: Annotated[tuple[Archive, ...], _sorted(_archive)] = ()
+    clones: Annotated[tuple[Cloned, ...], _sorted(_clone)] = ()
     requirements: Annotated[tuple[Requirement, ...], _sorted(_requirement)] = ()
     files: Annotated[tuple[File, ...], _sorted(_file)] = ()
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
@@ -179,6 +202,7 @@ def of(recipe: Recipe, rules: Rules, gathered: Gathered) -> Lock:
         tensorflow=Tensorflow(commit=recipe.source.commit, tree=gathered.tree),
         bazel=Bazel(version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
+        clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,
         files=tuple(File(path=path, sha256=sha256) for path, sha256 in gathered.files.items()),
         unlockable=tuple(dict.fromkeys(_without_digest(rules))),
@@ -210,6 +234,7 @@ def differences(lock: Lock, now: Lock) -> list[str]:
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
         *(line for one in platforms for line in _changes(f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",))),
         *_compared(lock.archives, now.archives, lambda one: one.sha256, _archive),
+        *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
         *_compared(lock.files, now.files, _file, _file),
         *_compared(lock.unlockable, now.unlockable, _unlockable, _unlockable),
@@ -234,6 +259,17 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
         )
 
 
+def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
+    """Yield each commit that rules clone, with all names that they give it."""
+    users: dict[Clone, list[Repository]] = {}
+    for one in rules.repositories:
+        if one.clone:
+            users.setdefault(one.clone, []).append(one)
+    for clone, repositories in users.items():
+        names = sorted({one.name for one in repositories if one.name})
+        yield Cloned(names=tuple(names), remote=clone.remote, commit=clone.commit, needed=_needed(repositories, gathered.wanted))
+
+
 def _needed(users: Sequence[Repository], wanted: frozenset[str] | None) -> bool | None:
     """Tell whether Bazel wants an archive; a rule that downloads in its own code may be wanted, and not have downloaded it."""
     if wanted is None:
@@ -243,9 +279,9 @@ def _needed(users: Sequence[Repository], wanted: frozenset[str] | None) -> bool 
 
 
 def _without_digest(rules: Rules) -> Iterator[Unlockable]:
-    """Yield what no digest holds: rules without one, what is not readable, nested calls that were not followed."""
+    """Yield what no digest holds: rules without one or a commit, what is not readable, nested calls that were not followed."""
     for one in rules.repositories:
-        if not one.lockable:
+        if not (one.lockable or one.clone):
             yield Unlockable(name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one))
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
-from tfwright.errors import Evidence, SupplyError
+from tfwright.errors import Evidence, SupplyError, TfwrightError
 from tfwright.progress import Progress
 from tfwright.settings import Settings
 from tfwright.tools import archive, downloads, files, sdist
 from tfwright.tools.archive import Pack, SourceArchive
+from tfwright.tools.clones import Clone
 from tfwright.tools.mirror import Origin
 from tfwright.tools.sdist import Sdist
 from tfwright.vault.store import Store
@@ -182,13 +183,13 @@ def _first(wanted: Wanted, sources: Iterable[Source], store: Store, attempts: li
     return ""
 
 
-def unobtainable(missing: Sequence[Missing], blocked: str) -> SupplyError:
-    """Return the error that names all files which are needed and cannot be had."""
-    names = ", ".join(one.wanted.name for one in missing)
+def unobtainable(missing: Sequence[Missing], refused: Mapping[Clone, TfwrightError], blocked: str) -> SupplyError:
+    """Return the error that names all files and commits which are needed and cannot be had."""
+    names = ", ".join([*(one.wanted.name for one in missing), *(one.remote for one in refused)])
     return SupplyError(
-        f"{len(missing)} of the archives that {blocked} needs cannot be had: {names}",
+        f"{len(missing) + len(refused)} of the archives that {blocked} needs cannot be had: {names}",
         remedy="Put the files into the drop folder that the host file names, or name a mirror there, or let the recipe stand in others: [fetch.substitutes].",
-        evidence=Evidence(lines=[line for one in missing for line in _told(one)]),
+        evidence=Evidence(lines=[*(line for one in missing for line in _told(one)), *(f"{one.remote}: {fault.what}" for one, fault in refused.items())]),
     )
 
 

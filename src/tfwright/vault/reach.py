@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.recipe import SubstituteTable
+from tfwright.tools import git
+from tfwright.tools.clones import Clone
 from tfwright.vault import rules, substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Missing, Supply, Wanted
@@ -15,7 +18,14 @@ from tfwright.vault.rules import Nested, Repository, Rules
 from tfwright.vault.starlark import LONGEST_FILE
 from tfwright.vault.store import Store
 
-Obtain = Callable[[Sequence[Wanted]], Supply]
+
+@dataclass(frozen=True)
+class Ways:
+    """How what is wanted comes to this host."""
+
+    obtain: Callable[[Sequence[Wanted]], Supply]
+    clone: Callable[[Clone], Path]
+    """Brings a commit that a rule clones and returns its repository, or raises SupplyError or RecipeError."""
 
 
 @dataclass(frozen=True)
@@ -24,29 +34,68 @@ class Reached:
 
     rules: Rules
     supply: Supply
+    asked: Mapping[Clone, Path | TfwrightError]
+    """The commits that rules clone: the repository that holds each, or why it cannot be had."""
+
+    @property
+    def clones(self) -> dict[Clone, Path]:
+        """The commits that are here, and their repositories."""
+        return {one: repository for one, repository in self.asked.items() if isinstance(repository, Path)}
+
+    @property
+    def refused(self) -> dict[Clone, TfwrightError]:
+        """The commits that are not, and why."""
+        return {one: fault for one, fault in self.asked.items() if isinstance(fault, TfwrightError)}
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
-        """Return what could not be had although Bazel was seen to want it."""
+        """Return the archives that could not be had although Bazel was seen to want them."""
         needed = {name for one in (lock.archives if lock else ()) if one.needed for name in one.names}
         return [one for one in self.supply.missing if needed.intersection(one.wanted.name.split(", "))]
 
+    def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
+        """Return the same of commits."""
+        needed = {one.clone for one in (lock.clones if lock else ()) if one.needed}
+        return {one: fault for one, fault in self.refused.items() if one in needed}
 
-def bring(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None, store: Store, obtain: Obtain) -> Reached:
-    """Obtain what the rules of a tree name, then what the archives among it declare themselves, until nothing new comes.
+    def told(self) -> Iterator[str]:
+        """Say it in a few sentences; nothing if nothing was wanted."""
+        yield from self.supply.told()
+        if self.clones:
+            yield f"{len(self.clones)} commits that rules clone are here: {', '.join(one.remote for one in self.clones)}"
+        for one, fault in self.refused.items():
+            yield f"{one.commit[:12]} of {one.remote} cannot be cloned, and Bazel will say if it wants it: {fault.what}"
+
+
+def bring(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None, store: Store, ways: Ways) -> Reached:
+    """Obtain what the rules of a tree name, then what that declares itself, until nothing new comes.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
-    supply, asked, followed = Supply({}, ()), set[str](), dict[Nested, Rules]()
+    reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
-        known = rules.joined(found, followed)
-        new = [one for one in wanted(known, tables, lock) if one.sha256 not in asked]
-        asked.update(one.sha256 for one in new)
-        brought = obtain(new)
-        supply = Supply({**supply.ways, **brought.ways}, (*supply.missing, *brought.missing))
-        more = {nested: rules.follow(nested, texts) for nested in known.nested if (texts := _texts(nested, known, tables, store))}
+        reached = _more(reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), ways)
+        texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
+        more = {nested: rules.follow(nested, given) for nested, given in texts.items() if given}
         if not more:
-            return Reached(known, supply)
+            return reached
         followed.update(more)
+        reached = replace(reached, rules=rules.joined(found, followed))
+
+
+def _more(reached: Reached, archives: Sequence[Wanted], commits: Sequence[Clone], ways: Ways) -> Reached:
+    """Obtain what was not asked for yet."""
+    before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
+    brought = ways.obtain([one for one in archives if one.sha256 not in before])
+    supply = Supply({**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing))
+    asked = {one: _cloned(one, ways) for one in commits if one not in reached.asked}
+    return Reached(reached.rules, supply, {**reached.asked, **asked})
+
+
+def _cloned(wanted: Clone, ways: Ways) -> Path | TfwrightError:
+    try:
+        return ways.clone(wanted)
+    except (SupplyError, RecipeError) as fault:
+        return fault
 
 
 def wanted(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None) -> list[Wanted]:
@@ -64,19 +113,28 @@ def wanted(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | Non
     return list(files.values())
 
 
+def clones(found: Rules, lock: Lock | None) -> list[Clone]:
+    """Return the commits that rules clone to which WORKSPACE leads, each once."""
+    leading = {nested.archive for nested in found.nested}
+    idle = {one.clone for one in (lock.clones if lock else ()) if one.needed is False and leading.isdisjoint(one.names)}
+    return list(dict.fromkeys(one.clone for one in found.repositories if one.clone and one.reached and one.clone not in idle))
+
+
 def _file(one: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]) -> Wanted:
     return substitutes.wanted(one.name, table, one) if table else Wanted(one.name, one.sha256, one.urls, sizes.get(one.sha256))
 
 
-def _texts(nested: Nested, found: Rules, tables: Mapping[str, SubstituteTable], store: Store) -> dict[str, str]:
-    """Return the .bzl files of the archive that a nested call leads into; nothing if that is not here."""
-    for one in found.repositories:
-        if one.name == nested.archive and one.lockable and one.reached:
+def _texts(nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store) -> dict[str, str]:
+    """Return the .bzl files of the repository that a nested call leads into; nothing if that is not here."""
+    for one in reached.rules.repositories:
+        if one.name == nested.archive and one.reached:
             table = tables.get(one.name)
             path = store.path(table.sha256 if table else one.sha256)
             prefix = table.strip_prefix if table and table.strip_prefix is not None else one.strip_prefix
-            if path.is_file():
+            if one.lockable and path.is_file():
                 return texts(path, prefix)
+            if one.clone and one.clone in reached.clones:
+                return git.texts(reached.clones[one.clone], one.clone.commit, rules.relevant)
     return {}
 
 

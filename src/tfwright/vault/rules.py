@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from tfwright.tools.clones import Clone
 from tfwright.vault.starlark import (
     Arguments,
     ExhaustedError,
@@ -69,6 +70,12 @@ class Repository:
     def lockable(self) -> bool:
         """Tell whether the rule pins the bytes that it downloads."""
         return bool(self.sha256)
+
+    @property
+    def clone(self) -> Clone | None:
+        """What the rule clones, if it pins that: a tag may move, and a part of a commit's id be another's as well."""
+        pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
+        return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 
 
 @dataclass(frozen=True)

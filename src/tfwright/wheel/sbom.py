@@ -62,6 +62,8 @@ class Materials:
     files: Mapping[str, str]
     """Digests of patches and assets, by path."""
     archives: Sequence[Archive]
+    clones: Sequence[tuple[str, str]] = ()
+    """Remote and commit of the repositories that rules clone."""
 
 
 def write(materials: Materials) -> bytes:
@@ -76,7 +78,7 @@ def write(materials: Materials) -> bytes:
     when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
     bom = Bom(serial_number=uuid.uuid5(NAMESPACE, repr(materials)), metadata=BomMetaData(component=wheel, timestamp=when))
     bom.metadata.tools.components.add(tool)
-    parts = [_source(materials), *_files(materials), *map(_archive, materials.archives)]
+    parts = [_source(materials), *_files(materials), *map(_archive, materials.archives), *(_clone(*one) for one in materials.clones)]
     bom.components.update(parts)
     bom.register_dependency(wheel, parts)
     return (make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n").encode()
@@ -90,30 +92,44 @@ def _pypi(materials: Materials) -> "PackageURL":
 
 def _source(materials: Materials) -> "Component":
     """Return TensorFlow's source, with what was changed in it."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 start-up is part of the product
-    from cyclonedx.model.component import Commit, Component, ComponentType, Pedigree  # noqa: PLC0415 the same
+    from cyclonedx.model.component import Commit, ComponentType, Pedigree  # noqa: PLC0415 start-up is part of the product
 
     changes = ", ".join(materials.files)
-    pedigree = Pedigree(commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None)
+    source = _repository(materials.url, materials.commit, "source")
+    source.type = ComponentType.FRAMEWORK
+    source.pedigree = Pedigree(commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None)
+    return source
+
+
+def _clone(remote: str, commit: str) -> "Component":
+    """Return a commit that a rule clones."""
+    return _repository(remote, commit, f"commit {commit} of {remote}")
+
+
+def _repository(url: str, commit: str, bom_ref: str) -> "Component":
+    """Return a commit of a repository."""
+    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+
+    name = PurePosixPath(url).name.removesuffix(".git")
     return Component(
-        name=PurePosixPath(materials.url).name.removesuffix(".git").partition(":")[2] or PurePosixPath(materials.url).name.removesuffix(".git"),
-        version=materials.commit,
-        type=ComponentType.FRAMEWORK,
-        bom_ref="source",
-        purl=_repository(materials),
-        hashes=[HashType(alg=HashAlgorithm.SHA_1, content=materials.commit)],
-        pedigree=pedigree,
+        name=name.partition(":")[2] or name,
+        version=commit,
+        type=ComponentType.LIBRARY,
+        bom_ref=bom_ref,
+        purl=_commit_url(url, commit),
+        hashes=[HashType(alg=HashAlgorithm.SHA_1, content=commit)],
     )
 
 
-def _repository(materials: Materials) -> "PackageURL":
-    """Return the package URL of the source's commit."""
+def _commit_url(url: str, commit: str) -> "PackageURL":
+    """Return the package URL of a repository's commit."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
-    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", materials.url)
+    found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url)
     if found:
-        return PackageURL("github", found[1].lower(), found[2].lower(), materials.commit)
-    return PackageURL("generic", None, re.split(r"[:/]", materials.url)[-1], materials.commit, {"vcs_url": f"git+{materials.url}@{materials.commit}"})
+        return PackageURL("github", found[1].lower(), found[2].lower(), commit)
+    return PackageURL("generic", None, re.split(r"[:/]", url)[-1], commit, {"vcs_url": f"git+{url}@{commit}"})
 
 
 def _files(materials: Materials) -> list["Component"]:

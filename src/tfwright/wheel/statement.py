@@ -55,12 +55,12 @@ def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
 
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
-    """Yield the patches and archives of the wheel's bill; the source is there as well, by its commit."""
+    """Yield the rest of the wheel's bill: patches, archives, and clones, which a commit stands for."""
     bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
     for one in bill["components"]:
         digests = {entry["alg"].replace("-", "").lower(): entry["content"] for entry in one["hashes"]}
-        if "sha256" in digests:
-            yield {"name": one["name"], "uri": one["purl"], "digest": digests}
+        if one["bom-ref"] != "source":
+            yield {"name": one["name"], "uri": one["purl"], "digest": digests if "sha256" in digests else {"gitCommit": one["version"]}}
 
 
 def _run(record: BuildRecord, checks: Sequence[Mapping[str, object]], finished: dt.datetime) -> dict[str, object]:
