@@ -82,9 +82,9 @@ class Supply:
             counts = Counter(self.ways.values())
             yield f"{len(self.ways)} archives are in the vault now: " + ", ".join(f"{count} from {way}" for way, count in counts.items())
         if self.missing:
-            names = [one.wanted.name.partition(",")[0] for one in self.missing]
+            names = list(dict.fromkeys(one.wanted.name.partition(",")[0] for one in self.missing))
             more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            yield f"{len(names)} archives cannot be had, and Bazel will say if it wants one: {', '.join(names[:SHOWN])}{more}"
+            yield f"{len(self.missing)} archives cannot be had, and Bazel will say if it wants one: {', '.join(names[:SHOWN])}{more}"
 
 
 @dataclass(frozen=True)

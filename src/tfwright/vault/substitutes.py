@@ -24,20 +24,21 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> Wanted:
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
-    """Return the archive that a substitute stands in for.
+    """Return the archive of the tree that a substitute stands in for; what other repositories declare by that name comes too late.
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
     named = [one for one in found if one.name == name and one.lockable]
-    if len({one.sha256 for one in named}) != 1:
-        why = "names no archive with a sha256 so" if not named else "names several files so"
-        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy="Use the name of one external repository, as its rule spells it.")
-    if any(one.file.startswith("@") for one in named):
+    own = [one for one in named if not one.file.startswith("@")]
+    if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, which is not in the tree",
             remedy="Stand in for the archive that holds that file, or declare the repository in the tree by a patch.",
         )
-    return named[0]
+    if len({one.sha256 for one in own}) != 1:
+        why = "names no archive with a sha256 so" if not own else "names several files so"
+        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy="Use the name of one external repository, as its rule spells it.")
+    return own[0]
 
 
 def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -> dict[str, str]:
