@@ -55,7 +55,9 @@ def _reached(job: Job, inputs: Inputs) -> Reached:
     def held(wanted: Sequence[Wanted]) -> Supply:
         return Supply({one.sha256: VAULT for one in wanted if store.holds(one.sha256)}, ())
 
-    return reach.bring(fetch.read(job, inputs.mirror), job.recipe.fetch.substitutes, None, store, Ways(held, partial(fetch.clone, job, offline=True)))
+    return reach.bring(
+        fetch.read(job, inputs.mirror, inputs.programs), job.recipe.fetch.substitutes, None, store, Ways(held, partial(fetch.clone, job, offline=True))
+    )
 
 
 def _wanted(job: Job, inputs: Inputs) -> frozenset[str] | None:

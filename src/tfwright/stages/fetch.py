@@ -12,7 +12,7 @@ from tfwright.results import Copied, HostFacts, Inputs, Programs, Substituted
 from tfwright.stage import Artefact, Job, Step, Writes
 from tfwright.stages import source as sources
 from tfwright.tools import bazel as bazels
-from tfwright.tools import clones, files, git, mirror, packages, python
+from tfwright.tools import bazel_own, clones, files, git, mirror, packages, python
 from tfwright.tools.clones import Clone
 from tfwright.tools.mirror import Origin, Pin
 from tfwright.vault import lock, locking, origins, reach, rules, substitutes
@@ -32,7 +32,7 @@ def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fet
     programs = None if foreign else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
     if programs and (pins := [*verify.requirements, *verify.plugins]):
         packages.supply(programs.python, pins, job.places.vault, job.log("fetch-packages"), offline_only=job.offline)
-    reached = archives(job, repository, locked)
+    reached = archives(job, repository, programs, locked)
     if locked and job.locked:
         _insist_on_lock(job, job.locked, locked, now(job, repository, reached, programs))
     return Inputs(
@@ -54,14 +54,14 @@ def _programs(job: Job, bazel: BazelTable, requirements: Sequence[str], host: Ho
     return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
 
 
-def read(job: Job, repository: Path) -> Rules:
-    """Read the rules of the pinned commit as the recipe's patches leave them; no file is checked out."""
+def read(job: Job, repository: Path, programs: Programs | None) -> Rules:
+    """Read the rules of the pinned commit as the recipe's patches leave them, and those of Bazel itself; no file is checked out."""
     tree = job.places.own / "reading"
     content = sources.patched(tree, job.recipe.source, repository, job.recipe.source.commit)
     found = rules.read(sources.texts(tree, job.recipe.source, content))
     files.remove(tree)
     files.remove(git.repository_of(tree))
-    return found
+    return found + rules.of_bazel(bazel_own.workspaces(programs.bazel.path)) if programs else found
 
 
 def store(job: Job) -> Store:
@@ -69,14 +69,14 @@ def store(job: Job) -> Store:
     return Store(job.places.vault / "repository_cache")
 
 
-def archives(job: Job, repository: Path, locked: Lock | None) -> Reached:
+def archives(job: Job, repository: Path, programs: Programs | None, locked: Lock | None) -> Reached:
     """Bring what the rules lead to into the vault.
 
     Without a lock nobody knows yet what Bazel will want, so that what cannot be had is only noted.
     Raises SupplyError naming all that is known to be needed and cannot be had.
     """
     ways = Origins(job.settings, job.places.git, job.offline)
-    found, tables = read(job, repository), job.recipe.fetch.substitutes
+    found, tables = read(job, repository, programs), job.recipe.fetch.substitutes
     for name in tables:
         substitutes.replaced(name, found.repositories)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
@@ -114,7 +114,7 @@ def now(job: Job, repository: Path, reached: Reached, programs: Programs | None,
 def known(job: Job, inputs: Inputs) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none; nothing is downloaded, and nothing said."""
     quiet = replace(job, offline=True, listener=SILENCE)
-    return now(quiet, inputs.mirror, archives(quiet, inputs.mirror, None), inputs.programs)
+    return now(quiet, inputs.mirror, archives(quiet, inputs.mirror, inputs.programs, None), inputs.programs)
 
 
 def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:

@@ -117,8 +117,8 @@ def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
 
 
 def _archives(known: lock.Lock) -> Iterator[sbom.Archive]:
-    """Yield what the build can have taken; without a lock nobody knows what of it Bazel wanted."""
+    """Yield what the build can have taken; without a lock nobody knows what of it Bazel wanted, least of all of its own."""
     substitutes = {one.sha256: sbom.Substitute(one.used, one.source, one.reason) for one in known.substitutes}
     for one in known.archives:
-        if one.needed is not False:
+        if one.needed or (one.needed is None and not one.of_bazel):
             yield sbom.Archive(one.names, one.urls, one.sha256, substitutes.get(one.sha256))

@@ -84,6 +84,8 @@ class Archive(Table):
     """Missing until it was obtained once."""
     needed: bool | None = None
     """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked, or cannot tell."""
+    of_bazel: bool = False
+    """Whether the pinned Bazel declares it, and not the tree."""
 
 
 class Cloned(Table):
@@ -226,14 +228,16 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     """Return what an input is now and what the lock says, a sentence each; nothing if they agree.
 
     What is not known on one side (a size before the first download, whether Bazel wants an archive, a
-    binary for another platform, the place that the same binary came from) is no difference.
+    binary for another platform, the place that the same binary came from) is no difference. Where no
+    Bazel runs, what it declares is not known either.
     """
+    archives = [one for one in lock.archives if now.bazel.binaries or not one.of_bazel]
     platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
         *(line for one in platforms for line in _changes(f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",))),
-        *_compared(lock.archives, now.archives, lambda one: one.sha256, _archive),
+        *_compared(archives, now.archives, lambda one: one.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
         *_compared(lock.files, now.files, _file, _file),
@@ -256,6 +260,7 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
             sha256=sha256,
             size=gathered.sizes.get(sha256),
             needed=_needed(repositories, gathered.wanted),
+            of_bazel=all(one.of_bazel for one in repositories),
         )
 
 

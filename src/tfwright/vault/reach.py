@@ -102,10 +102,11 @@ def wanted(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | Non
     """Return the files that are to be had: those that WORKSPACE leads to, each once, and the substitutes in place of what they stand for."""
     leading = {nested.archive for nested in found.nested}
     idle = {one.sha256 for one in (lock.archives if lock else ()) if one.needed is False and leading.isdisjoint(one.names)}
+    needed = {one.sha256 for one in (lock.archives if lock else ()) if one.needed}
     sizes = {one.sha256: one.size for one in (lock.archives if lock else ())}
     files: dict[str, Wanted] = {}
     for one in found.repositories:
-        if one.lockable and one.reached and one.sha256 not in idle:
+        if one.lockable and (one.reached or one.sha256 in needed) and one.sha256 not in idle:
             file = _file(one, tables.get(one.name), sizes)
             before = files.get(file.sha256, file)
             names = dict.fromkeys([*before.name.split(", "), file.name])

@@ -41,6 +41,8 @@ TELLING = {"name", "commit", "tag", "digest", "repository"}
 NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
 """What a repository can be called."""
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+BAZELS_PLACE = "@bazel//"
+"""Where the files are that a Bazel brings along, as findings say it."""
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: what it defines downloads nothing but what it is told to."""
 
@@ -70,6 +72,11 @@ class Repository:
     def lockable(self) -> bool:
         """Tell whether the rule pins the bytes that it downloads."""
         return bool(self.sha256)
+
+    @property
+    def of_bazel(self) -> bool:
+        """Tell whether Bazel itself declares it, and not the tree or what that leads to."""
+        return self.file.startswith(BAZELS_PLACE)
 
     @property
     def clone(self) -> Clone | None:
@@ -109,6 +116,10 @@ class Rules:
     unreadable: tuple[Unreadable, ...]
     nested: tuple[Nested, ...] = ()
 
+    def __add__(self, other: "Rules") -> "Rules":
+        """Put two findings together."""
+        return Rules((*self.repositories, *other.repositories), (*self.unreadable, *other.unreadable), (*self.nested, *other.nested))
+
 
 def relevant(path: str) -> bool:
     """Tell whether WORKSPACE can lead to a file of a tree."""
@@ -128,6 +139,21 @@ def read(texts: Mapping[str, str]) -> Rules:
             if path.startswith(PLACES):
                 reading.leftovers(path)
     return reading.rules()
+
+
+def of_bazel(texts: Mapping[str, str]) -> Rules:
+    """Read what Bazel itself declares, given the WORKSPACE texts that it brings along, by path.
+
+    Only rules of languages count as reached. The rest is JDKs and tools for all platforms, gigabytes
+    of which a TensorFlow takes little or nothing: what that is, a lock knows.
+    """
+    found = Rules((), ())
+    for path in sorted(texts):
+        reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
+        with reading.bounded(path):
+            reading.start(path)
+        found += reading.rules()
+    return replace(found, repositories=tuple(replace(one, reached=one.name.startswith("rules_")) for one in found.repositories))
 
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
@@ -232,7 +258,8 @@ class _Reading:
         if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
             callee, name = self._meant(call.args[0], scope), _called(call.args[0])
-            arguments = Arguments(arguments.positional[1:], arguments.named)
+            named = dict(zip(("name",), arguments.positional[1:], strict=False)) | dict(arguments.named)
+            arguments = Arguments(arguments.positional[2:], named)
         return callee.symbol if isinstance(callee, External) else name, callee, arguments
 
     def _meant(self, callee: ast.expr, scope: Scope) -> object:
