@@ -73,6 +73,13 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
     ]
 
 
+def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
+    own = made.model_copy(update={"archives": (*made.archives, Archive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True))})
+    assert lock.differences(own, made) == [f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"]
+    foreign = made.model_copy(update={"bazel": Bazel(version=made.bazel.version)})
+    assert lock.differences(own, foreign) == []
+
+
 def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:
     assert {(one.name, one.file, one.line) for one in made.unlockable} == {
         ("horovod", "WORKSPACE", 28),

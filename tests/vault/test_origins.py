@@ -4,6 +4,7 @@ import hashlib
 import http.server
 import subprocess
 import threading
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,12 @@ def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_le
     assert obtain(file, store, Settings(mirrors={wanted.repository: str(mirror)}), offline=True).ways == {file.sha256: PACKED}
     listed = subprocess.run(["tar", "--list", "--gzip", "--file", store.path(file.sha256)], check=True, capture_output=True, text=True).stdout
     assert listed.split() == ["r-1.0/", "r-1.0/file.txt"]
+
+
+def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(mirror: Path, tmp_path: Path) -> None:
+    pack(Pack("https://example.org/r.git", "v1.0", "r-1.0/", ("test.txt",), zipped=True), mirror, tmp_path / "made")
+    with zipfile.ZipFile(tmp_path / "made") as made:
+        assert [(one.filename, one.compress_type) for one in made.infolist()] == [("r-1.0/", zipfile.ZIP_STORED), ("r-1.0/file.txt", zipfile.ZIP_STORED)]
 
 
 def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(mirror: Path, tmp_path: Path) -> None:

@@ -153,6 +153,12 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions:
     assert reach.clones(cloning(definitions), idle) == []
 
 
+def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
+    own = rules.of_bazel({"jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'})
+    assert reach.wanted(own, {}, None) == []
+    assert [one.name for one in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
+
+
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
     reached = reach.bring(tree(), {}, locked(outer=True), store, Ways(Giver(store), no_clone))
     assert [one.wanted.name for one in reached.needed_and_missing(locked(outer=True))] == ["outer"]

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from tfwright.tools.clones import Clone
 from tfwright.vault import rules, starlark
 from tfwright.vault.rules import Nested, Repository, Rules, Unreadable
 
@@ -157,6 +158,25 @@ def test_both_branches_of_a_condition_count() -> None:
 def test_each_turn_of_a_loop_counts() -> None:
     found = read(f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "https://example.org/" + n)')
     assert [(one.name, one.urls) for one in found.repositories] == [("x", ("https://example.org/x",)), ("y", ("https://example.org/y",))]
+
+
+def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
+    text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
+    text += f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = ["https://example.org/jdk.zip"])\n'
+    text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["https://example.org/rules_cc.zip"])\n'
+    found = rules.of_bazel({"java/jdk.WORKSPACE": text, "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)'})
+    assert [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories] == [
+        ("remotejdk11_win", ONE, False, True),
+        ("rules_cc", TWO, True, True),
+    ]
+    assert [one.file for one in found.repositories] == ["@bazel//java/jdk.WORKSPACE"] * 2
+    assert found.unreadable == ()
+
+
+@pytest.mark.parametrize(("commit", "cloned"), [("d" * 40, True), ("v1.0", False), ("d" * 7, False)])
+def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(commit: str, cloned: bool) -> None:
+    (one,) = rules.read({"WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'}).repositories
+    assert one.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
 
 
 def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:

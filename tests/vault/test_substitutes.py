@@ -61,6 +61,22 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
     wanted = substitutes.wanted("eigen_archive", packed, before)
     assert wanted.pack == Pack("https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",))
+    assert wanted.pack.zipped is False
+
+
+def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
+    packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
+    wanted = substitutes.wanted("r", packed, Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64))
+    assert wanted.pack is not None
+    assert wanted.pack.zipped
+
+
+def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:
+    own = Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64)
+    other = Repository("r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64)
+    assert substitutes.replaced("r", (other, own)) == own
+    with pytest.raises(RecipeError, match=r"@closure//defs\.bzl:1 declares it, which is not in the tree"):
+        substitutes.replaced("r", (other,))
 
 
 def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> None:

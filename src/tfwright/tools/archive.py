@@ -54,6 +54,8 @@ class Pack:
     """The directory that everything is put into, with a slash at its end; empty for none."""
     exclude: tuple[str, ...] = ()
     """Paths of the commit that are left out."""
+    zipped: bool = False
+    """Whether it stands in for a zip file: Bazel goes by the ending of the address."""
 
 
 def holding(ref: str, origin: Origin, store: Path) -> Path:
@@ -80,22 +82,22 @@ def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     zone of California, which its file times are written in. Raises SupplyError if the mirror lacks the
     ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
-    _write(
-        mirror, ("--format=zip" if archive.form == "zip" else "--format=tar", f"--prefix={archive.prefix}", archive.ref), target, zipped=archive.form == "zip"
-    )
+    form = ("--format=zip",) if archive.form == "zip" else ("--format=tar",)
+    _write(mirror, (*form, f"--prefix={archive.prefix}"), (archive.ref,), target)
 
 
 def pack(wanted: Pack, mirror: Path, target: Path) -> None:
-    """Write a commit, less the paths that are left out, to `target` as ``.tar.gz``: on every host the same bytes.
+    """Write a commit, less the paths that are left out, to `target`: on every host the same bytes, since those of a zip are stored.
 
     A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
     """
     paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
-    _write(mirror, ("--format=tar", f"--prefix={wanted.prefix}", wanted.ref, "--", *paths), target, zipped=False)
+    form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
+    _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
 
 
-def _write(mirror: Path, arguments: Sequence[str], target: Path, *, zipped: bool) -> None:
-    """Let git pack, and gzip compress what is not a zip."""
+def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Path) -> None:
+    """Let git pack a ref, or paths of it, and gzip compress what is not a zip."""
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
         "TZ": "America/Los_Angeles",
@@ -103,10 +105,10 @@ def _write(mirror: Path, arguments: Sequence[str], target: Path, *, zipped: bool
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
     }
-    git = ("git", f"--git-dir={mirror}", "archive", *arguments)
+    git = ("git", f"--git-dir={mirror}", "archive", *options, *what)
     with target.open("wb") as output, subprocess.Popen(git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
-        compress = ["cat"] if zipped else ["gzip", "-n"]
+        compress = ["cat"] if "--format=zip" in options else ["gzip", "-n"]
         subprocess.run(compress, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
         complaint = packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
         if packing.wait() != 0:
-            raise SupplyError(f"{mirror} cannot give {arguments[2]}: {complaint.partition(chr(10))[0]}", remedy="Fetch the whole repository into the mirror.")
+            raise SupplyError(f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}", remedy="Fetch the whole repository into the mirror.")

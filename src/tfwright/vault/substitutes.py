@@ -20,7 +20,8 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> Wanted:
     if table.git is None or table.commit is None:
         return Wanted(name, table.sha256, table.urls)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
-    return Wanted(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude))
+    zipped = any(url.endswith(".zip") for url in replaced.urls)
+    return Wanted(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped))
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
