@@ -174,7 +174,7 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
 
 
 @pytest.mark.parametrize(("commit", "cloned"), [("d" * 40, True), ("v1.0", False), ("d" * 7, False)])
-def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(commit: str, cloned: bool) -> None:
+def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(commit: str, *, cloned: bool) -> None:
     (one,) = rules.read({"WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'}).repositories
     assert one.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
 

@@ -184,9 +184,10 @@ def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     listed = run(command(repository, "ls-tree", "-r", "-z", tree)).split("\0")[:-1]
     plain = ("100644 blob", "100755 blob")
     # "100644 blob <id>", a tab and the path.
-    return {
-        path: text(repository, fields.split()[2]) for fields, _, path in (one.partition("\t") for one in listed) if fields.startswith(plain) and wanted(path)
-    }
+    entries = (one.partition("\t") for one in listed)
+    names = {path: fields.split()[2] for fields, _, path in entries if fields.startswith(plain) and wanted(path)}
+    with reader(repository) as repo:
+        return {path: repo.odb.stream(bytes.fromhex(name)).read().decode("utf-8", "surrogateescape") for path, name in names.items()}
 
 
 def replace(tree: Path, path: str, text: str) -> None:

@@ -49,12 +49,12 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     then the result is read again. Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    for name, table in tables.items():
-        found = rules.read({**texts, **changed}).repositories
+    found = rules.read(texts).repositories
+    for name in tables:
         replaced(name, found)
-        places = {(one.file, one.line) for one in found if one.name == name}
-        for path, line in sorted(places, reverse=True):  # from below, since an edit moves what is under it
-            changed[path] = _edited(changed.get(path, texts[path]), path, line, name, table)
+    places = {(one.file, one.line, one.name) for one in found if one.name in tables}
+    for path, line, name in sorted(places, reverse=True):  # from below, since an edit moves what is under it
+        changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     _verify(rules.read({**texts, **changed}).repositories, tables)
     return changed
 
