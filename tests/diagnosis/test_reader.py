@@ -96,6 +96,21 @@ def test_what_is_known_further_down_does_not_explain_the_first_error() -> None:
     assert [(match.entry.id, match.explains) for match in found.matches] == [("host-disk-full", False)]
 
 
+def test_a_wheel_for_gpus_says_on_a_machine_without_one_nothing_that_must_be_mended() -> None:
+    libraries = ("libcudart.so.11.0", "libcublasLt.so.11", "libnvinfer.so.7")
+    lines = [f"W dso_loader.cc:64] Could not load dynamic library '{name}'; dlerror: {name}: cannot open shared object file" for name in libraries]
+    found = diagnose("\n".join(lines))
+
+    assert found.first is None
+    assert [match.entry.id for match in found.harmless] == ["run-library-not-loaded"]
+
+
+def test_a_built_tool_that_finds_no_cuda_is_no_wheel_without_a_gpu() -> None:
+    found = diagnose("bazel-out/host/bin/gen_ops: error while loading shared libraries: libcudart.so.9.2: cannot open shared object file\n")
+
+    assert [match.entry.id for match in found.matches] == ["import-cuda-library"]
+
+
 def test_harmless_lines_are_named_and_are_no_error() -> None:
     found = diagnose("WARNING: ignoring http_proxy in environment.\nNot found: TF GPU device with id 0 was not registered\n")
 
