@@ -218,7 +218,7 @@ def compare(_: Context, first: str, second: str, json: bool = False, diffoscope:
         from tfwright.wheel import comparison
 
         if diffoscope:
-            sys.exit(other.show(Path(first), Path(second)))
+            sys.exit(other.show(Path(first), Path(second), as_json=json))
         found = comparison.compare(Path(first), Path(second))
         page.show_comparison(found, as_json=json)
         sys.exit(0 if found.same else 1)

@@ -124,7 +124,7 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(job:
 def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
     corpus = Path(__file__).parents[1] / "wheel/corpus"
     with (corpus / "elf-code").open("rb") as one, (corpus / "macho-thin").open("rb") as other:
-        libraries = [Library("small.so", 1, elf.read(one)), Library("small.dylib", 1, macho=macho.read(other))]
+        libraries = [Library("small.so", 1, elf.examine(one)[0]), Library("small.dylib", 1, macho=macho.read(other))]
 
     def faults(**floor: str) -> list[str]:
         readings = verify._floor(ALONE.model_copy(update=floor), libraries)

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
+from typing import IO
 
 import pytest
 
@@ -187,6 +188,21 @@ def test_symbols_and_functions_of_one_library_only_are_named(libraries: Callable
     lines = of(libraries("int one(void) { return 1; }", "int two(void) { return 1; } int three(void) { return 2; }"), "a.so").lines
     assert "exported symbols only in the first (1): one" in lines
     assert "exported symbols only in the second (2): three, two" in lines
+
+
+def test_files_that_are_packed_alike_are_not_unpacked(make_wheel: Maker, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = (make_wheel({"a.py": "A = 1\n", "b.py": content}, folder=content[4]) for content in ("B = 1\n", "B = 2\n"))
+    opened = list[str]()
+    whole = zipfile.ZipFile.open
+
+    def note(self: zipfile.ZipFile, member: zipfile.ZipInfo | str, *_: object) -> IO[bytes]:
+        opened.append(member if isinstance(member, str) else member.filename)
+        return whole(self, member)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", note)
+    assert {one.member for one in comparison.compare(one, two).differences} == {"b.py"}
+    assert "b.py" in opened
+    assert "a.py" not in opened
 
 
 @needs_compiler

@@ -25,7 +25,7 @@ def built(folder: Path, further: str = "", *options: str) -> Path:
 
 def read(library: Path) -> Cpu:
     with library.open("rb") as stream:
-        found = elf.read(stream).cpu
+        found = elf.examine(stream)[0].cpu
     assert found is not None
     return found
 
@@ -91,7 +91,7 @@ def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
     content[18:20] = (183).to_bytes(2, "little")
     (tmp_path / "arm.so").write_bytes(content)
     with (tmp_path / "arm.so").open("rb") as stream:
-        read = elf.read(stream)
+        read = elf.examine(stream)[0]
     assert (read.machine, read.cpu) == ("aarch64", None)
 
 
@@ -109,7 +109,7 @@ def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> N
 @pytest.mark.parametrize(("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)])
 def test_the_floor_names_library_function_and_how_it_was_decided(tmp_path: Path, floor: CpuLevel, kept: bool) -> None:  # noqa: FBT001 a parameter of the table above
     with built(tmp_path, "", "-mavx").open("rb") as stream:
-        library = Library("a.so", 1, elf.read(stream))
+        library = Library("a.so", 1, elf.examine(stream)[0])
     faults = inspection_floor.cpu_faults([library], floor)
     assert (faults == []) is kept
     if not kept:

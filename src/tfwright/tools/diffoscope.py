@@ -9,7 +9,7 @@ from tfwright.tools import shell
 from tfwright.tools.shell import Command
 
 
-def show(first: Path, second: Path) -> int:
+def show(first: Path, second: Path, *, as_json: bool) -> int:
     """Let diffoscope tell how two files differ, on the user's own terminal; return its exit status: 1 if they do.
 
     Raises HostError where there is none.
@@ -20,4 +20,5 @@ def show(first: Path, second: Path) -> int:
             "There is no diffoscope here", remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'."
         )
     # The files are named by their full paths: none of them can be taken for an option.
-    return shell.show(Command((program, str(first.resolve()), str(second.resolve())), Path.cwd(), dict(os.environ)))
+    argv = (program, *(("--json", "-") if as_json else ()), str(first.resolve()), str(second.resolve()))
+    return shell.show(Command(argv, Path.cwd(), dict(os.environ)))

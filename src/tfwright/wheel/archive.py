@@ -1,6 +1,7 @@
 """A wheel's zip archive, opened only if nothing in it could harm whoever unpacks it."""
 
 import errno
+import os
 import stat
 import struct
 import zipfile
@@ -8,11 +9,15 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from tfwright.errors import Evidence, WheelError
 
 LARGEST = 16 * 1024**3
 """Bytes that a wheel may unpack to; a TensorFlow with debug symbols takes a few GiB."""
+
+_LENGTHS = 26
+"""Where the lengths of name and extra field stand in a member's own header."""
 
 BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError)
 """What zipfile raises over an archive that is damaged, wherever it notices; and OSError, with EINVAL, over a place before its beginning."""
@@ -70,6 +75,16 @@ def _fault_of(member: zipfile.ZipInfo) -> str | None:
 def files(wheel: zipfile.ZipFile) -> list[zipfile.ZipInfo]:
     """Return the members that are files."""
     return [member for member in wheel.infolist() if not member.is_dir()]
+
+
+def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
+    """Return the archive's own stream, where the bytes of a member begin as they are packed."""
+    stream = wheel.fp
+    assert stream  # noqa: S101 the wheel is open
+    stream.seek(member.header_offset + _LENGTHS)
+    name, extra = struct.unpack("<HH", stream.read(4))
+    stream.seek(name + extra, os.SEEK_CUR)
+    return stream
 
 
 def metadata_directory(wheel: zipfile.ZipFile) -> str:

@@ -1,5 +1,7 @@
 """In what two wheels differ: in which files, in what of them, and in how they are packed."""
 
+import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -122,7 +124,8 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     changed = sorted((place for place in common if not _same(one, two, place)), key=lambda place: -two.members[place].file_size)
     for place in changed:
         if place != f"{METADATA}RECORD":
-            yield _content(one, two, place)
+            with _unpacked(one, place) as first, _unpacked(two, place) as second:
+                yield _content(place, first, second)
     yield from _records(one, two, {*changed, *(one.members.keys() ^ two.members.keys())})
     yield from _order(common, [place for place in two.members if place in one.members])
     for attribute in _ATTRIBUTES:
@@ -141,24 +144,34 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
-    """Say whether a file has the same bytes in both; equal sums are no proof, so they are read."""
-    pair = one.members[place], two.members[place]
-    if (pair[0].file_size, pair[0].CRC) != (pair[1].file_size, pair[1].CRC):
+    """Say whether a file has the same bytes in both; equal sums are no proof, so they are read: packed, if they are packed alike."""
+    before, after = one.members[place], two.members[place]
+    if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
-    with one.wheel.open(pair[0]) as first, two.wheel.open(pair[1]) as second:
-        return tell_apart(first, second, pair[0].file_size) is None
+    packings = [(member.compress_type, member.compress_size) for member in (before, after)]
+    if packings[0] == packings[1] and not tell_apart(archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size):
+        return True
+    with one.wheel.open(before) as first, two.wheel.open(after) as second:
+        return tell_apart(first, second, before.file_size) is None
 
 
-def _content(one: Opened, two: Opened, place: str) -> Difference:
+def _content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
     """Say how a file differs that is in both."""
-    with _unpacked(one, place) as first, _unpacked(two, place) as second:
-        heads = [stream.read(4) for stream in (first, second)]
-        kind = [magics for magics in ((elf.MAGIC,), macho.MAGICS) if heads[0] in magics and heads[1] in magics]
-        if kind and not place.endswith(".class"):
-            return _said("code", place, _code(first, second))
-        sizes = [wheel.members[place].file_size for wheel in (one, two)]
-        found = _text(place, first, second) if max(sizes) <= LARGEST_TEXT else None
-        return _said(_group(place), place, found or _bytes(first, second, sizes))
+    heads, sizes = (_head(first), _head(second)), (_size(first), _size(second))
+    kind = [magics for magics in ((elf.MAGIC,), macho.MAGICS) if heads[0] in magics and heads[1] in magics]
+    if kind and not place.endswith(".class"):
+        return _said("code", place, _code(first, second))
+    found = _text(place, first, second) if max(sizes) <= LARGEST_TEXT else None
+    return _said(_group(place), place, found or _bytes(first, second))
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    stream.seek(0)
+    return stream.read(4)
+
+
+def _size(stream: IO[bytes]) -> int:
+    return stream.seek(0, os.SEEK_END)
 
 
 def _said(group: str, place: str, found: Finding) -> Difference:
@@ -174,9 +187,7 @@ def _unpacked(one: Opened, place: str) -> IO[bytes]:
     """Unpack a file to where any place of it can be read."""
     copy = tempfile.SpooledTemporaryFile(LARGEST_TEXT)  # noqa: SIM115 whoever asked for it closes it
     with one.wheel.open(one.members[place]) as source:
-        while chunk := source.read(record.CHUNK):
-            copy.write(chunk)
-    copy.seek(0)
+        shutil.copyfileobj(source, copy, record.CHUNK)
     return copy
 
 
@@ -185,8 +196,7 @@ def _code(first: IO[bytes], second: IO[bytes]) -> Finding:
     try:
         return comparison_code.libraries(first, second)
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
-        sizes = [stream.seek(0, 2) for stream in (first, second)]
-        found = _bytes(first, second, sizes)
+        found = _bytes(first, second)
         return Finding(found.what, (*found.lines, f"it is no sound library: {fault or type(fault).__name__}"))
 
 
@@ -205,8 +215,9 @@ def _text(place: str, first: IO[bytes], second: IO[bytes]) -> Finding | None:
     return ways.get(Path(place).suffix, comparison_text.text)(*contents)
 
 
-def _bytes(first: IO[bytes], second: IO[bytes], sizes: list[int]) -> Finding:
+def _bytes(first: IO[bytes], second: IO[bytes]) -> Finding:
     """Compare two files about which nothing else is known."""
+    sizes = _size(first), _size(second)
     first.seek(0)
     second.seek(0)
     apart = tell_apart(first, second, min(sizes))

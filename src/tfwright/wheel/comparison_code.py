@@ -1,18 +1,14 @@
 """How two libraries differ: section by section, in which function, and in what their users see of them."""
 
-import bisect
 import re
-import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import IO, NamedTuple
 
-from tfwright.wheel import elf, macho, macho_layout
+from tfwright.wheel import comparison_symbols, elf, macho, macho_layout
+from tfwright.wheel.comparison_symbols import Symbols
 from tfwright.wheel.comparison_text import Finding
-from tfwright.wheel.difference import SHOWN, Apart, only, sample, tell_apart
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+from tfwright.wheel.difference import Apart, only, sample, tell_apart
 
 BUILD_ID = ".note.gnu.build-id"
 DEBUG = re.compile(r"\.z?debug_|__DWARF,")
@@ -23,12 +19,8 @@ LARGEST_TEXTS = 32 * 1024**2
 """Bytes of a section whose texts are taken out of it."""
 _TEXT = re.compile(rb"[\t\x20-\x7e]{6,}")
 _AROUND = 160
-_UUID, _SYMBOLS = 0x1B, 0x2
-"""LC_UUID and LC_SYMTAB."""
-_FUNCTION, _BOUND = 2, (1, 2)
-"""STT_FUNC; STB_GLOBAL and STB_WEAK."""
-LARGEST_TABLE = 512 * 1024**2
-"""Bytes of a table of symbols, or of their names."""
+_UUID = 0x1B
+"""LC_UUID."""
 
 
 class Region(NamedTuple):
@@ -46,16 +38,11 @@ class Image:
 
     stream: IO[bytes]
     regions: dict[str, Region]
-    functions: list[tuple[int, str, int]]
-    """Address, name and size (0 where that is not known), sorted."""
-    exports: set[str]
-    """Names that others can use."""
+    symbols: Symbols
     facts: set[str]
     """What the loader is told."""
     identity: str = ""
     """Build id or UUID."""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """Of the functions whose name is there once."""
 
 
 def libraries(one: IO[bytes], two: IO[bytes]) -> Finding:
@@ -86,7 +73,7 @@ def _images(stream: IO[bytes]) -> dict[str, Image]:
 def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
     """Say in which ways two parts differ, the most telling first."""
     yield from only(one.facts, two.facts, "facts for the loader")
-    yield from only(one.exports, two.exports, "exported symbols")
+    yield from comparison_symbols.differences(one.symbols, two.symbols)
     yield from only(set(one.regions), set(two.regions), "sections")
     following = [name for name in apart if FOLLOWING.match(name)]
     telling = [name for name in _telling(apart) if not DEBUG.match(name)]
@@ -96,7 +83,7 @@ def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Itera
         yield f"and what follows from these: {', '.join(following)}"
     if debug := [name for name in apart if DEBUG.match(name)]:
         yield f"debug information: {', '.join(sample(debug))}"
-    yield from _resized(one.sizes, two.sizes)
+    yield from comparison_symbols.resized(one.symbols, two.symbols)
     if one.identity != two.identity:
         yield f"build id {one.identity or 'none'}, then {two.identity or 'none'}"
 
@@ -134,12 +121,8 @@ def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[
 def _function(image: Image, name: str, offset: int) -> str:
     """Say in which function a place of the code is."""
     region = image.regions[name]
-    place = bisect.bisect_right(image.functions, (region.address + offset, "\uffff", 0)) - 1
-    if place < 0:
-        return ""
-    address, function, size = image.functions[place]
-    inside = region.address <= address and (not size or region.address + offset < address + size)
-    return f", in {function}" if inside else ""
+    function = image.symbols.function_at(region.address + offset, region.address)
+    return f", in {function}" if function else ""
 
 
 def _texts_at(one: Image, two: Image, name: str, apart: Apart) -> Iterator[str]:
@@ -168,14 +151,6 @@ def _texts(image: Image, name: str) -> set[str]:
     return {run[0].decode("ascii")[:_AROUND] for run in _TEXT.finditer(image.stream.read(region.size))}
 
 
-def _resized(one: dict[str, int], two: dict[str, int]) -> Iterator[str]:
-    """Name the functions that became longer or shorter, those that did so most first."""
-    changed = sorted((name for name in one.keys() & two.keys() if one[name] != two[name]), key=lambda name: (-abs(one[name] - two[name]), name))
-    if changed:
-        some = ", ".join(f"{name} ({one[name]:,} bytes, then {two[name]:,})" for name in changed[:SHOWN])
-        yield f"functions of another size ({len(changed):,}): {some}"
-
-
 def _elf(stream: IO[bytes]) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
@@ -186,15 +161,8 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
     for section in file.iter_sections():
         if section["sh_type"] != "SHT_NOBITS" and section["sh_size"] and section.name not in regions:
             regions[section.name] = Region(section.name, section["sh_addr"], section["sh_offset"], section["sh_size"])
-    exports, functions = set[str](), list[tuple[int, str, int]]()
-    full = ".symtab" if file.get_section_by_name(".symtab") else ".dynsym"
-    for table in dict.fromkeys((".dynsym", full)):
-        for address, name, size, kind, exported in _elf_symbols(stream, file, table):
-            if exported and table == ".dynsym":
-                exports.add(name)
-            if kind == _FUNCTION and address and table == full:
-                functions.append((address, name, size))
-    identity = _bytes(stream, regions[BUILD_ID])[16:].hex() if BUILD_ID in regions else ""
+    note = regions.get(BUILD_ID)
+    identity = comparison_symbols.table_at(stream, note.offset, note.size)[16:].hex() if note else ""
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -203,49 +171,12 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
         *(f"GPU code {name}" for name in said.architectures),
         *([f"is called {said.soname}"] if said.soname else []),
     }
-    functions.sort()
-    return said.machine, Image(stream, regions, functions, exports, facts, identity, _unique(functions))
-
-
-def _elf_symbols(stream: IO[bytes], file: "ELFFile", name: str) -> Iterator[tuple[int, str, int, int, bool]]:
-    """Return address, name, size, kind of each symbol and whether others can use it; pyelftools takes minutes for a TensorFlow's."""
-    table = file.get_section_by_name(name)
-    names = file.get_section(table["sh_link"]) if table else None
-    if table is None or names is None:
-        return
-    order, wide = "<" if file.little_endian else ">", file.elfclass == 64  # noqa: PLR2004 bits
-    layout = struct.Struct(f"{order}IBxHQQ" if wide else f"{order}IIIBxH")
-    content, texts = (_bytes(stream, Region("", 0, part["sh_offset"], part["sh_size"])) for part in (table, names))
-    for fields in layout.iter_unpack(content[: len(content) // layout.size * layout.size]):
-        at, info, section, address, size = fields if wide else (fields[0], fields[3], fields[4], fields[1], fields[2])
-        yield address, _name(texts, at), size, info & 0xF, bool(section) and info >> 4 in _BOUND
-
-
-def _name(texts: bytes, start: int) -> str:
-    end = texts.find(b"\0", start)
-    return texts[start : end if end >= 0 else None].decode("utf-8", "backslashreplace")
-
-
-def _bytes(stream: IO[bytes], region: Region) -> bytes:
-    """Return what is in a stretch of a file, whose size is the file's own claim."""
-    if region.size > LARGEST_TABLE:
-        raise ValueError(f"one of its tables says that it has {region.size:,} bytes")
-    stream.seek(region.offset)
-    return stream.read(region.size)
-
-
-def _unique(functions: list[tuple[int, str, int]]) -> dict[str, int]:
-    """Return the sizes of the functions whose name no other one has, as static functions may."""
-    sizes = dict[str, int]()
-    for _, name, size in functions:
-        sizes[name] = 0 if name in sizes else size
-    return {name: size for name, size in sizes.items() if size}
+    return said.machine, Image(stream, regions, comparison_symbols.of_elf(stream, file), facts, identity)
 
 
 def _macho(stream: IO[bytes], part: macho_layout.Slice, said: macho.MachO) -> Image:
     """Read one machine's part of a macOS library."""
     regions = {one.name: Region(one.name, one.address, part.start + one.offset, one.size) for one in macho_layout.sections(part)}
-    symbols = list(_macho_symbols(stream, part))
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -253,18 +184,4 @@ def _macho(stream: IO[bytes], part: macho_layout.Slice, said: macho.MachO) -> Im
         *([f"needs macOS {said.minimum}"] if said.minimum else []),
     }
     identity = "".join(content[8:].hex() for kind, content in part.commands if kind == _UUID)
-    exports = {name for _, name, exported in symbols if exported}
-    return Image(stream, regions, sorted((address, name, 0) for address, name, _ in symbols), exports, facts, identity)
-
-
-def _macho_symbols(stream: IO[bytes], part: macho_layout.Slice) -> Iterator[tuple[int, str, bool]]:
-    """Return address and name of each symbol that the library has (N_SECT), and whether others can use it (N_EXT)."""
-    layout = struct.Struct(f"{part.order}IBBH{'Q' if part.head == 32 else 'I'}")  # noqa: PLR2004 bytes before the load commands
-    for kind, content in part.commands:
-        if kind == _SYMBOLS:
-            start, count, names, size = struct.unpack_from(f"{part.order}4I", content, 8)
-            table = _bytes(stream, Region("", 0, part.start + start, count * layout.size))
-            texts = _bytes(stream, Region("", 0, part.start + names, size))
-            for at, flags, _, _, address in layout.iter_unpack(table[: len(table) // layout.size * layout.size]):
-                if flags & 0xEE == 0xE:  # noqa: PLR2004 in a section, and no debugger's
-                    yield address, _name(texts, at), bool(flags & 1)
+    return Image(stream, regions, comparison_symbols.of_macho(stream, part), facts, identity)

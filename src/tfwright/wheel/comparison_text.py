@@ -106,8 +106,9 @@ def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tup
     end = min(len(one), len(two)) - start if end is None else end
     before, after = (lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES] for lines in (one, two))
     hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
-    told = [f"line {start + 1}:", *(_narrow(line, exact=exact) for line in hunks if not line.startswith(("---", "+++", "@@")))]
-    return (*told[:LONGEST], *([f"and {len(told) - LONGEST:,} more lines"] if len(told) > LONGEST else []))
+    lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
+    told = (f"line {start + 1}:", *(_narrow(line, exact=exact) for line in lines[: LONGEST - 1]))
+    return (*told, *([f"and {len(lines) - LONGEST + 1:,} more lines"] if len(lines) >= LONGEST else []))
 
 
 def _narrow(line: str, *, exact: bool) -> str:

@@ -1,7 +1,7 @@
 """A difference between two wheels, and how bytes are told apart."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, NamedTuple
 
@@ -58,7 +58,12 @@ def _exclusive(one: bytes, two: bytes) -> bytes:
 def sample(names: Iterable[str]) -> tuple[str, ...]:
     """Return the first few, and how many more there are."""
     some = list(names)
-    return (*some[:SHOWN], *([f"and {len(some) - SHOWN:,} more"] if len(some) > SHOWN else []))
+    return counted(some[:SHOWN], len(some))
+
+
+def counted(some: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return some of so many, and how many more there are."""
+    return (*some, *([f"and {count - len(some):,} more"] if count > len(some) else []))
 
 
 def only(one: set[str], two: set[str], what: str) -> Iterator[str]:

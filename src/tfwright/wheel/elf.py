@@ -3,7 +3,7 @@
 import re
 import struct
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import IO, TYPE_CHECKING
 
@@ -50,7 +50,7 @@ class Elf:
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
-    """What it needs of an x86-64 CPU; None for other machines."""
+    """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
 
     @property
     def strings(self) -> tuple[str, ...]:
@@ -59,21 +59,31 @@ class Elf:
 
 
 def read(stream: IO[bytes]) -> Elf:
-    """Read a library; only the sections that are needed.
+    """Read a library, but for its machine code; only the sections that are needed.
 
     Raises ValueError, or what pyelftools raises, where the file is no sound ELF file.
     """
-    return examine(stream)[0]
+    return _read(_opened(stream), stream)[0]
 
 
 def examine(stream: IO[bytes]) -> tuple[Elf, Table]:
-    """Read a library, and return the names that it shares with others as well. Raises as `read` does."""
+    """Read a library with its machine code, and return the names that it shares with others as well. Raises as `read` does."""
+    file = _opened(stream)
+    (found, table), code = _read(file, stream), machine_code.of_elf(file, stream)
+    return replace(found, cpu=cpu.read(code) if code else None), table
+
+
+def _opened(stream: IO[bytes]) -> "ELFFile":
     from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
 
     elf = ELFFile(stream)
     if elf.num_sections() > MOST:
         raise ValueError(f"it says that it has {elf.num_sections():,} sections")
-    dynamic, table, code = _dynamic(elf), elf_symbols.read(elf), machine_code.of_elf(elf, stream)
+    return elf
+
+
+def _read(elf: "ELFFile", stream: IO[bytes]) -> tuple[Elf, Table]:
+    dynamic, table = _dynamic(elf), elf_symbols.read(elf)
     found = Elf(
         machine=_machine(elf),
         soname="".join(dynamic.get("DT_SONAME", [])[:1]),
@@ -82,7 +92,6 @@ def examine(stream: IO[bytes]) -> tuple[Elf, Table]:
         requires=_requires(elf),
         architectures=_architectures(elf, stream),
         symbols=table.symbols,
-        cpu=cpu.read(code) if code else None,
     )
     return found, table
 
