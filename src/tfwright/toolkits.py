@@ -72,7 +72,8 @@ def insist(recipe: Recipe, *archives: str) -> None:
     """Raise RecipeError if no archive is given."""
     if not any(archives):
         wanted = ", ".join(f"{kind.title} {version}" for kind in KINDS.values() if (version := getattr(recipe.host, kind.name)))
-        raise RecipeError(f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}", remedy="Give --cuda FILE, --cudnn FILE, or both.")
+        remedy = "Give --cuda FILE, --cudnn FILE, or both." if wanted else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+        raise RecipeError(f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}", remedy=remedy)
 
 
 def install(job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool) -> tuple[Path, Record]:

@@ -9,6 +9,7 @@ from tfwright.diagnosis import logs, reader, report
 from tfwright.diagnosis.catalogue import everything
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
+from tfwright.pages import failures as page
 from tfwright.progress import Progress, Silence
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
@@ -192,6 +193,13 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
 
     with pytest.raises(RecipeError, match="cannot be read"):
         logs.diagnose(str(path))
+
+
+@pytest.mark.parametrize(("log", "said"), [("", "It is empty"), ("all is well\n", "Nothing in it complains")])
+def test_an_empty_log_is_told_from_one_without_complaints(log: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    page.show_diagnosis(diagnose(log), None, as_json=False)
+
+    assert said in capsys.readouterr().err
 
 
 def test_a_long_log_tells_how_far_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

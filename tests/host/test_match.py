@@ -79,7 +79,8 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
     ("wanted", "pins"),
     [
         (Wish(system="Linux", gpu="3.0", python="3.6"), {"TensorFlow": "2.3", "CUDA": "10.1", "gcc": "8 or earlier"}),
-        (Wish(system="Linux", gpu="12.0"), {"TensorFlow": "2.20", "CUDA": "12.8 (tested with 12.5)", "cuDNN": "9.7 or later"}),
+        (Wish(system="Linux", gpu="12.0"), {"TensorFlow": "2.20", "CUDA": "12.8 (tested with 12.5)", "cuDNN": "9.7 or later", "driver": "570.26 or later"}),
+        (Wish(system="Linux", gpu="9.0", cuda="12.5"), {"driver": "525.60.13 or later"}),
         (Wish(system="Linux", cuda="9.2", python="2.7"), {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0 or later"}),
         (Wish(system="Darwin", gpu="3.0", cuda="9.2"), {"TensorFlow": "1.12", "Xcode": "9.2, with Apple clang 9.0 or earlier", "macOS": "10.13"}),
         (Wish(system="Linux", python="2.7", glibc="2.17"), {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"}),

@@ -42,7 +42,8 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
             with Path(name).open("rb") as raw:
                 yield raw
     except (OSError, EOFError, zlib.error) as fault:
-        raise RecipeError(f"{name} cannot be read: {fault}", remedy="Name a log, plain or packed with gzip, or - for standard input.") from fault
+        why = getattr(fault, "strerror", None) or fault
+        raise RecipeError(f"{name} cannot be read: {why}", remedy="Name a log, plain or packed with gzip, or - for standard input.") from fault
 
 
 def _unpacked(raw: IO[bytes]) -> Readable:

@@ -65,6 +65,8 @@ class Diagnosis:
     """What the catalogue knows of it, the likeliest first."""
     harmless: tuple[Match, ...]
     """Lines that look bad and mean nothing."""
+    lines: int
+    """How many were read."""
 
     @property
     def recognised(self) -> bool:
@@ -116,6 +118,7 @@ class _Reader:
             self.first,
             tuple(match for match in matches if match.entry.retry != "info"),
             tuple(match for match in matches if match.entry.retry == "info"),
+            self.lines,
         )
 
     def _match(self, number: int) -> Match:

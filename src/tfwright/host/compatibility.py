@@ -112,6 +112,14 @@ def mac(version: str) -> Mac | None:
     return next((Mac(**row) for row in _table()["mac"] if versions.is_of(version, row["cuda"])), None)
 
 
+def driver(row: Cuda, gpu: str) -> tuple[str, str]:
+    """Return the oldest driver for Linux that runs what a CUDA builds, on a GPU of this compute capability, and where that is from."""
+    young = next((one for one in _table()["generation"] if gpu and not versions.older(gpu, one["capability"])), None)
+    if young and versions.older(row.driver, young["driver"]):
+        return young["driver"], young["source"]
+    return row.driver, row.source("driver")
+
+
 def capability_of(gpu: str) -> str:
     """Return the compute capability of a GPU by its name; empty for one that is not known."""
     return next((str(row["capability"]) for row in _table()["gpu"] if re.search(row["name"], gpu)), "")

@@ -172,7 +172,8 @@ def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -
         yield Need("macOS", mac.macos, mac.why)
         yield Need("patches", "for Apple's compiler and linker", "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2")
     else:
-        yield Need("driver", f"{row.driver} or later", row.source("driver"))
+        driver, source = compatibility.driver(row, wanted.gpu)
+        yield Need("driver", f"{driver} or later", source)
         yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))

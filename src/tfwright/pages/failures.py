@@ -23,7 +23,7 @@ def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) ->
         for line in found.first.lines:
             text.tell(f"    | {line}")
     else:
-        text.tell("Nothing in it complains.")
+        text.tell("Nothing in it complains." if found.lines else "It is empty. What Bazel says goes to the standard error: … 2>&1 | invoke diagnose -")
     for match in found.matches[:MOST_CAUSES]:
         tell_match(match, Path.cwd())
     for match in found.harmless:
