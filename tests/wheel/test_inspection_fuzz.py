@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from elftools.common.exceptions import ELFError
 
-from tfwright.wheel import elf, fatbin, inspection, inspection_text, macho, macho_content
+from tfwright.wheel import comparison, elf, fatbin, inspection, inspection_text, macho, macho_content
 
 SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
@@ -90,6 +90,12 @@ def test_damaged_libraries_are_refused_and_nothing_else_happens(kind: str) -> No
     assert samples
     for sample in samples:
         fuzz(sample.read_bytes(), READERS[kind], SECONDS / len(samples))
+
+
+@pytest.mark.parametrize("sample", ["elf-code", "elf-stripped", "macho-symbols", "macho-universal"])
+def test_a_damaged_library_is_compared_with_the_sound_one(sample: str) -> None:
+    sound = (CORPUS / sample).read_bytes()
+    fuzz(sound, lambda content: comparison.content("a.so", io.BytesIO(sound), io.BytesIO(content)), SECONDS / 4)
 
 
 def test_damaged_texts_are_searched() -> None:

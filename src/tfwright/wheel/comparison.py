@@ -125,7 +125,7 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     for place in changed:
         if place != f"{METADATA}RECORD":
             with _unpacked(one, place) as first, _unpacked(two, place) as second:
-                yield _content(place, first, second)
+                yield content(place, first, second)
     yield from _records(one, two, {*changed, *(one.members.keys() ^ two.members.keys())})
     yield from _order(common, [place for place in two.members if place in one.members])
     for attribute in _ATTRIBUTES:
@@ -155,8 +155,8 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
         return tell_apart(first, second, before.file_size) is None
 
 
-def _content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
-    """Say how a file differs that is in both."""
+def content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
+    """Say how a file differs that is in both wheels."""
     heads, sizes = (_head(first), _head(second)), (_size(first), _size(second))
     kind = [magics for magics in ((elf.MAGIC,), macho.MAGICS) if heads[0] in magics and heads[1] in magics]
     if kind and not place.endswith(".class"):

@@ -73,7 +73,8 @@ def insist(report: Report) -> None:
     """Raise WheelError with everything in which a wheel is damaged, or not what it says that it is."""
     if report.faults:
         remedy = "Do not publish it: what it says of itself is what pip believes."
-        raise WheelError(f"{report.file}: {report.faults[0]}", remedy=remedy, evidence=Evidence(lines=report.faults))
+        # A single one is in the message already.
+        raise WheelError(f"{report.file}: {report.faults[0]}", remedy=remedy, evidence=Evidence(lines=report.faults[1:] and report.faults))
 
 
 def _refuse_long_texts(wheel: zipfile.ZipFile) -> None:
