@@ -77,7 +77,7 @@ MENDED: Mapping[str, Mapping[str, Any]] = {
             "/usr/bin/python3.12": {"-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.12.3", "*": "headers, pip"},
             "/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "570.86.10", "*": "NVIDIA GeForce RTX 5090 Laptop GPU, 12.0"},
         },
-        "files": {"/proc/modules": "nvidia 18194432 0 - Live 0x0\n", "/proc/mounts": EXT4},
+        "files": {"/proc/modules": "nvidia 18194432 0 - Live 0x0\n", "/proc/mounts": EXT4, "/usr/lib/llvm-18/bin/clang": ""},
     },
 }
 """What makes these fit; as they are, several things are wrong with them at once."""
@@ -117,6 +117,7 @@ VIOLATIONS: list[Violation] = [
     (LAPTOP, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "550.54.14", "*": "NVIDIA GeForce RTX 5090, 12.0"}}}, "driver 550.54.14", "apt-get install nvidia-driver-570"),
     (LAPTOP, {"programs": {"/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "570.86", "*": "NVIDIA GeForce GTX 1080, 6.1"}}}, "NVIDIA GeForce GTX 1080 (compute capability 6.1)", "invoke match"),
     (LAPTOP, {"programs": {"/usr/bin/python3.12": {"*": "3.13.1"}}}, "no Python 3.12", "pyenv install 3.12"),
+    (LAPTOP, {"asks": {"compile": {"flags": ["--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-19/bin/clang"]}}}, "no /usr/lib/llvm-19/bin/clang", "apt-get install clang-19"),
     (SERVER, {"programs": {"/usr/bin/gcc": {"--version": "gcc (Debian 16.1.0-1) 16.1.0"}}}, "gcc 16.1.0 as the host compiler of nvcc", "apt-get install gcc-15"),
     (SERVER, {"programs": {"/usr/bin/gcc": {"--version": "Debian clang version 21.1.0"}}}, "clang 21.1.0", "GCC_HOST_COMPILER_PATH"),
     (SERVER, {"files": {"/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"}}, "several CUDAs mixed at /usr/local/cuda-13.0", "--cuda cuda_13.0"),

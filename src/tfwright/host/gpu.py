@@ -163,5 +163,5 @@ def _protection(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Fin
         )
 
 
-REQUIREMENTS = (_toolkit, _cudnn, _host_compiler, _capabilities, _driver, _gpus, _nouveau, _protection)
-"""Each returns at once for a recipe that its question is not for."""
+REQUIREMENTS = (_toolkit, _cudnn, _host_compiler, _capabilities, _nouveau, _driver, _gpus, _protection)
+"""Each returns at once for a recipe that its question is not for; nouveau has to go before a driver can come."""

@@ -1,5 +1,6 @@
 """What a recipe wants of a host: each requirement compares one thing and reports what is amiss."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from tfwright.errors import HostError
@@ -78,6 +79,17 @@ def _programs(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Findi
         if not host.has(program):
             remedy = remedies.of("program", host.installer, program=program)
             yield Finding(f"no {program}", f"{program} on the system's PATH", remedy, blocks="compile", why="the recipe: host.programs")
+
+
+def _clang(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+    """Look for a clang where the recipe says that it is: in an answer or, where .bazelrc would overrule that, in a flag."""
+    answers = (f"{name}={value}" for name, value in recipe.configure.answers.items())
+    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags)))
+    for path in dict.fromkeys(named):
+        if not host.place.at(path).exists():
+            version = re.search(r"/llvm-(\d+)/", path)
+            remedy = remedies.of("clang", host.installer, package=f"clang-{version[1]}" if version else "clang")
+            yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
 def _bazel(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
@@ -181,4 +193,4 @@ def _signing_key(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[F
 
 GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _signing_key)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
-REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
+REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _clang, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
