@@ -21,9 +21,12 @@ import os, sys
 name = 'python%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys, 'abiflags', ''))
 header = os.path.join(getattr(sys, 'base_prefix', sys.prefix), 'include', name, 'Python.h')
 pip = os.path.join(os.path.dirname(os.__file__), 'ensurepip')
-print(', '.join(part if os.path.exists(path) else 'no ' + part for part, path in (('headers', header), ('pip', pip))))
+found = [('headers', os.path.exists(header)), ('pip', os.path.exists(pip))]
+found += [(name, any(os.path.isdir(os.path.join(entry, name)) for entry in sys.path)) for name in ('numpy', 'wheel')]
+print(', '.join(part if there else 'no ' + part for part, there in found))
 """
-"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in packages of their own."""
+"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in packages of their own.
+numpy and wheel are told for who builds by hand: tfwright's builds bring their own."""
 
 
 def find(version: str, settings: Settings, place: Place = HERE) -> Path | None:
@@ -56,9 +59,9 @@ def version_of(interpreter: Path) -> str:
 
 
 def parts(interpreter: Path, place: Place = HERE) -> Seen:
-    """Say which of ``headers`` and ``pip`` come with an interpreter; nothing if it does not run."""
+    """Say which of ``headers``, ``pip``, ``numpy`` and ``wheel`` an interpreter has; nothing if it does not run."""
     shown = place.shown(interpreter)
-    seen = place.ask(shown, "-E", "-S", "-c", TELL_PARTS)
+    seen = place.ask(shown, "-E", "-c", TELL_PARTS)
     return Seen(seen.value, f"{shown}: what lies beside it") if seen else NOTHING
 
 
