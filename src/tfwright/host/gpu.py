@@ -43,29 +43,23 @@ def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, settings)
     row = compatibility.cuda(recipe.host.cuda or "")
     found = nvidia.cudnn(host.place, prefixes)
-    archive, page = _cudnn_archive(recipe.host.cuda or "", wanted)
-    remedy = remedies.of("cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page)
+    remedy = _get_cudnn(recipe, host)
     if not found:
         yield Finding(f"no cuDNN at {' or '.join(map(str, prefixes))}", f"cuDNN {wanted}".rstrip(), remedy, blocks="configure")
     elif wanted and not versions.is_of(found.value, wanted):
         alike = MAJOR_ONLY[0] <= recipe.source.release <= MAJOR_ONLY[1] and versions.numbers(found.value)[0] == versions.numbers(wanted)[0]
         yield Finding(f"cuDNN {found}", f"cuDNN {wanted}", remedy, blocks="" if alike else "configure", why=f"the recipe, against {found.by}")
     elif row and not versions.within(found.value, *row.cudnn):
-        yield Finding(
-            f"cuDNN {found} for CUDA {row.version}",
-            f"cuDNN {' to '.join(row.cudnn)}",
-            remedy,
-            blocks="compile",
-            why=row.source("cudnn"),
-        )
+        yield Finding(f"cuDNN {found} for CUDA {row.version}", f"cuDNN {versions.span(*row.cudnn)}", remedy, blocks="compile", why=row.source("cudnn"))
 
 
-def _cudnn_archive(toolkit: str, wanted: str) -> tuple[str, str]:
-    """Return how NVIDIA names the archive of a cuDNN, as Spack's package of it has its addresses, and the page that has it."""
-    page = "https://developer.nvidia.com/cudnn-archive" if versions.newer(wanted, "8") else "https://developer.nvidia.com/rdp/cudnn-archive"
-    if versions.newer("8.3", wanted):
-        return f"cudnn-{toolkit}-*-v{wanted}*.tgz", page
-    return f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz", page
+def _get_cudnn(recipe: Recipe, host: Host) -> str:
+    """Say how to get a cuDNN. NVIDIA names its archives in another way from 8.3 on, and keeps those from 9 on elsewhere."""
+    toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
+    early = versions.newer("8.3", wanted)
+    archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz" if early else f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz"
+    page = "https://developer.nvidia.com/" + ("cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive")
+    return remedies.of("cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page)
 
 
 def _host_compiler(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:

@@ -165,7 +165,7 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
 
 def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
     yield Need("CUDA", row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"), tested.source)
-    yield Need("cuDNN", _span(*row.cudnn), row.source("cudnn"))
+    yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
         yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
@@ -177,11 +177,6 @@ def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -
         yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))
-
-
-def _span(least: str, most: str) -> str:
-    """Say a range; one that ends with its own major version has no end yet."""
-    return f"{least} or later" if versions.is_of(least, most) else f"{least} to {most}"
 
 
 def _floor(wanted: Wish) -> Iterator[Need]:

@@ -27,3 +27,8 @@ def newer(version: str, most: str) -> bool:
 def within(version: str, least: str, most: str) -> bool:
     """Say whether a version lies between two, both included; an empty bound is none."""
     return not (least and older(version, least)) and not (most and newer(version, most))
+
+
+def span(least: str, most: str) -> str:
+    """Say a range; one that ends with its own major version has no end yet."""
+    return f"{least} or later" if is_of(least, most) else f"{least} to {most}"
