@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 LARGEST = 512 * 1024**2
 """Bytes of a section that are read at once; the names in a TensorFlow with everything in one library take 100 MB."""
+MOST_MISSING = 20
+"""Of the names that a library misses, how many are kept."""
 TENSORFLOW = b"10tensorflow"
 """The namespace in a mangled name; what operations of users' own are linked with."""
 REGISTRY = b"OpDefBuilder"
@@ -45,7 +47,7 @@ class Symbols:
     strings: tuple[str, ...] = ()
     """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
     missing: tuple[str, ...] = ()
-    """What it needs and no library provides that it can reach."""
+    """What it needs and no library provides that it can reach; the first `MOST_MISSING`."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import IO
 
 from tfwright.wheel import elf, inspection_text, libraries, macho, macho_content
 from tfwright.wheel.elf import Elf
-from tfwright.wheel.elf_symbols import Table
+from tfwright.wheel.elf_symbols import MOST_MISSING, Table
 from tfwright.wheel.inspection_text import Text
 from tfwright.wheel.macho import MachO
 
@@ -62,7 +62,8 @@ def notes(library: Library) -> Iterator[str]:
     if library.text.leaks:
         yield f"names paths as on a machine that builds, {library.text.leaks} times, such as {library.text.paths[0]}"
     if library.elf and (missing := library.elf.symbols.missing):
-        yield f"needs {missing[0]}{f' and {len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
+        least = "at least " if len(missing) == MOST_MISSING else ""
+        yield f"needs {missing[0]}{f' and {least}{len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
     if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
         yield f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from tfwright.wheel.elf import Elf
-from tfwright.wheel.elf_symbols import Table
+from tfwright.wheel.elf_symbols import MOST_MISSING, Table
 from tfwright.wheel.inspection_library import Library
 
 SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
 """Libraries all of whose symbols have versions, so that one without a version is not theirs."""
-SHOWN = 20
 
 
 def resolved(libraries: Sequence[Library], tables: Mapping[str, Table]) -> tuple[Library, ...]:
@@ -30,7 +29,7 @@ def _with_missing(library: Library, table: Table | None, given: frozenset[int], 
     """Return a library with the symbols filled in that it misses."""
     if library.elf is None or table is None or any(not SYSTEM.fullmatch(name) for name in _outside(library.elf, beside)):
         return library
-    missing = tuple(name.decode("utf-8", "replace") for name in table.wanted if hash(name) not in given)[:SHOWN]
+    missing = tuple(name.decode("utf-8", "replace") for name in table.wanted if hash(name) not in given)[:MOST_MISSING]
     return replace(library, elf=replace(library.elf, symbols=replace(library.elf.symbols, missing=missing)))
 
 

@@ -24,7 +24,7 @@ def named(path: Path) -> frozenset[Tag]:
         return frozenset()
 
 
-def faults(path: Path, stated: frozenset[Tag], found: "Sequence[Library]") -> list[str]:
+def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
     """Say in what the tags in a wheel's name are not true."""
     promised = named(path)
     if not promised:
@@ -87,11 +87,11 @@ def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     return [(f"{part[1]}.{part[2]}", platform) for part, platform in parts if part]
 
 
-def _glibc_needs(found: "Sequence[Library]") -> list[tuple[str, str]]:
+def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the glibc that each library needs."""
     return [(need.version, f"{library.path} ({need.symbol})") for library in found if library.elf and (need := library.elf.requires.get("GLIBC"))]
 
 
-def _macos_needs(found: "Sequence[Library]") -> list[tuple[str, str]]:
+def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the macOS that each library needs."""
     return [(part.minimum, library.path) for library in found for part in library.macho]
