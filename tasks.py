@@ -51,7 +51,7 @@ def explained(resume: str = "") -> Iterator[None]:
         sys.exit(1)
 
 
-def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int = 0) -> "Job":
+def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None) -> "Job":
     """Read the recipe and the host file into a job."""
     from tfwright import console, settings
     from tfwright import recipe as recipes
@@ -59,7 +59,7 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
 
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
-    return Job(read, settings.read().of(read), console.Terminal(), offline, jobs or None, until, lock if lock.is_file() else None)
+    return Job(read, settings.read().of(read), console.Terminal(), offline, jobs, until, lock if lock.is_file() else None)
 
 
 @task(
@@ -75,14 +75,14 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
     },
 )
 def build(
-    _: Context, recipe: str = "demo", until: str = "publish", again: str = "", fresh: bool = False, offline: bool = False, jobs: int = 0, wait: bool = False
+    _: Context, recipe: str = "demo", until: str = "publish", again: str = "", fresh: bool = False, offline: bool = False, jobs: str = "", wait: bool = False
 ) -> None:
     """Build a recipe into the wheelhouse; what is already done is kept."""
     with explained(resume=f"invoke build --recipe {recipe}" + (f" --until {until}" if until != "publish" else "")):
         from tfwright import console, engine
 
-        engine.stage_named(until)
-        job = _job(recipe, until=until, offline=offline, jobs=jobs)
+        engine.insist(until, again)
+        job = _job(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
         console.announce(job)
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
 
@@ -98,7 +98,7 @@ def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = 
         from tfwright import engine
         from tfwright.pages import plan as page
 
-        engine.stage_named(until)
+        engine.insist(until, again)
         page.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
 
 

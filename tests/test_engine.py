@@ -203,3 +203,24 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: J
             engine.build(nest)
         other.kill()
     engine.build(nest)
+
+
+def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
+    with pytest.raises(RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"):
+        engine.insist("lay", again="hatch")
+    engine.insist("hatch", again="lay")
+
+
+def test_a_wrong_name_of_the_stage_to_repeat_suggests_the_nearest() -> None:
+    with pytest.raises(RecipeError, match="did you mean 'hatch'"):
+        engine.insist("lay", again="hach")
+
+
+@pytest.mark.parametrize("text", ["x", "-3", "0", "1.5", "\u0663"])
+def test_what_is_no_number_of_jobs_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match="is no number of jobs"):
+        engine.jobs_asked(text)
+
+
+def test_no_jobs_leave_it_to_the_memory() -> None:
+    assert (engine.jobs_asked(""), engine.jobs_asked("12")) == (None, 12)

@@ -30,17 +30,21 @@ def test_a_relative_path_is_refused_with_its_line(tmp_path: Path, monkeypatch: p
         settings.read()
 
 
-def test_a_place_with_a_space_is_refused_before_tensorflow_trips_over_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file = tmp_path / "host.toml"
-    file.write_text('build_out = "/my disk/out"\n', "utf-8")
-    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
-    with pytest.raises(RecipeError, match="must have no space"):
-        settings.read()
-
-
 def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
     host = Settings(mirrors={"https://github.com/a/b.git": "/b.git", "https://github.com/{owner}/{name}.git": "/m/{owner}+{name}"})
     assert host.mirror_of("https://github.com/a/b.git") == "/b.git"
     assert host.mirror_of("https://github.com/google/re2.git") == "/m/google+re2"
     assert host.mirror_of("https://github.com/google/re2/x.git") is None
     assert host.mirror_of("https://example.org/google/re2.git") is None
+
+
+def test_braces_that_are_no_field_stand_for_themselves() -> None:
+    host = Settings(mirrors={"https://a.org/{name}{2}": "/m/{2}{name}{"})
+    assert host.mirror_of("https://a.org/x{2}") == "/m/{2}x{"
+    assert host.mirror_of("https://a.org/xx") is None
+
+
+@pytest.mark.parametrize(("pattern", "mirror"), [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")])
+def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(pattern: str, mirror: str) -> None:
+    with pytest.raises(ValueError, match="must hold each field once"):
+        Settings(mirrors={pattern: mirror})

@@ -83,7 +83,8 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
             f"pip could not install {wanted}; its message is above.\nWithout a network, point pip at a local index or folder (PIP_INDEX_URL, PIP_FIND_LINKS) and run this again."
         )
     site = next((place / "lib").glob("python3*/site-packages"))
-    (site / "tfwright.pth").write_text(f"{root / 'src'}\n", "utf-8")
+    # Python reads this file in the locale's encoding, which in C may not hold the checkout's own path.
+    (site / "tfwright.pth").write_text(f"{os.path.relpath(root / 'src', site)}\n", "utf-8")
     # As pip does with what it installs; the demo's tree is not ours to run.
     compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
     # The developers' file holds all of the users' file too.

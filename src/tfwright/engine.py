@@ -3,6 +3,7 @@
 import difflib
 import errno
 import os
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,6 +145,21 @@ def clean(job: Job, *, caches: bool = False) -> None:
     shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
     for path in (places.stamps, places.tree, git.repository_of(places.tree), places.bazel, places.dist, places.logs, *shared):
         files.remove(path)
+
+
+def insist(until: str, again: str = "") -> None:
+    """Raise RecipeError unless both are stages, and a build that ends with `until` comes by `again`."""
+    names = [stage.name for stage in PIPELINE]
+    last = stage_named(until).name
+    if again and names.index(stage_named(again).name) > names.index(last):
+        raise RecipeError(f"Stage {again!r} is not run again by a build that ends with {until!r}", remedy=f"Add --until {again}, or a later stage.")
+
+
+def jobs_asked(text: str) -> int | None:
+    """Return how many jobs the user typed, None if nothing; raise RecipeError for what is no number of them."""
+    if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
+        raise RecipeError(f"--jobs {text!r} is no number of jobs", remedy="Give a whole number from 1 on, or leave it out: then memory and processors decide.")
+    return int(text) if text else None
 
 
 def stage_named(name: str) -> Stage:

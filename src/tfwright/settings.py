@@ -19,14 +19,16 @@ def _absolute(path: Path) -> Path:
     return path
 
 
-_FIELD = re.compile(r"\{(\w+)\}")
+_FIELD = re.compile(r"\{([a-z]\w*)\}")
 
 
-def _unspaced(path: Path) -> Path:
-    if re.search(r"\s", str(path)):
-        message = f"{path} must have no space in it: TensorFlow's build scripts do not quote their paths"
-        raise ValueError(message)
-    return path
+def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
+    for pattern, mirror in mirrors.items():
+        fields = _FIELD.findall(pattern)
+        if len(set(fields)) < len(fields) or not set(fields).issuperset(_FIELD.findall(mirror)):
+            message = f"{pattern} must hold each field once, and all those of {mirror}"
+            raise ValueError(message)
+    return mirrors
 
 
 HostPath = Annotated[Path, AfterValidator(_absolute)]
@@ -42,11 +44,11 @@ class Sign(Table):
 class Settings(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
-    build_out: Annotated[HostPath, AfterValidator(_unspaced)] = ROOT / "build_out"
+    build_out: HostPath = ROOT / "build_out"
     """Where everything is built and kept."""
     jobs: Annotated[int, Field(gt=0)] | None = None
     """Actions that Bazel runs at once; without it: cores, bounded by memory."""
-    mirrors: dict[str, str] = {}
+    mirrors: Annotated[dict[str, str], AfterValidator(_repeating)] = {}
     """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
     downloads: dict[str, str] = {}
@@ -79,9 +81,9 @@ class Settings(Table):
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():
-            fields = re.fullmatch(_FIELD.sub(r"(?P<\1>[^/]+)", _escape(pattern)), url)
+            fields = re.fullmatch(re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), url)
             if fields:
-                return mirror.format(**fields.groupdict())
+                return _filled(mirror, fields)
         return None
 
 
@@ -92,13 +94,12 @@ def private_prefix(build_out: Path, recipe: Recipe, name: Literal["cuda", "cudnn
     return build_out / "toolkits" / named if named else None
 
 
+def _filled(mirror: str, fields: re.Match[str]) -> str:
+    return _FIELD.sub(lambda field: fields[field[1]], mirror)
+
+
 def _there(path: Path | None) -> Path | None:
     return path if path and path.is_dir() else None
-
-
-def _escape(pattern: str) -> str:
-    """Escape a pattern for `re`, but leave its {fields}."""
-    return re.escape(pattern).replace(r"\{", "{").replace(r"\}", "}")
 
 
 def path() -> Path:

@@ -62,6 +62,11 @@ def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good
     assert requirements.compare(recipe, Settings(), good()) == []
 
 
+def test_a_place_with_a_space_is_refused_before_tensorflow_trips_over_it(recipe: Recipe, tmp_path: Path, good: Good) -> None:
+    finding = only(requirements.compare(recipe, Settings(build_out=tmp_path / "my disk"), good()))
+    assert (finding.found, finding.blocks) == (f"a space in {tmp_path / 'my disk'}", "fetch")
+
+
 def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(recipe: Recipe, good: Good) -> None:
     finding = only(requirements.compare(varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), Settings(), good()))
     assert finding.blocks == "configure"

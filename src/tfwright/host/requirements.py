@@ -9,6 +9,7 @@ from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.recipe import Recipe
 from tfwright.settings import Settings
+from tfwright.settings import path as host_file
 from tfwright.tools import git, signing
 
 Requirement = Callable[[Recipe, Settings, Host], Iterator[Finding]]
@@ -117,6 +118,13 @@ def _disk(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
         yield Finding(f"{settings.build_out} is on tmpfs, in memory", "a disk, which leaves memory to the compilers", remedy)
 
 
+def _place(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
+    if re.search(r"\s", str(settings.build_out)):
+        remedy = f"Set build_out to such a directory in {host_file()}, or move the checkout."
+        why = "neither TensorFlow's build scripts nor old Bazels quote their paths"
+        yield Finding(f"a space in {settings.build_out}", "a build_out without one", remedy, blocks="fetch", why=why)
+
+
 def _parts(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
     version = recipe.host.python
     interpreter = pythons.find(version, settings, host.place)
@@ -191,6 +199,6 @@ def _signing_key(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[F
             yield Finding(fault.what, "a private key that signs", fault.remedy, blocks="publish", why="the host file: sign.key")
 
 
-GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _signing_key)
+GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _place, _signing_key)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
 REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _clang, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
