@@ -1,7 +1,7 @@
 """`invoke lock` and `invoke links`: what a recipe's inputs are now, written down, and who still has them."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -60,7 +60,7 @@ def _reached(job: Job, inputs: Inputs) -> Reached:
     )
 
 
-def _wanted(job: Job, inputs: Inputs) -> frozenset[str] | None:
+def _wanted(job: Job, inputs: Inputs) -> Mapping[str, str] | None:
     """Ask Bazel which repositories the target wants; None, and a note why, if it cannot say."""
     try:
         configured = engine.build(replace(job, until="configure"))

@@ -31,7 +31,7 @@ GATHERED = Gathered(
     files={"r1.8/b.patch": TWO, "r1.8/a.patch": ONE},
     requirements=(Requirement(name="six", version="1.10.0", hashes=(TWO, ONE)), Requirement(name="numpy", version="1.14.5", hashes=(ONE,))),
     sizes={TWO: 12},
-    wanted=frozenset({"zlib"}),
+    wanted={"zlib": ""},
     substitutes=(Substitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),),
 )
 
@@ -62,6 +62,15 @@ def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_ask
     assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
     unasked = lock.of(recipe, RULES, Gathered(tree="a" * 40, binaries={}, files={}))
     assert [one.needed for one in unasked.archives] == [None, None]
+
+
+def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_what_a_substitute_stands_for(recipe: Recipe) -> None:
+    several = Rules(tuple(Repository("zlib", "http_archive", "WORKSPACE", line, (URL,), one) for line, one in enumerate((ONE, TWO), 1)), ())
+    taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
+    assert {one.sha256: one.needed for one in lock.of(recipe, several, taken).archives} == {ONE: False, TWO: True}
+    stands_in = Substitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
+    replaced = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,))
+    assert {one.sha256: one.needed for one in lock.of(recipe, several, replaced).archives} == {ONE: True, TWO: False}
 
 
 def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:

@@ -5,7 +5,7 @@ under way, and a cache shared by all recipes spares the rest of a build made ane
 """
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -54,8 +54,8 @@ def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tr
     return Built(target=table.target, outputs=outputs, actions=outcome.actions)
 
 
-def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> frozenset[str]:
-    """Return the names of the external repositories that the recipe's target wants; nothing is compiled.
+def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> Mapping[str, str]:
+    """Return the external repositories that the recipe's target wants, by name, with digest or commit; nothing is compiled.
 
     Bazel only tells which ones it makes, so that it is asked where it has none yet. Raises as the
     stage does if the target cannot be analysed.
@@ -74,7 +74,7 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> froz
         files.remove(client.output_base)
     if outcome.status != 0:
         raise _failure(job, command, outcome, None)
-    return resolved.names(told.read_text("utf-8"))
+    return resolved.pins(told.read_text("utf-8"))
 
 
 def steps(job: Job) -> Sequence[Step]:

@@ -93,11 +93,12 @@ def archives(job: Job, repository: Path, programs: Programs | None, locked: Lock
 
 def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
-    job.listener.progress(Progress(0, None, "repositories", wanted.remote))
+    if not offline:
+        job.listener.progress(Progress(0, 1, "commits", wanted.remote))
     return clones.bring(wanted, job.places.git, _origin(job, wanted.remote), offline=offline)
 
 
-def now(job: Job, repository: Path, reached: Reached, programs: Programs | None, wanted: frozenset[str] | None = None) -> Lock:
+def now(job: Job, repository: Path, reached: Reached, programs: Programs | None, wanted: Mapping[str, str] | None = None) -> Lock:
     """Return the lock that fits what the inputs are now; `wanted` are the repositories that Bazel was seen to want."""
     source = job.recipe.source
     gathered = lock.Gathered(

@@ -193,8 +193,8 @@ class Gathered:
     requirements: tuple[Requirement, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
-    wanted: frozenset[str] | None = None
-    """Names of the repositories that Bazel wants for the recipe's target; None if it was not asked."""
+    wanted: Mapping[str, str] | None = None
+    """The repositories that Bazel wants for the recipe's target, with digest or commit where it told; None if it was not asked."""
     substitutes: tuple[Substitute, ...] = ()
 
 
@@ -259,7 +259,7 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
             urls=tuple(dict.fromkeys(registries.named(url) for one in repositories for url in one.urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
-            needed=_needed(repositories, gathered.wanted),
+            needed=_needed(repositories, gathered),
             of_bazel=all(one.of_bazel for one in repositories),
         )
 
@@ -272,14 +272,16 @@ def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
             users.setdefault(one.clone, []).append(one)
     for clone, repositories in users.items():
         names = sorted({one.name for one in repositories if one.name})
-        yield Cloned(names=tuple(names), remote=clone.remote, commit=clone.commit, needed=_needed(repositories, gathered.wanted))
+        yield Cloned(names=tuple(names), remote=clone.remote, commit=clone.commit, needed=_needed(repositories, gathered))
 
 
-def _needed(users: Sequence[Repository], wanted: frozenset[str] | None) -> bool | None:
-    """Tell whether Bazel wants an archive; a rule that downloads in its own code may be wanted, and not have downloaded it."""
-    if wanted is None:
+def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
+    """Tell whether Bazel wants an archive or commit; a rule that downloads in its own code may be wanted, and not have downloaded it."""
+    if gathered.wanted is None:
         return None
-    made = [one for one in users if one.name in wanted]
+    pinned = {one.used: one.sha256 for one in gathered.substitutes}
+    taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
+    made = [one for one in users if taken.get(one.name) in {"", one.sha256, one.commit}]
     return None if made and all(one.rule in DOWNLOADS for one in made) else bool(made)
 
 
