@@ -14,7 +14,7 @@ from tfwright.tools import clones, files
 from tfwright.tools.clones import Clone
 from tfwright.tools.mirror import Origin
 from tfwright.vault import reach, rules
-from tfwright.vault.lock import Archive, Bazel, Cloned, Lock, Tensorflow
+from tfwright.vault.lock import Archive, Bazel, Cloned, Lock, Substitute, Tensorflow
 from tfwright.vault.origins import DROP, Attempt, Missing, Supply, Wanted
 from tfwright.vault.reach import Ways
 from tfwright.vault.store import Store
@@ -163,6 +163,15 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
     reached = reach.bring(tree(), {}, locked(outer=True), store, Ways(Giver(store), no_clone))
     assert [one.wanted.name for one in reached.needed_and_missing(locked(outer=True))] == ["outer"]
     assert reached.needed_and_missing(None) == []
+
+
+def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(store: Store) -> None:
+    same = f'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n'
+    found = rules.read({"WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'})
+    table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
+    reached = reach.bring(found, {"outer": table}, None, store, Ways(Giver(store), no_clone))
+    known = locked(outer=True).model_copy(update={"substitutes": (Substitute(sha256=ONE, source="x", reason="gone", used=INNER),)})
+    assert [one.wanted.name for one in reached.needed_and_missing(known)] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:

@@ -49,8 +49,8 @@ class Reached:
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the archives that could not be had although Bazel was seen to want them."""
-        needed = {one.sha256 for one in (lock.archives if lock else ()) if one.needed}
-        needed |= {one.used for one in (lock.substitutes if lock else ()) if one.sha256 in needed}
+        used = {one.sha256: one.used for one in (lock.substitutes if lock else ())}
+        needed = {used.get(one.sha256, one.sha256) for one in (lock.archives if lock else ()) if one.needed}
         return [one for one in self.supply.missing if one.wanted.sha256 in needed]
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
