@@ -10,8 +10,9 @@ from tfwright import recipe as recipes
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.recipe import PATCHES
+from tfwright.stage import Places
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Content, Kind, Manifest
+from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 
 ARCHIVE = b"an archive"
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
@@ -81,6 +82,12 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(tmp_path: Path, b
     with pytest.raises(RecipeError, match=r"another .*demo\.toml than this checkout"):
         carrying.unpack(made(tmp_path), build_out, SILENCE)
     assert not (build_out / "vault").exists()
+
+
+def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(tmp_path: Path, build_out: Path) -> None:
+    manifest = bundle.read(made(tmp_path)).model_copy(update={"clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)})
+    with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of https://example.org/r.git"):
+        carrying._place_clones(manifest, {}, Places(build_out, "demo"))
 
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:

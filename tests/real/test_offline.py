@@ -1,7 +1,8 @@
-"""Three archives that no server has, built by real Bazels from the store, where there is no network at all."""
+"""Three archives and a clone that no server has, built by real Bazels from what is here, where there is no network at all."""
 
 import hashlib
 import io
+import subprocess
 import sys
 import tarfile
 import zipfile
@@ -12,20 +13,23 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.errors import SupplyError
+from tfwright.errors import SupplyError, ToolError
 from tfwright.recipe import CompileTable
 from tfwright.release import Release
-from tfwright.results import Built, Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
 from tfwright.settings import Settings
 from tfwright.stage import Artefact, Job
 from tfwright.stages import compile as compiling
-from tfwright.tools import bazel_client, files, isolation
+from tfwright.tools import bazel_client, clones, files, isolation
+from tfwright.tools.clones import Clone
+from tfwright.tools.mirror import Origin
 from tfwright.vault.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
 
 VERSIONS = ("0.17.2", "0.24.1", "0.26.1")
 WORKSPACE = """\
+load("@bazel_tools//tools/build_defs/repo:git.bzl", "git_repository")
 load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
 """
 RULE = """
@@ -37,10 +41,18 @@ http_archive(
     build_file_content = 'exports_files(["word.txt"])',
 )
 """
+REMOTE = "https://gone.invalid/four.git"
+CLONING = """
+git_repository(
+    name = "four",
+    remote = "{remote}",
+    commit = "{commit}",
+)
+"""
 BUILD = """\
 genrule(
     name = "sentence",
-    srcs = ["@one//:word.txt", "@two//:word.txt", "@three//:word.txt"],
+    srcs = ["@one//:word.txt", "@two//:word.txt", "@three//:word.txt", "@four//:word.txt"],
     outs = ["sentence.txt"],
     cmd = "cat $(SRCS) > $@; cut -d: -f1 /proc/net/dev | tail -n +3 | tr -d ' ' >> $@",
 )
@@ -69,6 +81,25 @@ def _zip(name: str) -> bytes:
     return buffer.getvalue()
 
 
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Return a repository with one commit behind the one that is cloned, and one after it."""
+    path = tmp_path / "upstream"
+    path.mkdir()
+    for name, text in {"WORKSPACE": "", "BUILD": 'exports_files(["word.txt"])'}.items():
+        (path / name).write_text(text, "utf-8")
+    git(path, "init", "--quiet", "--initial-branch=main")
+    for word in ("before", "four", "after"):
+        (path / "word.txt").write_text(f"{word}\n", "utf-8")
+        git(path, "add", ".")
+        git(path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", f"--message={word}")
+    return path
+
+
+def git(repository: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+
+
 @pytest.fixture(params=VERSIONS)
 def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
     version: str = request.param
@@ -76,12 +107,16 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 
 
 @pytest.fixture
-def project(job: Job, tmp_path: Path) -> Job:
-    """Return an offline job whose tree wants the three archives; the store has none of them."""
+def project(job: Job, tmp_path: Path, upstream: Path) -> Job:
+    """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})})
     made = replace(job, recipe=release, settings=Settings(build_out=tmp_path / "build_out", jobs=1), offline=True)
     rules = [RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content)) for name, content in archives().items()]
-    for name, content in {"WORKSPACE": WORKSPACE + "".join(rules), "BUILD": BUILD, "tools/bazel.rc": ""}.items():
+    for name, content in {
+        "WORKSPACE": WORKSPACE + "".join(rules) + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),
+        "BUILD": BUILD,
+        "tools/bazel.rc": "",
+    }.items():
         path = made.places.tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(content, "utf-8")
@@ -93,6 +128,14 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
+@pytest.fixture
+def copied(project: Job, upstream: Path) -> Copied:
+    """Bring what is cloned."""
+    wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
+    repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
+    return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
+
+
 def fill(job: Job) -> None:
     """Put the archives into the job's store."""
     store = Store(job.places.vault / "repository_cache")
@@ -101,21 +144,21 @@ def fill(job: Job) -> None:
             path.write_bytes(content)
 
 
-def build(job: Job, binary: Path) -> Built:
+def build(job: Job, binary: Path, *copied: Copied) -> Built:
     facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
     commit = job.recipe.source.commit
     programs = Programs(bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable))
-    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs)
+    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
     tree = Tree(path=job.places.tree, commit=commit, epoch=0, release=job.recipe.source.release, content="1" * 40)
     configured = Configured(bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=())
     table = CompileTable(target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone"))
     return compiling.run(job, table, facts, inputs, tree, configured)
 
 
-def test_a_build_without_a_network_finds_everything_in_the_store(project: Job, binary: Path) -> None:
+def test_a_build_without_a_network_finds_everything_here(project: Job, binary: Path, copied: Copied) -> None:
     fill(project)
-    built = build(project, binary)
-    assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nlo\n"
+    built = build(project, binary, copied)
+    assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
 
 
 def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project: Job, binary: Path) -> None:
@@ -123,7 +166,13 @@ def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project
         build(project, binary)
 
 
-def test_a_server_that_has_the_network_is_not_used(project: Job, binary: Path) -> None:
+def test_the_same_build_without_the_clone_fails_and_names_the_repository(project: Job, binary: Path) -> None:
+    fill(project)
+    with pytest.raises(ToolError, match="four"):
+        build(project, binary)
+
+
+def test_a_server_that_has_the_network_is_not_used(project: Job, binary: Path, copied: Copied) -> None:
     fill(project)
     online = replace(project, offline=False)
     options = bazel_client.options(binary, compiling._install_root(online))
@@ -132,7 +181,7 @@ def test_a_server_that_has_the_network_is_not_used(project: Job, binary: Path) -
     client.run(client.command("info"), project.log("info"), lambda _: None)
     before = client._server()
     try:
-        built = build(project, binary)
+        built = build(project, binary, copied)
     finally:
         client.stop()
     assert before

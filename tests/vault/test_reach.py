@@ -135,7 +135,7 @@ def test_what_a_cloned_repository_declares_is_obtained_too(store: Store, tmp_pat
     reached = reach.bring(cloning(definitions), {}, None, store, ways)
     assert giver.asked == [[], ["inner"]]
     assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
-    assert list(reached.told())[1:] == [f"1 commits that rules clone are here: {definitions.remote}"]
+    assert list(reached.told())[1:] == [f"Here is what rules clone of {definitions.remote}"]
 
 
 def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_needed(store: Store, tmp_path: Path, definitions: Clone) -> None:

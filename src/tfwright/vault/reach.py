@@ -62,7 +62,7 @@ class Reached:
         """Say it in a few sentences; nothing if nothing was wanted."""
         yield from self.supply.told()
         if self.clones:
-            yield f"{len(self.clones)} commits that rules clone are here: {', '.join(one.remote for one in self.clones)}"
+            yield f"Here is what rules clone of {', '.join(one.remote for one in self.clones)}"
         for one, fault in self.refused.items():
             yield f"{one.commit[:12]} of {one.remote} cannot be cloned, and Bazel will say if it wants it: {fault.what}"
 
