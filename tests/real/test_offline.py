@@ -161,9 +161,9 @@ def test_a_build_without_a_network_finds_everything_here(project: Job, binary: P
     assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
 
 
-def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project: Job, binary: Path) -> None:
+def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project: Job, binary: Path, copied: Copied) -> None:
     with pytest.raises(SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"):
-        build(project, binary)
+        build(project, binary, copied)
 
 
 def test_the_same_build_without_the_clone_fails_and_names_the_repository(project: Job, binary: Path) -> None:
