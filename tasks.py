@@ -62,6 +62,17 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
     return Job(read, settings.read().of(read), console.Terminal(), offline, jobs, until, lock if lock.is_file() else None)
 
 
+def _file(given: str, command: str) -> Path:
+    """Return the path that a command was given; Invoke takes an option that it does not know for one, and --help too."""
+    from tfwright.errors import RecipeError
+
+    if given.startswith("-") and given != "-":
+        raise RecipeError(
+            f"'{given}' is no file for 'invoke {command}'", remedy=f"'invoke --help {command}' lists its options; a file of that name is ./{given}."
+        )
+    return Path(given)
+
+
 @task(
     default=True,
     help=RECIPE
@@ -201,7 +212,7 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
         from tfwright.pages import wheels as page
         from tfwright.wheel import inspection
 
-        report = inspection.inspect(Path(wheel), Path(key) if key else None)
+        report = inspection.inspect(_file(wheel, "inspect"), Path(key) if key else None)
         page.show_report(report, as_json=json)
         inspection.insist(report)
 
@@ -217,9 +228,10 @@ def compare(_: Context, first: str, second: str, json: bool = False, diffoscope:
         from tfwright.tools import diffoscope as other
         from tfwright.wheel import comparison
 
+        one, two = _file(first, "compare"), _file(second, "compare")
         if diffoscope:
-            sys.exit(other.show(Path(first), Path(second), as_json=json))
-        found = comparison.compare(Path(first), Path(second))
+            sys.exit(other.show(one, two, as_json=json))
+        found = comparison.compare(one, two)
         page.show_comparison(found, as_json=json)
         sys.exit(0 if found.same else 1)
 
@@ -343,13 +355,16 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
 
 
 @task(iterable=["add"], help=RECIPE | {"output": "the file to write", "add": "a further file, such as CUDA's installer; may be given again"})
-def bundle(_: Context, output: str, add: list[str], recipe: str = "demo") -> None:
+def bundle(_: Context, add: list[str], recipe: str = "demo", output: str = "") -> None:
     """Put everything that a recipe's build needs into one file, for a host without a network."""
     with explained(resume=f"invoke bundle --recipe {recipe} --output {output}"):
         from tfwright import carrying
         from tfwright import recipe as recipes
+        from tfwright.errors import RecipeError
         from tfwright.pages import vault as page
 
+        if not output:
+            raise RecipeError("No file to write was named", remedy=f"Say where it goes: invoke bundle --recipe {recipe} --output FILE.")
         page.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
 
 
@@ -361,7 +376,7 @@ def unbundle(_: Context, file: str, into: str = "") -> None:
         from tfwright.pages import vault as page
 
         build_out = Path(into).resolve() if into else settings.read().build_out
-        page.show_bundle(carrying.unpack(Path(file), build_out, console.Terminal()))
+        page.show_bundle(carrying.unpack(_file(file, "unbundle"), build_out, console.Terminal()))
 
 
 @task(
@@ -394,7 +409,7 @@ def diagnose(_: Context, log: str, json: bool = False) -> None:
         from tfwright.diagnosis import logs, report
         from tfwright.pages import failures as page
 
-        found = logs.diagnose(log, console.Terminal())
+        found = logs.diagnose(str(_file(log, "diagnose")), console.Terminal())
         written = report.write(found, log, settings.read().build_out / "reports")
         page.show_diagnosis(found, written, as_json=json)
         sys.exit(0 if found.recognised else 1)
