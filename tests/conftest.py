@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import os
+import signal
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,6 +21,9 @@ from tfwright.stage import Job
 from tfwright.tools import bazel
 from tfwright.wheel import build_record, sbom, sealing
 from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source
+
+# A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MINIMAL = """\
 summary = "A recipe for tests"

@@ -72,6 +72,16 @@ def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.S
     await_end(child)
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(tmp_path: Path, number: signal.Signals) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        told = shell.run(python(f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path), tmp_path / "log", remedy="-")
+    finally:
+        signal.signal(number, before)
+    assert told == "False\n"
+
+
 def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools import lock, shell\n"

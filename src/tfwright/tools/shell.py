@@ -97,11 +97,13 @@ def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "
 def settle(terminal: int | None = None) -> None:
     """Prepare a child before its program starts: our own umask, and `terminal` as the one that it ends with.
 
-    A caller such as nohup ignores the hang-up, and children inherit that: it is undone.
+    nohup ignores the hang-up and a shell's background job Ctrl-C, and children inherit that: it is undone,
+    for they are ended by both.
     """
     if terminal is not None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
     os.umask(UMASK)
 
 
