@@ -1,6 +1,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +18,14 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
     assert all(finding.found and finding.wanted and finding.remedy for finding in check.examine(recipe, Settings(), host))
     assert next(fact.name for fact in inventory.take(recipe, Settings(), host)) == "system"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no path of this checkout decide what is found."""
+    file = tmp_path / "host.toml"
+    file.write_text(f'build_out = "{tmp_path / "build_out"}"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
 
 
 def doctor(recipe: str) -> tuple[int, dict[str, Any]]:

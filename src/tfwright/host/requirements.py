@@ -119,10 +119,11 @@ def _disk(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
 
 
 def _place(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
-    if re.search(r"\s", str(settings.build_out)):
+    odd = re.search(r"\s|[^\x00-\x7f]", str(settings.build_out))
+    if odd:
         remedy = f"Set build_out to such a directory in {host_file()}, or move the checkout."
-        why = "neither TensorFlow's build scripts nor old Bazels quote their paths"
-        yield Finding(f"a space in {settings.build_out}", "a build_out without one", remedy, blocks="fetch", why=why)
+        why = "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself behind other letters"
+        yield Finding(f"{odd[0]!r} in {settings.build_out}", "a build_out in ASCII, without a space", remedy, blocks="fetch", why=why)
 
 
 def _parts(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
