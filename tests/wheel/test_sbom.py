@@ -42,6 +42,13 @@ def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number
     assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
 
 
+def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> None:
+    cloning = dataclasses.replace(MATERIALS, clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),))
+    made = bill(cloning)
+    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(made["components"])
+    assert made["serialNumber"] != bill(MATERIALS)["serialNumber"]
+
+
 @pytest.mark.slow
 def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     known = lock.read(recipe.RECIPES / "linux-r1.8-cpu.lock")

@@ -4,7 +4,7 @@ import datetime as dt
 import re
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -62,8 +62,14 @@ class Materials:
     files: Mapping[str, str]
     """Digests of patches and assets, by path."""
     archives: Sequence[Archive]
-    clones: Sequence[tuple[str, str]] = ()
+    clones: Sequence[tuple[str, str]] = field(default=(), repr=False)
     """Remote and commit of the repositories that rules clone."""
+
+    @property
+    def serial(self) -> uuid.UUID:
+        """The number of the bill, which follows from what is in it; what most have none of does not change theirs."""
+        clones = "".join(f" {commit} {remote}" for remote, commit in self.clones)
+        return uuid.uuid5(NAMESPACE, f"{self!r}{clones}")
 
 
 def write(materials: Materials) -> bytes:
@@ -76,7 +82,7 @@ def write(materials: Materials) -> bytes:
     wheel = Component(name=materials.project, version=materials.version, type=ComponentType.LIBRARY, bom_ref="wheel", purl=_pypi(materials))
     tool = Component(name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright")
     when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
-    bom = Bom(serial_number=uuid.uuid5(NAMESPACE, repr(materials)), metadata=BomMetaData(component=wheel, timestamp=when))
+    bom = Bom(serial_number=materials.serial, metadata=BomMetaData(component=wheel, timestamp=when))
     bom.metadata.tools.components.add(tool)
     parts = [_source(materials), *_files(materials), *map(_archive, materials.archives), *(_clone(*one) for one in materials.clones)]
     bom.components.update(parts)
