@@ -22,6 +22,8 @@ from tfwright.vault.reach import Reached, Ways
 from tfwright.vault.rules import Rules
 from tfwright.vault.store import Store
 
+REVISION = 2
+
 
 def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, verify: VerifyTable, host: HostFacts) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
