@@ -60,7 +60,9 @@ def test_a_branch_that_git_could_take_for_something_else_is_refused(recipe_file:
     assert f"{recipe_file}:5: source.branch" in told.what
 
 
-@pytest.mark.parametrize("url", ["ext::sh -c touch% /tmp/x", "-u", "http://example.org/x.git", "git@host:x"])
+@pytest.mark.parametrize(
+    "url", ["ext::sh -c touch% /tmp/x", "-u", "http://example.org/x.git", "git@host:x", "ssh://-oProxyCommand=x/r", "https://x/ --upload-pack=id"]
+)
 def test_a_url_through_which_git_could_run_commands_is_refused(recipe_file: Path, url: str) -> None:
     assert "source.url" in fault(recipe_file, "https://example.org/tensorflow.git", url).what
 

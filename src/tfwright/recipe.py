@@ -39,8 +39,8 @@ def _inside(text: str) -> str:
 
 
 def _git_url(text: str) -> str:
-    if not re.match(r"(https://|ssh://|file:///|bundled:)", text):
-        raise ValueError("must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands)")
+    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
+        raise ValueError("must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -")
     return _one_line(text)
 
 

@@ -251,7 +251,10 @@ def test_a_commit_with_submodules_is_refused(upstream: Path, store: Path, notebo
         bring(pin_of(upstream), store, notebook)
 
 
-@pytest.mark.parametrize("named", ["--upload-pack=touch made", "ext::touch made", "relative/path", "git@github.com:tensorflow/tensorflow", "bundled:other"])
+@pytest.mark.parametrize(
+    "named",
+    ["--upload-pack=touch made", "ext::touch made", "relative/path", "git@github.com:tensorflow/tensorflow", "bundled:other", "ssh://-oProxyCommand=x/r"],
+)
 def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
     with pytest.raises(RecipeError, match="is no repository that can be asked"):
         Origin.of(named)

@@ -52,7 +52,7 @@ class Origin:
         """
         path = Path(named).expanduser()
         address = f"file://{path}" if path.is_absolute() else named
-        if address != bundled.URL and not re.match(r"(https|ssh|file)://", address):
+        if address != bundled.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
                 f"{named!r} is no repository that can be asked",
                 remedy=f"Give an absolute path, or a url with https, ssh or file; the only bundled one is {bundled.URL}.",
