@@ -45,6 +45,15 @@ def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: Jo
     assert cost.slowest == (Action("Compiling last.cc", 70.0), Action("Compiling large.cc", 60.0), Action("Compiling small.cc", 1.0))
 
 
+def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(job: Job) -> None:
+    profiled(job, **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)})
+    path = costs.profile(job)
+    twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
+    path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
+    costs.note(job, Spent(1.0, 1.0, 1, 1))
+    assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
+
+
 def test_people_read_what_bazel_took_and_what_tfwright_took_beside_it(built: Job, capsys: pytest.CaptureFixture[str]) -> None:
     page.show_cost(costs.of(built, PIPELINE), as_json=False)
     said = capsys.readouterr().out

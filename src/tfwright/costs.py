@@ -3,7 +3,7 @@
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,8 @@ class Cost:
 
     @property
     def slowest(self) -> tuple[Action, ...]:
-        """The slowest actions of all runs; one that was repeated counts once."""
-        longest: dict[str, float] = {}
-        for action in (action for run in self.bazel for action in run.slowest):
-            longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-        return tuple(sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST])
+        """The slowest actions of all runs."""
+        return _slowest(action for run in self.bazel for action in run.slowest)
 
 
 def profile(job: Job) -> Path:
@@ -70,7 +67,7 @@ def profile(job: Job) -> Path:
 
 def note(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions."""
-    run = Run(spent, tuple(_slowest(profile(job))))
+    run = Run(spent, _slowest(_actions(profile(job))))
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
 
@@ -100,11 +97,19 @@ def _runs(path: Path) -> Iterator[Run]:
         yield Run(Spent(**said["spent"]), tuple(Action(**one) for one in said["slowest"]))
 
 
-def _slowest(path: Path) -> list[Action]:
-    """Return the slowest actions in a profile of Bazel's: one event a line, also in one that a killed Bazel did not end."""
-    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    actions = [Action(event["name"], event["dur"] / 1e6) for event in map(_event, lines) if event.get("cat") == "action processing" and "dur" in event]
-    return sorted(actions, key=lambda one: -one.seconds)[:SLOWEST]
+def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Return the slowest actions; one that was repeated, or that has a twin of the same name (without -fPIC), counts once."""
+    longest: dict[str, float] = {}
+    for action in actions:
+        longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
+    return tuple(sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST])
+
+
+def _actions(path: Path) -> Iterator[Action]:
+    """Yield the actions in a profile of Bazel's: one event a line, also in one that a killed Bazel did not end."""
+    for event in map(_event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []):
+        if event.get("cat") == "action processing" and "dur" in event:
+            yield Action(event["name"], event["dur"] / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:
