@@ -20,6 +20,7 @@ LARGEST = 64 * 2**30
 """Bytes that one input may have."""
 
 Entry = TypeVar("Entry", bound=Table)
+Pin = TypeVar("Pin", str, Clone)
 
 
 def _url(text: str) -> str:
@@ -248,31 +249,34 @@ def differences(lock: Lock, now: Lock) -> list[str]:
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
-    users: dict[str, list[Repository]] = {}
-    for one in rules.repositories:
-        if one.lockable:
-            users.setdefault(one.sha256, []).append(one)
-    for sha256, repositories in users.items():
-        names = sorted({one.name for one in repositories if one.name})
+    for sha256, users in _grouped(rules, lambda one: one.sha256):
         yield Archive(
-            names=tuple(names),
-            urls=tuple(dict.fromkeys(registries.named(url) for one in repositories for url in one.urls)),
+            names=_names(users),
+            urls=tuple(dict.fromkeys(registries.named(url) for one in users for url in one.urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
-            needed=_needed(repositories, gathered),
-            of_bazel=all(one.of_bazel for one in repositories),
+            needed=_needed(users, gathered),
+            of_bazel=all(one.of_bazel for one in users),
         )
 
 
 def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
-    users: dict[Clone, list[Repository]] = {}
+    for clone, users in _grouped(rules, lambda one: one.clone):
+        yield Cloned(names=_names(users), remote=clone.remote, commit=clone.commit, needed=_needed(users, gathered))
+
+
+def _grouped(rules: Rules, pin: Callable[[Repository], Pin | None]) -> Iterable[tuple[Pin, list[Repository]]]:
+    """Return the rules that share a pin, by it; those that have none are left out."""
+    users: dict[Pin, list[Repository]] = {}
     for one in rules.repositories:
-        if one.clone:
-            users.setdefault(one.clone, []).append(one)
-    for clone, repositories in users.items():
-        names = sorted({one.name for one in repositories if one.name})
-        yield Cloned(names=tuple(names), remote=clone.remote, commit=clone.commit, needed=_needed(repositories, gathered))
+        if found := pin(one):
+            users.setdefault(found, []).append(one)
+    return users.items()
+
+
+def _names(users: Iterable[Repository]) -> tuple[str, ...]:
+    return tuple(sorted({one.name for one in users if one.name}))
 
 
 def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
