@@ -23,9 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tfwright import recipe
+from tfwright.documents import recipe
+from tfwright.documents.recipe import ROOT
 from tfwright.host import pythons
-from tfwright.recipe import ROOT
 from tfwright.tools import files
 
 INVOKE = (sys.executable, "-m", "invoke")

@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tfwright.wheel import archive, sealing
+from tfwright.wheel import archive
+from tfwright.wheel.seal import sealing
 
 ROUNDS = 2
 EPOCH = 1_540_000_000

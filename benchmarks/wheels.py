@@ -13,8 +13,8 @@ from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from tfwright.wheel import inspection, inspection_tags
-from tfwright.wheel.inspection import Report
+from tfwright.wheel.inspect import inspection, tags
+from tfwright.wheel.inspect.inspection import Inspection
 
 PAGE = Path(__file__).parents[1] / "docs/wheels.md"
 HEADS = ("wheel", "MB", "unpacked", "Python", "promises", "needs", "GLIBCXX", "std::string", "CPU", "CUDA, cuDNN, NCCL", "GPU code")
@@ -30,7 +30,7 @@ def main(folder: Path) -> None:
     PAGE.write_text(text, "utf-8")
 
 
-def tell(report: Report) -> Report:
+def tell(report: Inspection) -> Inspection:
     """Say on stderr which wheel is done."""
     sys.stderr.write(f"{report.file}\n")
     return report
@@ -54,7 +54,7 @@ def rows(cells: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
 
-def facts(report: Report) -> tuple[str, ...]:
+def facts(report: Inspection) -> tuple[str, ...]:
     """Return a wheel's row."""
     needs = report.summary.needs if report.summary else {}
     needed = [f"{shown} {needs[name].version}" for name, shown in (("GLIBC", "glibc"), ("macOS", "macOS")) if name in needs]
@@ -73,7 +73,7 @@ def facts(report: Report) -> tuple[str, ...]:
     )
 
 
-def promises(report: Report) -> Iterator[str]:
+def promises(report: Inspection) -> Iterator[str]:
     """Return the systems that the wheel's tags promise to be enough."""
     for platform in {tag.rpartition("-")[2] for tag in report.tags}:
         mac = re.match(r"macosx_(\d+)_(\d+)_", platform)
@@ -81,10 +81,10 @@ def promises(report: Report) -> Iterator[str]:
         if mac:
             yield f"macOS {mac[1]}.{mac[2]}"
         elif linux:
-            yield "glibc " + (f"{linux[2]}.{linux[3]}" if linux[2] else inspection_tags.LEGACY[linux[1]])
+            yield "glibc " + (f"{linux[2]}.{linux[3]}" if linux[2] else tags.LEGACY[linux[1]])
 
 
-def nvidia(report: Report) -> Iterator[str]:
+def nvidia(report: Inspection) -> Iterator[str]:
     """Return the versions that the wheel is linked with, or says that it was built with."""
     stated = dict(report.stated)
     linked = " ".join(report.nvidia)
@@ -97,7 +97,7 @@ def nvidia(report: Report) -> Iterator[str]:
         yield from (f"NCCL {version.partition('+')[0]}" for version in report.summary.nccl)
 
 
-def architectures(report: Report) -> str:
+def architectures(report: Inspection) -> str:
     """Return the GPU code, as short as it goes."""
     names = report.summary.architectures if report.summary else ()
     return "; ".join(
@@ -105,7 +105,7 @@ def architectures(report: Report) -> str:
     )
 
 
-def remarks(report: Report) -> Iterator[str]:
+def remarks(report: Inspection) -> Iterator[str]:
     """Return a wheel's faults and notes as a list."""
     name = report.file.removesuffix(".whl")
     said = [*(f"**{cut(fault)}**" for fault in report.faults), *map(cut, report.notes)]

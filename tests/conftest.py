@@ -11,16 +11,30 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
+from tfwright.pipeline.stage import Job
 from tfwright.progress import Listener, Silence
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
-from tfwright.stage import Job
-from tfwright.tools import bazel
-from tfwright.wheel import build_record, sbom, sealing
-from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source
+from tfwright.tools.bazel import binary
+from tfwright.wheel.seal import build_record, sbom, sealing
+from tfwright.wheel.seal.build_record import (
+    BuildRecord,
+    Found,
+    RecordedBazel,
+    RecordedFile,
+    RecordedProgram,
+    RecordedSource,
+    Sealer,
+)
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -68,7 +82,7 @@ def recipe() -> Recipe:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path) -> Job:
     """Return a job that works in a directory of its own."""
-    return Job(recipe, Settings(build_out=tmp_path / "build_out"))
+    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
 
 
 class _Notebook(Silence):
@@ -107,7 +121,7 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
         folder = os.environ.get("TFWRIGHT_BAZELS")
         given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
         try:
-            return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
+            return binary.obtain(version, {}, shared, given=given, offline=False, note=print).path
         except SupplyError as fault:
             pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
 
@@ -121,11 +135,11 @@ def a_record(recipe: Recipe) -> BuildRecord:
         sealer=Sealer(version="0.1.0", deflate="0.9.0"),
         recipe=build_record.recipe_content(recipe),
         lock=None,
-        source=Source(url=recipe.source.url, commit=recipe.source.commit, release="1.8", content="1" * 40, epoch=1),
-        files=(File(path="r1.8/0001-why.patch", sha256="3" * 64),),
-        bazel=Program(version="0.26.1", sha256="2" * 64),
+        source=RecordedSource(url=recipe.source.url, commit=recipe.source.commit, release="1.8", content="1" * 40, epoch=1),
+        files=(RecordedFile(path="r1.8/0001-why.patch", sha256="3" * 64),),
+        bazel=RecordedProgram(version="0.26.1", sha256="2" * 64),
         found=Found(system="Linux", machine="x86_64", glibc="2.36", python="3.11.7", compiler="cc (Debian) 12.2.0", cuda="", cudnn=""),
-        build=Bazel(target="//:all", flags=(), environment={}),
+        build=RecordedBazel(target="//:all", flags=(), environment={}),
         substitutions=(),
         stubs=(),
         checks=(),
@@ -168,7 +182,7 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
 
     def make(content: Mapping[str, str] | None = None, name: str = "small-1.0-py3-none-any.whl", folder: str = "made") -> Path:
         path, source = make_wheel(content, name, folder), a_record.source
-        archives = (sbom.Archive(("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64),)
+        archives = (sbom.ArchiveComponent(("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64),)
         files = {file.path: file.sha256 for file in a_record.files}
         bill = sbom.write(sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives))
         target = path.with_name("sealed") / name

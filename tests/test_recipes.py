@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
 from tfwright.configure import catalogue
 from tfwright.configure.answers import UNKNOWN_PYTHON
-from tfwright.recipe import PATCHES, RECIPES, Recipe
-from tfwright.schema import Table
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
+from tfwright.documents.toml import Table
 
 NAMES = recipes.names()
 REAL = [name for name in NAMES if name != "demo"]

@@ -7,7 +7,7 @@ import pytest
 from tfwright.configure import bazelrc, catalogue
 from tfwright.configure.bazelrc import By, Setting
 from tfwright.configure.catalogue import Answer, Answers
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,

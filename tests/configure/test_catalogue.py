@@ -6,8 +6,8 @@ import pytest
 
 from tfwright.configure import answering, answers, bazelrc, catalogue
 from tfwright.configure.catalogue import Answers
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
-from tfwright.release import Release
 
 R1_8 = Release(1, 8)
 MENU = "Found possible Python library paths:\n  /lib\nPlease input the desired Python library path to use.  Default is [/lib]\n"

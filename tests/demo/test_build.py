@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import environment, settings, tools
-from tfwright import recipe as recipes
+from tfwright import tools
+from tfwright.documents import host_file
+from tfwright.documents import recipe as recipes
 from tfwright.tools import files
-from tfwright.wheel import libraries
+from tfwright.tools.process import environment
+from tfwright.wheel.binary import libraries
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 LIBRARIES = ("tensorflow/_demo_ops.so", "tensorflow/contrib/nccl/python/ops/_nccl_ops.so")
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.slow
 
 def bazel(version: str) -> Path:
     """Return the host file's Bazel; skip the test if it names none."""
-    binary = settings.read().bazels.get(version)
+    binary = host_file.read().bazels.get(version)
     if binary is None:
         pytest.skip(f"the host file names no Bazel {version}")
     return binary

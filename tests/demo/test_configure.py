@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import environment, tools
-from tfwright import recipe as recipes
+from tfwright import tools
 from tfwright.configure import bazelrc
 from tfwright.configure.answering import Typist
-from tfwright.release import Release
-from tfwright.tools import dialogue
-from tfwright.tools.shell import Command
+from tfwright.documents import recipe as recipes
+from tfwright.documents.release import Release
+from tfwright.tools.process import dialogue, environment
+from tfwright.tools.process.runner import Command
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 RELEASE = Release(1, 12)

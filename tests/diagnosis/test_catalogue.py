@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.diagnosis.catalogue import Clue, Entry, everything
+from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
-from tfwright.schema import load
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 NAMED = [

@@ -9,8 +9,8 @@ from tfwright.diagnosis import logs, reader, report
 from tfwright.diagnosis.catalogue import everything
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
-from tfwright.pages import failures as page
 from tfwright.progress import Progress, Silence
+from tfwright.terminal import diagnose as page
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 BAZEL = """\

@@ -3,9 +3,9 @@ from typing import Literal
 
 import pytest
 
+from tfwright.documents.release import Release
 from tfwright.host import compatibility, versions
 from tfwright.host.match import KNOWN
-from tfwright.release import Release
 
 TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host import match
 from tfwright.host.match import Wish
 from tfwright.host.probes import Host
-from tfwright.pages import host as page
-from tfwright.recipe import Recipe
+from tfwright.terminal import doctor as page
 
 Reader = Callable[[str], dict[str, Any]]
 Player = Callable[[dict[str, Any]], Host]

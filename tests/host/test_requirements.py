@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, requirements
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
 
 Player = Callable[[dict[str, Any]], Host]
 PROGRAMS = {
@@ -23,7 +23,7 @@ PROGRAMS = {
 }
 BUILD_OUT = Path("/build_out")
 """Anywhere, whatever the path of this checkout is."""
-UNSET = Settings(build_out=BUILD_OUT)
+UNSET = HostFile(build_out=BUILD_OUT)
 LITTLE_ROOM = {"*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 3145728 15% /"}
 HEADERS = {
     "include/cuda.h": "#define CUDA_VERSION 9020",
@@ -67,7 +67,7 @@ def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good
 
 @pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
 def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good) -> None:
-    finding = only(requirements.compare(recipe, Settings(build_out=tmp_path / name), good()))
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path / name), good()))
     assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
 
 
@@ -90,8 +90,8 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, go
 
 
 def test_a_wrong_python_in_the_host_file_is_named(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    settings = Settings(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
-    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), settings, good()))
+    host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
+    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), host_file, good()))
     assert finding.found == f"{tmp_path / 'python'} does not run"
 
 
@@ -128,11 +128,11 @@ def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(recipe: R
 def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
     wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
     files = {f"/opt/{path}": text for path, text in HEADERS.items()}
-    assert requirements.compare(wanted, Settings(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")), good(files)) == []
+    assert requirements.compare(wanted, HostFile(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")), good(files)) == []
 
 
 def test_cudnn_is_looked_for_with_the_toolkit_by_default(recipe: Recipe, tmp_path: Path) -> None:
-    assert cuda.cudnn(with_cuda(recipe), Settings(cuda=tmp_path)) == tmp_path
+    assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
 
 
 def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) -> None:
@@ -150,11 +150,11 @@ def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(recipe: Rec
 
 
 def test_a_bazel_named_in_the_host_file_needs_no_second_source(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    assert requirements.compare(recipe, Settings(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}), good(npm=None)) == []
+    assert requirements.compare(recipe, HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}), good(npm=None)) == []
 
 
 def test_little_room_is_a_note_that_names_the_place(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    finding = only(requirements.compare(recipe, Settings(build_out=tmp_path), good(df=LITTLE_ROOM)))
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
     assert finding.found == f"3.0 GiB free at {tmp_path}"
     assert finding.blocks == ""
 

@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host import inventory
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.pages import host as page
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
-from tfwright.stages import check
+from tfwright.pipeline.stages import check
+from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
 RECIPES = Path(__file__).parent / "recipes"
@@ -29,16 +29,16 @@ Violation = tuple[str, Mapping[str, Any], str, str]
 """A fitting host, what is changed on it or in its recipe, how the finding begins, and what its remedy has."""
 
 
-def settings_of(description: Description) -> Settings:
-    return Settings(build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {}))
+def settings_of(description: Description) -> HostFile:
+    return HostFile(build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {}))
 
 
 @pytest.mark.parametrize("name", HOSTS)
 def test_doctors_whole_output_is_the_reviewed_one(name: str, described: Reader, play: Player, capsys: pytest.CaptureFixture[str]) -> None:
     description = described(name)
-    host, settings, recipe = play(description), settings_of(description), recipes.read(description["recipe"])
-    facts = inventory.take(recipe, settings, host)
-    page.show_examination(recipe.name, facts, check.examine(recipe, settings, host), as_json=False)
+    host, host_file, recipe = play(description), settings_of(description), recipes.read(description["recipe"])
+    facts = inventory.take(recipe, host_file, host)
+    page.show_examination(recipe.name, facts, check.examine(recipe, host_file, host), as_json=False)
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")

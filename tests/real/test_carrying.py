@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import ROOT
-from tfwright.tools import files, isolation
-from tfwright.tools.shell import Command
+from tfwright.documents.recipe import ROOT
+from tfwright.tools import files
+from tfwright.tools.process import isolation
+from tfwright.tools.process.runner import Command
 
 pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
 

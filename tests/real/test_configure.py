@@ -13,16 +13,16 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from tfwright import settings
 from tfwright.configure import bazelrc, catalogue
+from tfwright.documents import host_file
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
 from tfwright.host import pythons
-from tfwright.recipe import Recipe
-from tfwright.release import Release
-from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.settings import Settings
-from tfwright.stage import Artefact, Job
-from tfwright.stages import configure
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import configure
 
 pytestmark = pytest.mark.real
 
@@ -104,7 +104,7 @@ def python_for(version: str, *, numpy: bool) -> Path:
     """Return a target Python; skip the test if this host has none, or none with numpy where configure wants it."""
     folder = os.environ.get("TFWRIGHT_PYTHONS")
     named = sorted(Path(folder).glob(f"{version}.*/bin/python")) if folder else []
-    python = named[-1] if named else pythons.find(version, settings.read())
+    python = named[-1] if named else pythons.find(version, host_file.read())
     if python is None:
         pytest.skip(f"this host has no Python {version}")
     if numpy and subprocess.run([python, "-c", "import numpy"], check=False, capture_output=True).returncode:
@@ -114,7 +114,7 @@ def python_for(version: str, *, numpy: bool) -> Path:
 
 def bazel_for(version: str, folder: Path) -> Artefact:
     """Return the host file's Bazel of a version, or a stand-in that says it is one."""
-    real = settings.read().bazels.get(version)
+    real = host_file.read().bazels.get(version)
     if real:
         return Artefact.of(real)
     say = f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
@@ -219,7 +219,7 @@ class Site:
                 "configure": {"by": by, "answers": answers},
             }
         )
-        job = Job(recipe, Settings.model_validate({"build_out": self.folder / "build_out", "cuda": cuda}))
+        job = Job(recipe, HostFile.model_validate({"build_out": self.folder / "build_out", "cuda": cuda}))
         job.places.home.mkdir(parents=True, exist_ok=True)
         facts = HostFacts(system=self.system, machine="x86_64", glibc="", interpreter=self.python, python=self.version, compiler="")
         artefact = bazel_for(version, self.folder)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import RECIPES, ROOT
+from tfwright.documents.recipe import RECIPES, ROOT
 from tfwright.tools import files
 
 pytestmark = pytest.mark.real

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.progress import SILENCE
-from tfwright.tools.downloads import Wanted, fetch
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.slow
@@ -100,7 +100,7 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(han
         assert not {DIGESTS[path] for path, _ in handler.begun} & finished
         assert list(store.damaged()) == []
         in_the_middle += len(store.digests()) < len(DIGESTS)
-    outcomes = fetch([Wanted(path, digest, (url + path,)) for path, digest in DIGESTS.items()], store, report=SILENCE.progress)
+    outcomes = fetch([WantedFile(path, digest, (url + path,)) for path, digest in DIGESTS.items()], store, report=SILENCE.progress)
     assert all(outcome.obtained for outcome in outcomes)
     assert store.digests() == sorted(DIGESTS.values())
     assert list(store.damaged()) == []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import ROOT
+from tfwright.documents.recipe import ROOT
 from tfwright.tools import files
 
 pytestmark = pytest.mark.real

@@ -17,8 +17,9 @@ from typing import IO
 import pytest
 from macholib.MachO import MachO
 
-from tfwright.wheel import archive, load_commands, macho, macho_layout, record, relinking
-from tfwright.wheel.load_commands import Wanted
+from tfwright.wheel import archive, record, relinking
+from tfwright.wheel.binary import load_commands, macho, macho_layout
+from tfwright.wheel.binary.load_commands import WantedCommands
 
 pytestmark = pytest.mark.real
 
@@ -29,10 +30,10 @@ LARGEST = 256 * 1024**2
 """Bytes of a library that macholib is given: it reads all of it into memory."""
 
 
-def wanted(wheel: zipfile.ZipFile) -> Wanted:
+def wanted(wheel: zipfile.ZipFile) -> WantedCommands:
     """Return absolute names for all that the wheel's libraries look for below @rpath."""
     names = {name for member in libraries(wheel) for part in macho.read(member) for name in part.needed if name.startswith("@rpath/lib")}
-    return Wanted({name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}" for name in names}, (FOLDER,))
+    return WantedCommands({name: f"/opt/tensorflow/{name.removeprefix('@rpath/')}" for name in names}, (FOLDER,))
 
 
 def libraries(wheel: zipfile.ZipFile) -> Iterator[IO[bytes]]:
@@ -77,7 +78,7 @@ def layout(path: Path) -> list[macho_layout.Slice]:
         return macho_layout.slices(stream)
 
 
-def check(before: Path, after: Path, names: Wanted) -> None:
+def check(before: Path, after: Path, names: WantedCommands) -> None:
     """Compare what macholib and llvm-objdump say of a library before and after."""
     for old, new in zip(MachO(str(before)).headers, MachO(str(after)).headers, strict=True):
         told = [name for _, _, name in old.walkRelocatables()]

@@ -13,16 +13,19 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import CompileTable
+from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
-from tfwright.recipe import CompileTable
-from tfwright.release import Release
-from tfwright.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
-from tfwright.settings import Settings
-from tfwright.stage import Artefact, Job
-from tfwright.stages import compile as compiling
-from tfwright.tools import bazel_client, clones, files, isolation
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
+from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import compile as compiling
+from tfwright.tools import files
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.process import isolation
 from tfwright.vault.store import Store
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
@@ -110,7 +113,7 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 def project(job: Job, tmp_path: Path, upstream: Path) -> Job:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})})
-    made = replace(job, recipe=release, settings=Settings(build_out=tmp_path / "build_out", jobs=1), offline=True)
+    made = replace(job, recipe=release, host_file=HostFile(build_out=tmp_path / "build_out", jobs=1), offline=True)
     rules = [RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content)) for name, content in archives().items()]
     for name, content in {
         "WORKSPACE": WORKSPACE + "".join(rules) + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
-from tfwright.recipe import PATCHES
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import PATCHES
 
 pytestmark = pytest.mark.real
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tfwright.recipe import ROOT
-from tfwright.tools import randomisation
+from tfwright.documents.recipe import ROOT
+from tfwright.tools.process import randomisation
 
 pytestmark = pytest.mark.real
 
@@ -45,7 +45,7 @@ def checkout(folder: Path, command: str) -> Path:
 
 def _pin(folder: Path) -> None:
     """Let the recipe pin the changed tree."""
-    script = "import sys; from tfwright.tools import bundled; from tfwright import recipe; print(recipe.read('demo').source.commit, bundled.commit_id())"
+    script = "import sys; from tfwright.tools.git import demo; from tfwright.documents import recipe; print(recipe.read('demo').source.commit, demo.commit_id())"
     done = subprocess.run([sys.executable, "-c", script], cwd=folder, env={**os.environ, "PYTHONPATH": "src"}, capture_output=True, text=True, check=True)
     before, after = done.stdout.split()
     recipe = folder / "recipes/demo.toml"

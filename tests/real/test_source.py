@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable
+from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import source
 from tfwright.progress import Silence
-from tfwright.recipe import FetchTable
-from tfwright.results import Inputs
-from tfwright.settings import Settings
-from tfwright.stage import Job
-from tfwright.stages import source
-from tfwright.tools import git, mirror
-from tfwright.tools.mirror import Origin, Pin
+from tfwright.tools import git
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin, Pin
 
 pytestmark = pytest.mark.real
 
@@ -58,7 +59,7 @@ def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
 def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_the_same(name: str, tmp_path: Path) -> None:
     recipe = recipes.read(name)
     table, whole = recipe.source, mirror_of(recipe.source.commit)
-    job = Job(recipe, Settings(build_out=tmp_path), Printer())
+    job = Job(recipe, HostFile(build_out=tmp_path), Printer())
     pin = Pin(table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit)))
     found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
     inputs = Inputs(mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None)

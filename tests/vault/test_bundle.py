@@ -13,12 +13,12 @@ import pytest
 from tfwright.errors import HostError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Content, Manifest, Member
+from tfwright.vault.bundle import BundleMember, Content, Manifest
 
 FILES = {"one.whl": b"one" * 1000, "two.whl": b"", "three.whl": b"3" * 512}
 
 
-def manifest(members: tuple[Member, ...]) -> Manifest:
+def manifest(members: tuple[BundleMember, ...]) -> Manifest:
     return Manifest(tfwright="0.1.0", recipe="small", platform="linux-x86_64", python="3.11", bazel="0.26.1", members=members)
 
 
@@ -215,7 +215,7 @@ def test_ten_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path) -> None:
 
 def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     (tmp_path / "into").mkdir()
-    large = manifest((Member(kind="tool", name="one.whl", sha256="0" * 64, size=2**36), Member(kind="tool", name="two.whl", sha256="0" * 64, size=2**36)))
+    large = manifest((BundleMember(kind="tool", name="one.whl", sha256="0" * 64, size=2**36), BundleMember(kind="tool", name="two.whl", sha256="0" * 64, size=2**36)))
     many = large.model_copy(update={"members": large.members * 1000})
     with pytest.raises(HostError, match="are free"):
         bundle.unpack(tmp_path / "any", many, tmp_path / "into", SILENCE.progress)

@@ -5,11 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.recipe import Recipe
+from tfwright.rules.repositories import Nested, Repository, Rules, Unreadable
 from tfwright.vault import lock
-from tfwright.vault.lock import Archive, Bazel, Binary, Cloned, Gathered, Lock, Requirement, Substitute
-from tfwright.vault.rules import Nested, Repository, Rules, Unreadable
+from tfwright.vault.lock import (
+    Cloned,
+    Gathered,
+    Lock,
+    LockedArchive,
+    LockedBazel,
+    LockedBinary,
+    LockedRequirement,
+    LockedSubstitute,
+)
 
 ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
 URL = "https://example.org/a.zip"
@@ -27,12 +36,12 @@ RULES = Rules(
 )
 GATHERED = Gathered(
     tree="a" * 40,
-    binaries={"linux-x86_64": Binary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)},
+    binaries={"linux-x86_64": LockedBinary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)},
     files={"r1.8/b.patch": TWO, "r1.8/a.patch": ONE},
-    requirements=(Requirement(name="six", version="1.10.0", hashes=(TWO, ONE)), Requirement(name="numpy", version="1.14.5", hashes=(ONE,))),
+    requirements=(LockedRequirement(name="six", version="1.10.0", hashes=(TWO, ONE)), LockedRequirement(name="numpy", version="1.14.5", hashes=(ONE,))),
     sizes={TWO: 12},
     wanted={"zlib": ""},
-    substitutes=(Substitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),),
+    substitutes=(LockedSubstitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),),
 )
 
 
@@ -55,7 +64,7 @@ def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
 
 def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> None:
     zlib = next(one for one in made.archives if one.sha256 == TWO)
-    assert zlib == Archive(names=("also_zlib", "zlib"), urls=(URL, "https://example.org/b.zip"), sha256=TWO, size=12, needed=True)
+    assert zlib == LockedArchive(names=("also_zlib", "zlib"), urls=(URL, "https://example.org/b.zip"), sha256=TWO, size=12, needed=True)
 
 
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(recipe: Recipe, made: Lock) -> None:
@@ -68,7 +77,7 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_w
     several = Rules(tuple(Repository("zlib", "http_archive", "WORKSPACE", line, (URL,), one) for line, one in enumerate((ONE, TWO), 1)), ())
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
     assert {one.sha256: one.needed for one in lock.of(recipe, several, taken).archives} == {ONE: False, TWO: True}
-    stands_in = Substitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
+    stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
     replaced = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,))
     assert {one.sha256: one.needed for one in lock.of(recipe, several, replaced).archives} == {ONE: True, TWO: False}
 
@@ -83,9 +92,9 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
 
 
 def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
-    own = made.model_copy(update={"archives": (*made.archives, Archive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True))})
+    own = made.model_copy(update={"archives": (*made.archives, LockedArchive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True))})
     assert lock.differences(own, made) == [f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"]
-    foreign = made.model_copy(update={"bazel": Bazel(version=made.bazel.version)})
+    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
     assert lock.differences(own, foreign) == []
 
 
@@ -184,12 +193,12 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,
-            binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)},
+            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
             files={"r1.8/a.patch": THREE},
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
         ),
-    ).model_copy(update={"bazel": Bazel(version="0.24.1", binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)})})
+    ).model_copy(update={"bazel": LockedBazel(version="0.24.1", binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)})})
     told = lock.differences(made, now)
     assert told == [
         f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",

@@ -9,13 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import SubstituteTable
-from tfwright.tools import clones, files
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
-from tfwright.vault import reach, rules
-from tfwright.vault.lock import Archive, Bazel, Cloned, Lock, Substitute, Tensorflow
-from tfwright.vault.origins import DROP, Attempt, Missing, Supply, Wanted
+from tfwright.documents.recipe import SubstituteTable
+from tfwright.rules import repositories
+from tfwright.tools import files
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.vault import reach
+from tfwright.vault.lock import (
+    Cloned,
+    Lock,
+    LockedArchive,
+    LockedBazel,
+    LockedSubstitute,
+    Tensorflow,
+)
+from tfwright.vault.origins import DROP, Attempt, Missing, Supply, WantedArchive
 from tfwright.vault.reach import Ways
 from tfwright.vault.store import Store
 
@@ -23,9 +32,9 @@ ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
 DEFINITIONS = f'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 = "{INNER}")\n'
 
 
-def tree(outer: str = ONE) -> rules.Rules:
+def tree(outer: str = ONE) -> repositories.Rules:
     """Read a tree that names two archives, of which one declares a third."""
-    return rules.read(
+    return repositories.read(
         {
             "WORKSPACE": (
                 f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{outer}", strip_prefix = "outer-1")\n'
@@ -62,7 +71,7 @@ class Giver:
         self.store, self.given = store, {files.sha256(path): path for path in given}
         self.asked: list[list[str]] = []
 
-    def __call__(self, wanted: Sequence[Wanted]) -> Supply:
+    def __call__(self, wanted: Sequence[WantedArchive]) -> Supply:
         self.asked.append([one.name for one in wanted])
         for one in (one for one in wanted if one.sha256 in self.given):
             with self.store.admitting(one.sha256, "a test") as target:
@@ -73,8 +82,8 @@ class Giver:
 
 def locked(**needed: bool) -> Lock:
     digests = {"outer": ONE, "two": TWO}
-    archives = tuple(Archive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value) for name, value in needed.items())
-    return Lock(tensorflow=Tensorflow(commit="a" * 40, tree="b" * 40), bazel=Bazel(version="0.26.1"), archives=archives)
+    archives = tuple(LockedArchive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value) for name, value in needed.items())
+    return Lock(tensorflow=Tensorflow(commit="a" * 40, tree="b" * 40), bazel=LockedBazel(version="0.26.1"), archives=archives)
 
 
 def test_what_an_archive_declares_is_obtained_too_once_that_is_there(store: Store, tmp_path: Path) -> None:
@@ -118,9 +127,9 @@ def definitions(tmp_path: Path) -> Clone:
     return Clone(str(path), head)
 
 
-def cloning(wanted: Clone) -> rules.Rules:
+def cloning(wanted: Clone) -> repositories.Rules:
     """Read a tree that clones what declares an archive."""
-    return rules.read(
+    return repositories.read(
         {
             "WORKSPACE": (
                 f'git_repository(name = "outer", remote = "{wanted.remote}", commit = "{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
@@ -154,7 +163,7 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions:
 
 
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
-    own = rules.of_bazel({"jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'})
+    own = repositories.of_bazel({"jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'})
     assert reach.wanted(own, {}, None) == []
     assert [one.name for one in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
@@ -167,16 +176,16 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
 
 def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(store: Store) -> None:
     same = f'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n'
-    found = rules.read({"WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'})
+    found = repositories.read({"WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'})
     table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
     reached = reach.bring(found, {"outer": table}, None, store, Ways(Giver(store), no_clone))
-    known = locked(outer=True).model_copy(update={"substitutes": (Substitute(sha256=ONE, source="x", reason="gone", used=INNER),)})
+    known = locked(outer=True).model_copy(update={"substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)})
     assert [one.wanted.name for one in reached.needed_and_missing(known)] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
-    found = rules.read({"WORKSPACE": "".join(f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n' for name in "ab")})
-    assert reach.wanted(found, {}, None) == [Wanted("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))]
+    found = repositories.read({"WORKSPACE": "".join(f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n' for name in "ab")})
+    assert reach.wanted(found, {}, None) == [WantedArchive("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))]
 
 
 def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path) -> None:

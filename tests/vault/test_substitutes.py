@@ -2,11 +2,12 @@
 
 import pytest
 
+from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
-from tfwright.recipe import SubstituteTable
-from tfwright.tools.archive import Pack
-from tfwright.vault import rules, substitutes
-from tfwright.vault.rules import Repository
+from tfwright.rules import repositories
+from tfwright.rules.repositories import Repository
+from tfwright.tools.git.archive import Pack
+from tfwright.vault import substitutes
 
 OLD, NEW = "1" * 64, "2" * 64
 WORKSPACE = 'load("//tensorflow:workspace.bzl", "tf_workspace")\ntf_workspace()\n'
@@ -34,7 +35,7 @@ def table(**keys: object) -> SubstituteTable:
 
 
 def found(texts: dict[str, str], name: str) -> Repository:
-    return next(one for one in rules.read({**TEXTS, **texts}).repositories if one.name == name)
+    return next(one for one in repositories.read({**TEXTS, **texts}).repositories if one.name == name)
 
 
 def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
@@ -94,7 +95,7 @@ def test_a_text_of_the_recipe_cannot_become_code() -> None:
 def test_two_rules_of_one_name_are_both_rewritten() -> None:
     twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
     made = substitutes.rewritten(twice, {"fft2d": table()})
-    assert {one.sha256 for one in rules.read({**twice, **made}).repositories if one.name == "fft2d"} == {NEW}
+    assert {one.sha256 for one in repositories.read({**twice, **made}).repositories if one.name == "fft2d"} == {NEW}
 
 
 @pytest.mark.parametrize(

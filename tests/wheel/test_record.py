@@ -33,6 +33,6 @@ def test_a_wheel_without_record_lists_nothing(make_wheel: Callable[..., Path]) -
 
 
 def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
-    entries = [record.Entry('a, "b".py', "sha256=x", "1"), record.Entry("small-1.0.dist-info/RECORD", "", "")]
+    entries = [record.RecordEntry('a, "b".py', "sha256=x", "1"), record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]
     with rewritten(make_wheel(), {"small-1.0.dist-info/RECORD": record.render(entries).encode()}) as wheel:
         assert record.read(wheel) == entries

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import as_text
 from tfwright.configure.catalogue import Answers, Prompt
+from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError
-from tfwright.release import Release
-from tfwright.tools.dialogue import last_lines
+from tfwright.tools.process.dialogue import last_lines
 
 
 @dataclass

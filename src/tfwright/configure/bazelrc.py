@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Answers
-from tfwright.release import Release
+from tfwright.documents.release import Release
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"
@@ -117,12 +117,12 @@ class Setting(NamedTuple):
 
 def parse(text: str) -> set[Setting]:
     """Read a bazelrc. ``--define a=b`` and ``--define=a=b`` are the same, quotes and order do not count."""
-    settings = set[Setting]()
+    host_file = set[Setting]()
     for line in text.splitlines():
         command, *words = shlex.split(line, comments=True) or [""]
         head, _, config = command.partition(":")
-        settings |= {Setting(head, config, flag) for flag in _flags(words)}
-    return settings
+        host_file |= {Setting(head, config, flag) for flag in _flags(words)}
+    return host_file
 
 
 def _flags(words: list[str]) -> list[str]:

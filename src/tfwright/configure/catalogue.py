@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.recipe import Line, Variable
-from tfwright.release import Release
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line, Variable
+from tfwright.documents.release import Release
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("prompts.toml")
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.recipe import Line
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("catalogue.toml")
 

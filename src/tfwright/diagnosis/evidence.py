@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfwright.diagnosis.catalogue import Entry, Fact
-from tfwright.tools import capacity
+from tfwright.tools.process import capacity
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _XCODE = Path("/var/db/xcode_select_link")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tfwright.documents.release import Release
 from tfwright.host import versions
-from tfwright.release import Release
 
 TABLE = Path(__file__).with_suffix(".toml")
 

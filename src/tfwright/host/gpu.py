@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.host import compatibility, cuda, nvidia, remedies, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.release import Release
-from tfwright.settings import Settings
 
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will do."""
@@ -17,10 +17,10 @@ SHIELDED = (
 )
 
 
-def _toolkit(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    place, wanted = cuda.toolkit(recipe, settings), recipe.host.cuda or ""
+    place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
     remedy = remedies.of("cuda", host.installer, recipe=recipe.name, cuda=wanted, place=str(place), found=_line(seen[0].value) if seen else wanted)
     if not seen:
@@ -37,10 +37,10 @@ def _line(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, settings)
+    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(recipe.host.cuda or "")
     found = nvidia.cudnn(host.place, prefixes)
     remedy = _get_cudnn(recipe, host)
@@ -62,7 +62,7 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     return remedies.of("cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page)
 
 
-def _host_compiler(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     program = str(recipe.configure.answers.get("GCC_HOST_COMPILER_PATH") or "gcc")
@@ -73,12 +73,12 @@ def _host_compiler(recipe: Recipe, settings: Settings, host: Host) -> Iterator[F
     elif compiler.family == "Apple clang":
         yield from _apple(recipe, compiler, host)
     else:
-        yield from _too_new(recipe, compiler, _ceiling(recipe, settings, host), host)
+        yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
 
 
-def _ceiling(recipe: Recipe, settings: Settings, host: Host) -> nvidia.Ceiling:
+def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
     """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
-    place = cuda.toolkit(recipe, settings)
+    place = cuda.toolkit(recipe, host_file)
     right = all(versions.is_of(seen.value, recipe.host.cuda or "") for seen in nvidia.cuda(host.place, place))
     return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
 
@@ -106,7 +106,7 @@ def _too_new(recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceili
         yield Finding(f"{compiler} as the host compiler of nvcc", f"gcc {broken[0]} or earlier", remedy, blocks="compile", why=broken[1])
 
 
-def _capabilities(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[Finding]:
+def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     row = compatibility.cuda(recipe.host.cuda or "") if cuda.wanted(recipe) else None
     beyond = [one for one in cuda.capabilities(recipe) if row and not versions.within(one, *row.capabilities)]
     if row and beyond:
@@ -120,7 +120,7 @@ def _capabilities(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[
         )
 
 
-def _driver(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
     row = compatibility.cuda(recipe.host.cuda or "")
@@ -133,7 +133,7 @@ def _driver(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding
         yield Finding(f"driver {host.driver}", f"{least} or later, to run the wheel", remedy, why=f"{why}, against {host.driver.by}")
 
 
-def _gpus(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
@@ -141,14 +141,14 @@ def _gpus(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
             yield Finding(f"{gpu}", f"one of {', '.join(built)}, which the wheel has code for", remedy, why=f"the recipe, against {gpu.by}")
 
 
-def _nouveau(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
     if loaded:
         why = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
         yield Finding("the nouveau driver is loaded", "NVIDIA's driver, which cannot be loaded beside it", remedies.of("nouveau", host.installer), why=why)
 
 
-def _protection(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     """On a Mac, tools built a moment ago load CUDA by DYLD_LIBRARY_PATH, which the system takes from what its own shell starts."""
     state = nvidia.protection(host.place) if cuda.needed(recipe) and host.system == "Darwin" else None
     if state and state.value == "enabled":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.host.place import NOTHING, Place, Seen
-from tfwright.tools import capacity
+from tfwright.tools.process import capacity
 
 GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")

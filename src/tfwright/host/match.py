@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, cuda, versions
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.release import Release
 
 KNOWN = [Release(major, minor) for major, first, last in ((2, 0, 20), (1, 0, 15), (0, 11, 12)) for minor in range(last, first - 1, -1)]
 """Releases of TensorFlow that recipes can be written for, the newest first."""

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright import environment
-from tfwright.tools import shell
+from tfwright.tools.process import environment, runner
 
 
 @dataclass(frozen=True)
@@ -66,7 +65,7 @@ class Place:
             return NOTHING
         search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
         env = environment.clean(self.root, extra={"PATH": search})
-        return Seen(shell.answer(shell.Command((str(path), *arguments), self.root, env)), shlex.join((program, *arguments)))
+        return Seen(runner.answer(runner.Command((str(path), *arguments), self.root, env)), shlex.join((program, *arguments)))
 
     def there(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""

@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from tfwright.errors import HostError
-from tfwright.tools import shell
-from tfwright.tools.shell import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
 
 
 def show(first: Path, second: Path, *, as_json: bool) -> int:
@@ -21,4 +21,4 @@ def show(first: Path, second: Path, *, as_json: bool) -> int:
         )
     # The files are named by their full paths: none of them can be taken for an option.
     argv = (program, *(("--json", "-") if as_json else ()), str(first.resolve()), str(second.resolve()))
-    return shell.show(Command(argv, Path.cwd(), dict(os.environ)))
+    return runner.show(Command(argv, Path.cwd(), dict(os.environ)))

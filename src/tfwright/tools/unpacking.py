@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
 from tfwright.errors import HostError, SupplyError
-from tfwright.tools.capacity import GIB
+from tfwright.tools.process.capacity import GIB
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""

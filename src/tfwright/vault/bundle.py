@@ -17,10 +17,10 @@ from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
+from tfwright.documents.recipe import Commit, InnerPath, Line, Sha256
+from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
-from tfwright.recipe import Commit, InnerPath, Line, Sha256
-from tfwright.schema import Table
 from tfwright.tools import files
 from tfwright.vault.lock import LARGEST
 
@@ -37,7 +37,7 @@ FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
 """The name of a file, without a directory."""
 
 
-class Member(Table):
+class BundleMember(Table):
     """A file in a bundle."""
 
     kind: Kind
@@ -62,7 +62,7 @@ class Member(Table):
         return f"{self.kind}/{self.name}"
 
 
-def _different(members: tuple[Member, ...]) -> tuple[Member, ...]:
+def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
     """Refuse two members that some file system would take for one file."""
     if len({member.path.casefold() for member in members}) != len(members):
         raise ValueError("two members have the same name")
@@ -98,7 +98,7 @@ class Manifest(Table):
     """For which tfwright's own packages are."""
     bazel: Line
     """Bazel's version."""
-    members: Annotated[tuple[Member, ...], AfterValidator(_different)]
+    members: Annotated[tuple[BundleMember, ...], AfterValidator(_different)]
     clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
@@ -121,16 +121,16 @@ class Manifest(Table):
 class Content:
     """A member and the file that it is made from."""
 
-    member: Member
+    member: BundleMember
     source: Path
 
     @classmethod
     def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
         """Describe a file that is to become a member; it is hashed unless its digest is known."""
-        return cls(Member(kind=kind, name=name or source.name, sha256=sha256 or files.sha256(source), size=source.stat().st_size), source)
+        return cls(BundleMember(kind=kind, name=name or source.name, sha256=sha256 or files.sha256(source), size=source.stat().st_size), source)
 
 
-def write(to: Path, manifest: Manifest, sources: Mapping[Member, Path], report: Callable[[Progress], None]) -> None:
+def write(to: Path, manifest: Manifest, sources: Mapping[BundleMember, Path], report: Callable[[Progress], None]) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
 
     Raises SupplyError if a file is not what the manifest says.
@@ -182,7 +182,7 @@ class _Whole:
         return SupplyError(f"{self.complaint}: {why}", remedy="Bring the bundle again, and compare its size and digest with where it was made.")
 
 
-def _move(source: _Whole, member: Member, output: BinaryIO) -> None:
+def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest, left = hashlib.sha256(), member.size
     while left:
@@ -259,13 +259,13 @@ def _refused(path: Path, member: str, why: str) -> SupplyError:
         return _whole(path, stream, member).refused(why)
 
 
-def unpack(path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]) -> Mapping[Member, Path]:
+def unpack(path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]) -> Mapping[BundleMember, Path]:
     """Write each member to a file in `into`, an empty directory, and return where it is; no name of the bundle becomes a path.
 
     Raises SupplyError at the first member that is not what the manifest says, HostError if there is no room for them.
     """
     _insist_on_room(into, manifest)
-    placed: dict[Member, Path] = {}
+    placed: dict[BundleMember, Path] = {}
     with _opened(path) as stream:
         _whole(path, stream, MANIFEST).expect(_packed_manifest(manifest), "it changed while it was read")
         for number, member in enumerate(manifest.members):

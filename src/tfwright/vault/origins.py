@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
 from tfwright.errors import Evidence, SupplyError, TfwrightError
 from tfwright.progress import Progress
-from tfwright.settings import Settings
-from tfwright.tools import archive, downloads, files, sdist
-from tfwright.tools.archive import Pack, SourceArchive
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
-from tfwright.tools.sdist import Sdist
+from tfwright.tools import files
+from tfwright.tools.git import archive
+from tfwright.tools.git.archive import Pack, SourceArchive
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.http import downloads
+from tfwright.tools.python import sdist
+from tfwright.tools.python.sdist import Sdist
 from tfwright.vault.store import Store
 
 VAULT, URL, MIRROR, GIT, PACKED, INDEX, DROP = (
@@ -32,7 +35,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class Wanted(downloads.Wanted):
+class WantedArchive(downloads.WantedFile):
     """A file that is to be had, from wherever it is; its name is that of the external repositories that are made from it."""
 
     pack: Pack | None = None
@@ -64,7 +67,7 @@ class Attempt:
 class Missing:
     """A file that no source gave."""
 
-    wanted: Wanted
+    wanted: WantedArchive
     attempts: tuple[Attempt, ...]
 
 
@@ -91,29 +94,29 @@ class Supply:
 class Origins:
     """Where this host can look."""
 
-    settings: Settings
+    host_file: HostFile
     repositories: Path
     """Where git mirrors that are not on this host are copied to."""
     offline: bool = False
 
-    def urls(self, wanted: Wanted) -> list[str]:
+    def urls(self, wanted: WantedArchive) -> list[str]:
         """Return the urls of a file, then those that the host file puts in their place; none offline."""
-        pairs = [(beginning, instead, url) for url in wanted.urls for beginning, instead in self.settings.downloads.items() if url.startswith(beginning)]
+        pairs = [(beginning, instead, url) for url in wanted.urls for beginning, instead in self.host_file.downloads.items() if url.startswith(beginning)]
         mirrored = [instead + url.removeprefix(beginning) for beginning, instead, url in pairs]
         return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
 
-    def sources(self, wanted: Wanted) -> list[Source]:
+    def sources(self, wanted: WantedArchive) -> list[Source]:
         """Return where else a file may be had, in order; offline, only what is on this host."""
         ways = (self._repositories, self._index, self._drop)
         return [one for way in ways for one in way(wanted) if not (self.offline and one.remote)]
 
-    def _repositories(self, wanted: Wanted) -> Iterator[Source]:
+    def _repositories(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield the git repositories that the file can be made from."""
         if wanted.pack:
-            named = self.settings.mirror_of(wanted.pack.repository) or wanted.pack.repository
+            named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
             yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
         for one in dict.fromkeys(found for url in wanted.urls if (found := SourceArchive.of(url))):
-            if mirror := self.settings.mirror_of(one.repository):
+            if mirror := self.host_file.mirror_of(one.repository):
                 yield self._made(GIT, mirror, one.ref, partial(archive.regenerate, one))
 
     def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
@@ -121,13 +124,13 @@ class Origins:
         origin = Origin.of(named)
         return Source(way, named, origin.local is None, lambda target: make(archive.holding(ref, origin, self.repositories), target))
 
-    def _index(self, wanted: Wanted) -> Iterator[Source]:
+    def _index(self, wanted: WantedArchive) -> Iterator[Source]:
         for one in dict.fromkeys(found for url in wanted.urls if (found := Sdist.of(url))):
             yield Source(INDEX, f"{one.name} {one.version}", remote=True, fill=partial(sdist.download, one, wanted.sha256))
 
-    def _drop(self, wanted: Wanted) -> Iterator[Source]:
-        if self.settings.drop:
-            yield Source(DROP, str(self.settings.drop), remote=False, fill=partial(self._take, wanted.sha256))
+    def _drop(self, wanted: WantedArchive) -> Iterator[Source]:
+        if self.host_file.drop:
+            yield Source(DROP, str(self.host_file.drop), remote=False, fill=partial(self._take, wanted.sha256))
 
     def _take(self, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
@@ -138,11 +141,11 @@ class Origins:
     @cached_property
     def _dropped(self) -> Mapping[str, Path]:
         """The files of the drop folder by digest, hashed when the first one is looked for."""
-        folder = self.settings.drop
+        folder = self.host_file.drop
         return {files.sha256(path): path for path in folder.rglob("*") if path.is_file()} if folder else {}
 
 
-def obtain(wanted: Sequence[Wanted], store: Store, origins: Origins, report: Callable[[Progress], None]) -> Supply:
+def obtain(wanted: Sequence[WantedArchive], store: Store, origins: Origins, report: Callable[[Progress], None]) -> Supply:
     """Bring what can be had into the store: all that have urls at once, then the rest one after the other.
 
     What the store holds is hashed, and what was changed there is brought anew.
@@ -162,7 +165,7 @@ def obtain(wanted: Sequence[Wanted], store: Store, origins: Origins, report: Cal
     return Supply(ways, tuple(Missing(one, tuple(attempts[one.sha256])) for one in rest if one.sha256 not in ways))
 
 
-def _downloaded(asked: Sequence[Wanted], store: Store, origins: Origins, report: Callable[[Progress], None]) -> Iterator[tuple[Wanted, downloads.Outcome]]:
+def _downloaded(asked: Sequence[WantedArchive], store: Store, origins: Origins, report: Callable[[Progress], None]) -> Iterator[tuple[WantedArchive, downloads.DownloadOutcome]]:
     """Download what has urls; yield what became of each."""
     served = [(one, tuple(urls)) for one in asked if (urls := origins.urls(one))]
     if served:
@@ -170,7 +173,7 @@ def _downloaded(asked: Sequence[Wanted], store: Store, origins: Origins, report:
         yield from zip((one for one, _ in served), downloads.fetch(requests, store, report=report), strict=True)
 
 
-def _first(wanted: Wanted, sources: Iterable[Source], store: Store, attempts: list[Attempt]) -> str:
+def _first(wanted: WantedArchive, sources: Iterable[Source], store: Store, attempts: list[Attempt]) -> str:
     """Ask one source after the other; return the way of the first that has the file, and note the others."""
     for source in sources:
         try:

@@ -4,24 +4,24 @@ import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
-from tfwright.recipe import SubstituteTable
-from tfwright.tools.archive import Pack
-from tfwright.vault import rules
-from tfwright.vault.origins import Wanted
-from tfwright.vault.rules import Repository
+from tfwright.rules import repositories
+from tfwright.rules.repositories import Repository
+from tfwright.tools.git.archive import Pack
+from tfwright.vault.origins import WantedArchive
 
 Edit = tuple[tuple[int, int], tuple[int, int], str]
 """From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
 
 
-def wanted(name: str, table: SubstituteTable, replaced: Repository) -> Wanted:
+def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
     """Return the file that stands in for an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
-        return Wanted(name, table.sha256, table.urls)
+        return WantedArchive(name, table.sha256, table.urls)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
     zipped = any(url.endswith(".zip") for url in replaced.urls)
-    return Wanted(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped))
+    return WantedArchive(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped))
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
@@ -49,13 +49,13 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     then the result is read again. Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = rules.read(texts).repositories
+    found = repositories.read(texts).repositories
     for name in tables:
         replaced(name, found)
     places = {(one.file, one.line, one.name) for one in found if one.name in tables}
     for path, line, name in sorted(places, reverse=True):  # from below, since an edit moves what is under it
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
-    _verify(rules.read({**texts, **changed}).repositories, tables)
+    _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
 
 

@@ -8,11 +8,12 @@ from collections import Counter
 from typing import IO
 
 from tfwright.errors import Evidence, WheelError
-from tfwright.wheel import archive, load_commands, macho, record
-from tfwright.wheel.load_commands import Wanted
+from tfwright.wheel import archive, record
+from tfwright.wheel.binary import load_commands, macho
+from tfwright.wheel.binary.load_commands import WantedCommands
 
 
-def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: Wanted) -> Counter[str]:
+def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) -> Counter[str]:
     """Write `wheel` to `target`, a seekable file, as `wanted`; return each change with how many libraries it was made in.
 
     A line of RECORD follows its file only if it was true before: a false one stays to be found.
@@ -33,7 +34,7 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: Wanted) -> Counter
     return changes
 
 
-def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.ZipFile, wanted: Wanted) -> tuple[str, ...]:
+def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.ZipFile, wanted: WantedCommands) -> tuple[str, ...]:
     """Copy a member, rewritten if it is a macOS library; return the changes."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
@@ -45,7 +46,7 @@ def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.Zip
     return changes
 
 
-def _rewritten(library: IO[bytes], wanted: Wanted, name: str) -> tuple[str, ...]:
+def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[str, ...]:
     """Rewrite a file if it begins as a macOS library does and is not one of Java's classes, which do too."""
     library.seek(0)
     if library.read(4) not in macho.MAGICS or name.endswith(".class"):
