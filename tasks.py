@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 if sys.version_info < (3, 11):
-    sys.exit("tfwright needs Python 3.11 or newer; this is %d.%d.\nInstall a newer one and run it by name: python3.11 tasks.py build" % sys.version_info[:2])  # noqa: UP031 an old Python has to read this line
+    sys.exit(
+        "tfwright needs Python 3.11 or newer; this is %d.%d.\nInstall a newer one and run it by name: python3.11 tasks.py build"  # noqa: UP031 an old Python has to read this line
+        % sys.version_info[:2]
+    )
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -52,7 +55,9 @@ def explained(resume: str = "") -> Iterator[None]:
         sys.exit(1)
 
 
-def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None) -> "Job":
+def _job(
+    recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
+) -> "Job":
     """Read the recipe and the host file into a job."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
@@ -61,7 +66,15 @@ def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: in
 
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
-    return Job(read, host_file.read().of(read), console.Terminal(), offline, jobs, until, lock if lock.is_file() else None)
+    return Job(
+        read,
+        host_file.read().of(read),
+        console.Terminal(),
+        offline,
+        jobs,
+        until,
+        lock if lock.is_file() else None,
+    )
 
 
 def _file(given: str, command: str) -> Path:
@@ -70,7 +83,8 @@ def _file(given: str, command: str) -> Path:
 
     if given.startswith("-") and given != "-":
         raise RecipeError(
-            f"'{given}' is no file for 'invoke {command}'", remedy=f"'invoke --help {command}' lists its options; a file of that name is ./{given}."
+            f"'{given}' is no file for 'invoke {command}'",
+            remedy=f"'invoke --help {command}' lists its options; a file of that name is ./{given}.",
         )
     return Path(given)
 
@@ -88,10 +102,20 @@ def _file(given: str, command: str) -> Path:
     },
 )
 def build(
-    _: Context, recipe: str = "demo", until: str = "publish", again: str = "", fresh: bool = False, offline: bool = False, jobs: str = "", wait: bool = False
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    fresh: bool = False,
+    offline: bool = False,
+    jobs: str = "",
+    wait: bool = False,
 ) -> None:
     """Build a recipe into the wheelhouse; what is already done is kept."""
-    with explained(resume=f"invoke build --recipe {recipe}" + (f" --until {until}" if until != "publish" else "")):
+    with explained(
+        resume=f"invoke build --recipe {recipe}"
+        + (f" --until {until}" if until != "publish" else "")
+    ):
         from tfwright.pipeline import engine
         from tfwright.terminal import console
 
@@ -104,16 +128,29 @@ def build(
 @task(
     help=RECIPE
     | JSON
-    | {"until": "stop after this stage", "again": "assume that this stage is asked for again", "offline": "as a build without a network would"}
+    | {
+        "until": "stop after this stage",
+        "again": "assume that this stage is asked for again",
+        "offline": "as a build without a network would",
+    }
 )
-def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", offline: bool = False, json: bool = False) -> None:
+def plan(
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    offline: bool = False,
+    json: bool = False,
+) -> None:
     """Say which stages would run, and why; the commands, environment and files. Runs nothing."""
     with explained():
         from tfwright.pipeline import engine
         from tfwright.terminal import plan as page
 
         engine.insist(until, again)
-        page.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
+        page.show_plan(
+            engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json
+        )
 
 
 @task(help=JSON)
@@ -127,8 +164,16 @@ def recipes(_: Context, json: bool = False) -> None:
         page.show_recipes(listing.rows(host_file.read()), as_json=json)
 
 
-@task(help=RECIPE | {"everything": "for all recipes in recipes/", "offline": "use only what is on this host already"})
-def fetch(_: Context, recipe: str = "demo", everything: bool = False, offline: bool = False) -> None:
+@task(
+    help=RECIPE
+    | {
+        "everything": "for all recipes in recipes/",
+        "offline": "use only what is on this host already",
+    }
+)
+def fetch(
+    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+) -> None:
     """Bring all inputs into the vault; what could not be had before is looked for again."""
     with explained():
         from tfwright.documents import recipe as recipes
@@ -174,7 +219,9 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
 
         job, host = _job(recipe), probes.here()
         findings = check.examine(job.recipe, job.host_file, host)
-        page.show_examination(recipe, inventory.take(job.recipe, job.host_file, host), findings, as_json=json)
+        page.show_examination(
+            recipe, inventory.take(job.recipe, job.host_file, host), findings, as_json=json
+        )
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
 
@@ -190,7 +237,13 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
     }
 )
 def toolkit(
-    _: Context, recipe: str = "demo", cuda: str = "", cudnn: str = "", cuda_sha256: str = "", cudnn_sha256: str = "", licence_accepted: bool = False
+    _: Context,
+    recipe: str = "demo",
+    cuda: str = "",
+    cudnn: str = "",
+    cuda_sha256: str = "",
+    cudnn_sha256: str = "",
+    licence_accepted: bool = False,
 ) -> None:
     """Unpack the CUDA or cuDNN that you downloaded where the recipe's build finds it; needs no root, and leaves /usr/local alone."""
     with explained():
@@ -201,7 +254,15 @@ def toolkit(
         toolkits.insist(job.recipe, cuda, cudnn)
         for name, archive, digest in (("cuda", cuda, cuda_sha256), ("cudnn", cudnn, cudnn_sha256)):
             if archive:
-                page.show_toolkit(*toolkits.install(job, toolkits.KINDS[name], Path(archive), digest, licence_accepted=licence_accepted))
+                page.show_toolkit(
+                    *toolkits.install(
+                        job,
+                        toolkits.KINDS[name],
+                        Path(archive),
+                        digest,
+                        licence_accepted=licence_accepted,
+                    )
+                )
 
 
 @task(
@@ -224,9 +285,16 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
 
 @task(
     positional=["first", "second"],
-    help=JSON | {"first": "path of a .whl file", "second": "path of another one", "diffoscope": "let diffoscope tell more, if it is installed"},
+    help=JSON
+    | {
+        "first": "path of a .whl file",
+        "second": "path of another one",
+        "diffoscope": "let diffoscope tell more, if it is installed",
+    },
 )
-def compare(_: Context, first: str, second: str, json: bool = False, diffoscope: bool = False) -> None:
+def compare(
+    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+) -> None:
     """Say in what two wheels differ: files, metadata, code, source, and how they are packed. Exit 0 if they are the same bytes."""
     with explained():
         from tfwright.terminal import compare as page
@@ -254,7 +322,14 @@ def compare(_: Context, first: str, second: str, json: bool = False, diffoscope:
     },
 )
 def smoke(
-    _: Context, requirement: list[str], wheel: str = "", python: str = "", module: str = "tensorflow", report: str = "", runs: bool = False, json: bool = False
+    _: Context,
+    requirement: list[str],
+    wheel: str = "",
+    python: str = "",
+    module: str = "tensorflow",
+    report: str = "",
+    runs: bool = False,
+    json: bool = False,
 ) -> None:
     """Install a wheel in a fresh venv and run a user's programs on it, on the CPU and the GPUs that are here."""
     with explained():
@@ -285,7 +360,14 @@ def smoke(
         "control": "on a difference, build again at fixed addresses to tell why",
     },
 )
-def reproduce(_: Context, wheel: str = "", recipe: str = "", cached: bool = False, control: bool = True, json: bool = False) -> None:
+def reproduce(
+    _: Context,
+    wheel: str = "",
+    recipe: str = "",
+    cached: bool = False,
+    control: bool = True,
+    json: bool = False,
+) -> None:
     """Build a wheel again elsewhere, from nothing, and say in what it differs and why. Exit 0 if it is the same bytes."""
     with explained():
         from tfwright.commands import reproduce as reproduction
@@ -309,7 +391,15 @@ def reproduce(_: Context, wheel: str = "", recipe: str = "", cached: bool = Fals
         "os": "Linux or Darwin",
     }
 )
-def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: str = "", os: str = "", json: bool = False) -> None:
+def match(
+    _: Context,
+    gpu: str = "",
+    python: str = "",
+    glibc: str = "",
+    cuda: str = "",
+    os: str = "",
+    json: bool = False,
+) -> None:
     """Name the recipes for a machine (default: this one), the nearest others, and what a new recipe would pin."""
     with explained():
         from tfwright.documents import recipe as recipes
@@ -351,7 +441,10 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
         engine.enter(_job(recipe), stage)
 
 
-@task(help=RECIPE | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"})
+@task(
+    help=RECIPE
+    | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"}
+)
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays."""
     with explained():
@@ -360,7 +453,14 @@ def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
         engine.clean(_job(recipe), caches=caches)
 
 
-@task(iterable=["add"], help=RECIPE | {"output": "the file to write", "add": "a further file, such as CUDA's installer; may be given again"})
+@task(
+    iterable=["add"],
+    help=RECIPE
+    | {
+        "output": "the file to write",
+        "add": "a further file, such as CUDA's installer; may be given again",
+    },
+)
 def bundle(_: Context, add: list[str], recipe: str = "demo", output: str = "") -> None:
     """Put everything that a recipe's build needs into one file, for a host without a network."""
     with explained(resume=f"invoke bundle --recipe {recipe} --output {output}"):
@@ -370,11 +470,24 @@ def bundle(_: Context, add: list[str], recipe: str = "demo", output: str = "") -
         from tfwright.terminal import vault as page
 
         if not output:
-            raise RecipeError("No file to write was named", remedy=f"Say where it goes: invoke bundle --recipe {recipe} --output FILE.")
-        page.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
+            raise RecipeError(
+                "No file to write was named",
+                remedy=f"Say where it goes: invoke bundle --recipe {recipe} --output FILE.",
+            )
+        page.show_bundle(
+            carrying.pack(
+                _job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]
+            )
+        )
 
 
-@task(positional=["file"], help={"file": "what 'invoke bundle' wrote", "into": "directory to build in, instead of the host file's build_out"})
+@task(
+    positional=["file"],
+    help={
+        "file": "what 'invoke bundle' wrote",
+        "into": "directory to build in, instead of the host file's build_out",
+    },
+)
 def unbundle(_: Context, file: str, into: str = "") -> None:
     """Verify a bundle, and put what is in it where 'invoke build --offline' finds it."""
     with explained():
@@ -410,7 +523,10 @@ def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = Fal
             page.show_vault(keeping.look(build_out))
 
 
-@task(positional=["log"], help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"})
+@task(
+    positional=["log"],
+    help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"},
+)
 def diagnose(_: Context, log: str, json: bool = False) -> None:
     """Say what failed first in a log, why, and what helps; exit 0 if anything in it is known."""
     with explained():
@@ -447,7 +563,13 @@ def types(_: Context) -> None:
         develop.run("mypy")
 
 
-@task(name="test", help={"everything": "run the slow and the real tests as well", "coverage": "measure and report coverage"})
+@task(
+    name="test",
+    help={
+        "everything": "run the slow and the real tests as well",
+        "coverage": "measure and report coverage",
+    },
+)
 def run_tests(_: Context, everything: bool = False, coverage: bool = False) -> None:
     """Run the fast tests."""
     with explained():

@@ -33,21 +33,49 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
-    contents = [Content.of("recipe", recipes.find("demo")), *(Content.of("patch", PATCHES / name, name) for name in ("demo/nccl.h",))]
-    for kind, name, content in (("archive", SHA256, ARCHIVE), ("bazel", "bazel", b"a Bazel"), ("package", "six-1.11.0-py3-none-any.whl", b"six"), *more):
+    contents = [
+        Content.of("recipe", recipes.find("demo")),
+        *(Content.of("patch", PATCHES / name, name) for name in ("demo/nccl.h",)),
+    ]
+    for kind, name, content in (
+        ("archive", SHA256, ARCHIVE),
+        ("bazel", "bazel", b"a Bazel"),
+        ("package", "six-1.11.0-py3-none-any.whl", b"six"),
+        *more,
+    ):
         path = folder / f"{kind}-{name}"
         path.write_bytes(content)
         contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]  # a literal, which the loop forgets
-    manifest = Manifest(tfwright="0.1.0", recipe="demo", platform="linux-x86_64", python="3.11", bazel="0.26.1", members=tuple(one.member for one in contents))
-    bundle.write(folder / "made.tar", manifest, {one.member: one.source for one in contents}, SILENCE.progress)
+    manifest = Manifest(
+        tfwright="0.1.0",
+        recipe="demo",
+        platform="linux-x86_64",
+        python="3.11",
+        bazel="0.26.1",
+        members=tuple(one.member for one in contents),
+    )
+    bundle.write(
+        folder / "made.tar",
+        manifest,
+        {one.member: one.source for one in contents},
+        SILENCE.progress,
+    )
     return folder / "made.tar"
 
 
-def test_everything_is_put_where_a_build_looks_for_it(tmp_path: Path, build_out: Path, checkout: Path) -> None:
+def test_everything_is_put_where_a_build_looks_for_it(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
     carrying.unpack(made(tmp_path, ("added", "cuda.run", b"CUDA")), build_out, SILENCE)
-    assert (build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file").read_bytes() == ARCHIVE
-    assert [path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")] == [b"a Bazel"]
-    assert "six-1.11.0-py3-none-any.whl" in (build_out / "vault/packages/index.html").read_text("utf-8")
+    assert (
+        build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
+    ).read_bytes() == ARCHIVE
+    assert [path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")] == [
+        b"a Bazel"
+    ]
+    assert "six-1.11.0-py3-none-any.whl" in (build_out / "vault/packages/index.html").read_text(
+        "utf-8"
+    )
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
     assert (checkout / "recipes/demo.toml").read_bytes() == recipes.find("demo").read_bytes()
     assert (checkout / "patches/demo/nccl.h").is_file()
@@ -59,7 +87,9 @@ def test_unpacking_again_changes_nothing(tmp_path: Path, build_out: Path) -> Non
     carrying.unpack(file, build_out, SILENCE)
 
 
-def test_of_a_damaged_bundle_nothing_is_put_anywhere(tmp_path: Path, build_out: Path, checkout: Path) -> None:
+def test_of_a_damaged_bundle_nothing_is_put_anywhere(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
     file = made(tmp_path)
     content = file.read_bytes()
     file.write_bytes(content.replace(b"six", b"sax").replace(b"sax-1", b"six-1"))
@@ -76,7 +106,9 @@ def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: 
     assert not (build_out / "unbundling").exists()
 
 
-def test_a_recipe_of_the_checkout_is_never_replaced_by_another(tmp_path: Path, build_out: Path, checkout: Path) -> None:
+def test_a_recipe_of_the_checkout_is_never_replaced_by_another(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
     (checkout / "recipes").mkdir(parents=True)
     (checkout / "recipes/demo.toml").write_text("another", "utf-8")
     with pytest.raises(RecipeError, match=r"another .*demo\.toml than this checkout"):
@@ -84,9 +116,15 @@ def test_a_recipe_of_the_checkout_is_never_replaced_by_another(tmp_path: Path, b
     assert not (build_out / "vault").exists()
 
 
-def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(tmp_path: Path, build_out: Path) -> None:
-    manifest = bundle.read(made(tmp_path)).model_copy(update={"clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)})
-    with pytest.raises(SupplyError, match=f"no member clone/{'1' * 40}, of https://example.org/r.git"):
+def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    manifest = bundle.read(made(tmp_path)).model_copy(
+        update={"clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)}
+    )
+    with pytest.raises(
+        SupplyError, match=f"no member clone/{'1' * 40}, of https://example.org/r.git"
+    ):
         carrying._place_clones(manifest, {}, Places(build_out, "demo"))
 
 
@@ -95,7 +133,11 @@ def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -
         carrying.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
 
 
-def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(tmp_path: Path, build_out: Path) -> None:
+def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
+    tmp_path: Path, build_out: Path
+) -> None:
     with pytest.raises(RecipeError):
-        carrying.unpack(made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE)
+        carrying.unpack(
+            made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
+        )
     assert not (build_out / "vault").exists()

@@ -24,8 +24,20 @@ RULE = 'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zi
 
 
 def git(*arguments: str, cwd: Path) -> str:
-    nobody = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-    return subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True, env={**os.environ, **nobody}).stdout.strip()
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **nobody},
+    ).stdout.strip()
 
 
 @pytest.fixture(autouse=True)
@@ -54,11 +66,23 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> Job:
     """
     upstream = tmp_path / "upstream"
     upstream.mkdir()
-    rules = RULE.format(name="one", sha256=files.sha256(archive)) + RULE.format(name="two", sha256="2" * 64)
+    rules = RULE.format(name="one", sha256=files.sha256(archive)) + RULE.format(
+        name="two", sha256="2" * 64
+    )
     (upstream / "WORKSPACE").write_text(rules, "utf-8")
-    for command in (("init", "--quiet", "--initial-branch=main"), ("add", "--all"), ("commit", "--quiet", "--message=one")):
+    for command in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message=one"),
+    ):
         git(*command, cwd=upstream)
-    source = recipe.source.model_copy(update={"url": upstream.as_uri(), "branch": "main", "commit": git("rev-parse", "HEAD", cwd=upstream)})
+    source = recipe.source.model_copy(
+        update={
+            "url": upstream.as_uri(),
+            "branch": "main",
+            "commit": git("rev-parse", "HEAD", cwd=upstream),
+        }
+    )
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
@@ -71,41 +95,67 @@ def inputs(job: Job) -> Inputs:
     return made
 
 
-def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_to_it(job: Job, archive: Path) -> None:
+def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_to_it(
+    job: Job, archive: Path
+) -> None:
     (artefact,) = inputs(job).archives
     assert artefact.sha256 == files.sha256(archive)
-    assert artefact.path == job.places.vault / "repository_cache/content_addressable/sha256" / artefact.sha256 / "file"
+    assert (
+        artefact.path
+        == job.places.vault
+        / "repository_cache/content_addressable/sha256"
+        / artefact.sha256
+        / "file"
+    )
 
 
-def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(job: Job, archive: Path, tmp_path: Path) -> None:
+def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
+    job: Job, archive: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
     written = path.read_text("utf-8")
     one, two = sorted(lock.read(path).archives, key=lambda one: one.names)
-    assert (one.names, one.sha256, one.size, one.needed) == (("one",), files.sha256(archive), archive.stat().st_size, None)
+    assert (one.names, one.sha256, one.size, one.needed) == (
+        ("one",),
+        files.sha256(archive),
+        archive.stat().st_size,
+        None,
+    )
     assert (two.names, two.size) == (("two",), None)
     pinning.write(replace(job, locked=path), path)
     assert path.read_text("utf-8") == written
 
 
-def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(job: Job, tmp_path: Path) -> None:
-    wanting = job.recipe.model_copy(update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})})
+def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
+    job: Job, tmp_path: Path
+) -> None:
+    wanting = job.recipe.model_copy(
+        update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
+    )
     with pytest.raises(HostError, match=r"numpy==1\.14\.5 can only be seen on Darwin"):
         pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
     assert not (tmp_path / "r.lock").exists()
 
 
-def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(job: Job, tmp_path: Path) -> None:
+def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(
+    job: Job, tmp_path: Path
+) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
     held = replace(job, locked=path)
     inputs(held)
     path.write_text(path.read_text("utf-8").replace("2" * 64, "3" * 64), "utf-8")
-    with pytest.raises(SupplyError, match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) is in the lock, and not wanted"):
+    with pytest.raises(
+        SupplyError,
+        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) is in the lock, and not wanted",
+    ):
         inputs(held)
 
 
-def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(job: Job, tmp_path: Path) -> None:
+def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
+    job: Job, tmp_path: Path
+) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
     needed = tuple(one.model_copy(update={"needed": True}) for one in known.archives)
@@ -115,18 +165,34 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(j
     assert any("2" * 64 in line for line in caught.value.evidence.lines)
 
 
-def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(job: Job, archive: Path, tmp_path: Path) -> None:
-    substitute = {"reason": "its server is gone", "sha256": files.sha256(archive), "urls": ["https://nowhere.invalid/other.zip"]}
+def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
+    job: Job, archive: Path, tmp_path: Path
+) -> None:
+    substitute = {
+        "reason": "its server is gone",
+        "sha256": files.sha256(archive),
+        "urls": ["https://nowhere.invalid/other.zip"],
+    }
     table = FetchTable.model_validate({"substitutes": {"two": substitute}})
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     made = inputs(mine)
-    assert [(one.name, one.sha256, one.used) for one in made.substitutes] == [("two", "2" * 64, files.sha256(archive))]
+    assert [(one.name, one.sha256, one.used) for one in made.substitutes] == [
+        ("two", "2" * 64, files.sha256(archive))
+    ]
     (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
-    assert (locked.reason, locked.source) == ("its server is gone", "https://nowhere.invalid/other.zip")
-    assert "Not the pinned bytes: two: its server is gone" in {vars(step).get("content") for step in fetch.steps(mine)}
+    assert (locked.reason, locked.source) == (
+        "its server is gone",
+        "https://nowhere.invalid/other.zip",
+    )
+    assert "Not the pinned bytes: two: its server is gone" in {
+        vars(step).get("content") for step in fetch.steps(mine)
+    }
     engine.build(replace(mine, until="source"))
     text = (mine.places.tree / "WORKSPACE").read_text("utf-8")
-    assert RULE.format(name="two", sha256=files.sha256(archive)).replace("two.zip", "other.zip") in text
+    assert (
+        RULE.format(name="two", sha256=files.sha256(archive)).replace("two.zip", "other.zip")
+        in text
+    )
 
 
 def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: Job) -> None:

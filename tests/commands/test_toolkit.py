@@ -30,7 +30,10 @@ def tar(tree: Tree, mode: str = "w:gz") -> bytes:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode=mode) as packed:  # type: ignore[call-overload]  # a mode that the test chose
         for name, content in tree.items():
-            header, data = tarfile.TarInfo(name), content.encode() if isinstance(content, str) else content
+            header, data = (
+                tarfile.TarInfo(name),
+                content.encode() if isinstance(content, str) else content,
+            )
             if data.startswith(b"->"):
                 header.type, header.linkname = tarfile.SYMTYPE, data[2:].decode()
                 packed.addfile(header)
@@ -53,12 +56,29 @@ def wheel(tree: Tree) -> bytes:
     return buffer.getvalue()
 
 
-WHOLE = {"EULA.txt": "be good", "cuda-toolkit/bin/nvcc": "", "cuda-toolkit/include/cuda.h": CUDA_H, "cuda-toolkit/lib64/libcudart.so.10.1": ""}
+WHOLE = {
+    "EULA.txt": "be good",
+    "cuda-toolkit/bin/nvcc": "",
+    "cuda-toolkit/include/cuda.h": CUDA_H,
+    "cuda-toolkit/lib64/libcudart.so.10.1": "",
+}
 CUDAS = {
-    "10.1, whole": runfile({**{f"builds/{name}": text for name, text in WHOLE.items()}, "builds/cuda-samples/bin/x86_64/sample": ""}),
+    "10.1, whole": runfile(
+        {
+            **{f"builds/{name}": text for name, text in WHOLE.items()},
+            "builds/cuda-samples/bin/x86_64/sample": "",
+        }
+    ),
     "9.2, nested": runfile(
         {
-            "run_files/cuda-linux.10.1.105-1.run": runfile({"bin/nvcc": "", "include/cuda.h": CUDA_H, "lib64/libcudart.so.10.1": "", "EULA.txt": "x"}),
+            "run_files/cuda-linux.10.1.105-1.run": runfile(
+                {
+                    "bin/nvcc": "",
+                    "include/cuda.h": CUDA_H,
+                    "lib64/libcudart.so.10.1": "",
+                    "EULA.txt": "x",
+                }
+            ),
             "run_files/cuda-samples.10.1.105.run": runfile({"bin/sample": ""}),
             "EULA.txt": "be good",
         }
@@ -74,11 +94,21 @@ CUDAS = {
         }
     ),
     "macOS": tar(
-        {"Developer/NVIDIA/CUDA-10.1/bin/nvcc": "", "Developer/NVIDIA/CUDA-10.1/include/cuda.h": CUDA_H, "Developer/NVIDIA/CUDA-10.1/lib/libcudart.dylib": ""}
+        {
+            "Developer/NVIDIA/CUDA-10.1/bin/nvcc": "",
+            "Developer/NVIDIA/CUDA-10.1/include/cuda.h": CUDA_H,
+            "Developer/NVIDIA/CUDA-10.1/lib/libcudart.dylib": "",
+        }
     ),
 }
 CUDNNS = {
-    "7, Linux": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib64/libcudnn.so.7": "", "cuda/NVIDIA_SLA_cuDNN_Support.txt": "x"}),
+    "7, Linux": tar(
+        {
+            "cuda/include/cudnn.h": CUDNN_H,
+            "cuda/lib64/libcudnn.so.7": "",
+            "cuda/NVIDIA_SLA_cuDNN_Support.txt": "x",
+        }
+    ),
     "8, Linux": tar(
         {
             "cudnn-linux-x86_64-7.6.5_cuda10.1-archive/include/cudnn_version.h": CUDNN_H,
@@ -88,7 +118,11 @@ CUDNNS = {
         "w:xz",
     ),
     "wheel": wheel(
-        {"nvidia/cudnn/include/cudnn_version.h": CUDNN_H, "nvidia/cudnn/lib/libcudnn.so.7": "", "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x"}
+        {
+            "nvidia/cudnn/include/cudnn_version.h": CUDNN_H,
+            "nvidia/cudnn/lib/libcudnn.so.7": "",
+            "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x",
+        }
     ),
     "macOS": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}),
 }
@@ -102,7 +136,9 @@ def job(job: Job) -> Job:
     return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
 
 
-def install(job: Job, folder: Path, name: str, content: bytes, sha256: str | None = None) -> tuple[Path, Record]:
+def install(
+    job: Job, folder: Path, name: str, content: bytes, sha256: str | None = None
+) -> tuple[Path, Record]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
@@ -116,9 +152,14 @@ def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, conte
     assert record.version == "10.1"
     assert (prefix / "bin/nvcc").is_file()
     assert (prefix / "include/cuda.h").is_file()
-    assert (prefix / "lib64/libcudart.so.10.1").is_file() or (prefix / "lib/libcudart.dylib").is_file()
+    assert (prefix / "lib64/libcudart.so.10.1").is_file() or (
+        prefix / "lib/libcudart.dylib"
+    ).is_file()
     assert not [path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}]
-    assert json.loads((prefix / "tfwright.json").read_text("utf-8"))["sha256"] == hashlib.sha256(content).hexdigest()
+    assert (
+        json.loads((prefix / "tfwright.json").read_text("utf-8"))["sha256"]
+        == hashlib.sha256(content).hexdigest()
+    )
 
 
 @pytest.mark.parametrize("content", CUDNNS.values(), ids=CUDNNS)
@@ -128,8 +169,13 @@ def test_every_layout_of_cudnn_ends_in_one_prefix(job: Job, tmp_path: Path, cont
     assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
 
 
-def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(job: Job, tmp_path: Path) -> None:
-    places = [install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0], install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0]]
+def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
+    job: Job, tmp_path: Path
+) -> None:
+    places = [
+        install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0],
+        install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0],
+    ]
     found = job.host_file.of(job.recipe)
     assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
     given = answers.complete(job.recipe, found, {})
@@ -139,14 +185,29 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(j
 
 
 def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None:
-    values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}}}
-    recipe = Recipe.model_validate({**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}})
+    values = {
+        **job.recipe.model_dump(),
+        "configure": {
+            "answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}
+        },
+    }
+    recipe = Recipe.model_validate(
+        {**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}}
+    )
     named = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
-    assert answers.complete(recipe, named, {})["TF_CUDA_PATHS"] == "/opt/cuda,/usr/local/cuda-10.1,/usr"
-    assert answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"] == "/usr/local/cuda-10.1,/usr"
+    assert (
+        answers.complete(recipe, named, {})["TF_CUDA_PATHS"]
+        == "/opt/cuda,/usr/local/cuda-10.1,/usr"
+    )
+    assert (
+        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"]
+        == "/usr/local/cuda-10.1,/usr"
+    )
 
 
-def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(job: Job, tmp_path: Path) -> None:
+def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
+    job: Job, tmp_path: Path
+) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
     with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
@@ -158,7 +219,9 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
     assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-licences"]
 
 
-def test_who_accepted_the_licence_is_written_down(job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_accepted_the_licence_is_written_down(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert record.licence_accepted_by == "ada"
@@ -166,14 +229,22 @@ def test_who_accepted_the_licence_is_written_down(job: Job, tmp_path: Path, monk
 
 
 def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}") as caught:
+    with pytest.raises(
+        SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
+    ) as caught:
         install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
     assert "--cuda-sha256" in caught.value.remedy
 
 
 def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path: Path) -> None:
     content = CUDNNS["7, Linux"]
-    pinned = {**job.recipe.model_dump(), "host": {**job.recipe.host.model_dump(), "sha256": {"cudnn": hashlib.sha256(content).hexdigest()}}}
+    pinned = {
+        **job.recipe.model_dump(),
+        "host": {
+            **job.recipe.host.model_dump(),
+            "sha256": {"cudnn": hashlib.sha256(content).hexdigest()},
+        },
+    }
     with_pin = replace(job, recipe=Recipe.model_validate(pinned))
     assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
     with pytest.raises(SupplyError, match="is not the one that is wanted"):
@@ -183,14 +254,22 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        (tar({"cuda/include/cuda.h": CUDA_H.replace("10010", "9020")}), "is CUDA 9.2; small wants 10.1"),
+        (
+            tar({"cuda/include/cuda.h": CUDA_H.replace("10010", "9020")}),
+            "is CUDA 9.2; small wants 10.1",
+        ),
         (tar({"readme": "x"}), "There is no CUDA in"),
-        (tar({"a/include/cuda.h": CUDA_H, "b/bin/nvcc": "->../../a/include/cuda.h"}), "a link that leads out of it"),
+        (
+            tar({"a/include/cuda.h": CUDA_H, "b/bin/nvcc": "->../../a/include/cuda.h"}),
+            "a link that leads out of it",
+        ),
         (b"no archive", "cannot be unpacked"),
     ],
     ids=["another version", "something else", "a link out of a part", "no archive"],
 )
-def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(job: Job, tmp_path: Path, content: bytes, what: str) -> None:
+def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
+    job: Job, tmp_path: Path, content: bytes, what: str
+) -> None:
     with pytest.raises(SupplyError, match=what):
         install(job, tmp_path, "cuda", content)
     assert list((job.host_file.build_out / "toolkits").iterdir()) == []
@@ -203,7 +282,9 @@ def test_another_archive_takes_the_place_of_the_one_before(job: Job, tmp_path: P
 
 
 def test_a_recipe_without_cuda_needs_no_toolkit(job: Job, tmp_path: Path) -> None:
-    bare = replace(job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")}))
+    bare = replace(
+        job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
+    )
     with pytest.raises(RecipeError, match="small names no CUDA"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
     with pytest.raises(RecipeError, match="wants neither CUDA nor cuDNN"):

@@ -16,7 +16,10 @@ from tfwright.pipeline.stages import check
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
-    assert all(finding.found and finding.wanted and finding.remedy for finding in check.examine(recipe, HostFile(), host))
+    assert all(
+        finding.found and finding.wanted and finding.remedy
+        for finding in check.examine(recipe, HostFile(), host)
+    )
     assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
 
 
@@ -29,7 +32,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def doctor(recipe: str) -> tuple[int, dict[str, Any]]:
-    done = subprocess.run([sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, json.loads(done.stdout)
 
 

@@ -22,7 +22,16 @@ COMPILE = next(stage for stage in PIPELINE if stage.name == "compile")
 
 def profiled(job: Job, **actions: float) -> None:
     """Write a profile as Bazel does, cut off as by a kill."""
-    events = [{"cat": "action processing", "name": f"Compiling {name}.cc", "ph": "X", "ts": 5, "dur": seconds * 1e6} for name, seconds in actions.items()]
+    events = [
+        {
+            "cat": "action processing",
+            "name": f"Compiling {name}.cc",
+            "ph": "X",
+            "ts": 5,
+            "dur": seconds * 1e6,
+        }
+        for name, seconds in actions.items()
+    ]
     other = {"cat": "general information", "name": "x", "ph": "X", "dur": 9e9}
     costs.profile(job).parent.mkdir(parents=True, exist_ok=True)
     lines = ",\n  ".join(json.dumps(event) for event in [other, *events])
@@ -43,7 +52,11 @@ def built(job: Job) -> Job:
 def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: Job) -> None:
     cost = costs.of(built, PIPELINE)
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
-    assert cost.slowest == (Action("Compiling last.cc", 70.0), Action("Compiling large.cc", 60.0), Action("Compiling small.cc", 1.0))
+    assert cost.slowest == (
+        Action("Compiling last.cc", 70.0),
+        Action("Compiling large.cc", 60.0),
+        Action("Compiling small.cc", 1.0),
+    )
 
 
 def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(job: Job) -> None:
@@ -55,24 +68,36 @@ def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins
     assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
 
 
-def test_people_read_what_bazel_took_and_what_tfwright_took_beside_it(built: Job, capsys: pytest.CaptureFixture[str]) -> None:
+def test_people_read_what_bazel_took_and_what_tfwright_took_beside_it(
+    built: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
     page.show_cost(costs.of(built, PIPELINE), as_json=False)
     said = capsys.readouterr().out
     assert "compile  50.0     2.0" in said
-    assert "runs of Bazel: 2\n  149.0 seconds, 270.0 of processor time\n  memory: 1.00 GiB for one action, 3.00 GiB for all together\n" in said
+    assert (
+        "runs of Bazel: 2\n  149.0 seconds, 270.0 of processor time\n  memory: 1.00 GiB for one action, 3.00 GiB for all together\n"
+        in said
+    )
     assert "beside Bazel: 1.0 seconds (2.0%), 2.0 of processor time" in said
     page.show_cost(costs.of(built, PIPELINE), as_json=True)
-    assert json.loads(capsys.readouterr().out)["slowest"][0] == {"name": "Compiling last.cc", "seconds": 70.0}
+    assert json.loads(capsys.readouterr().out)["slowest"][0] == {
+        "name": "Compiling last.cc",
+        "seconds": 70.0,
+    }
 
 
-def test_a_recipe_that_was_never_built_has_cost_nothing(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recipe_that_was_never_built_has_cost_nothing(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
     cost = costs.of(job, PIPELINE)
     assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
     page.show_cost(cost, as_json=False)
     assert "runs of Bazel: 0" in capsys.readouterr().out
 
 
-def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(tmp_path: Path) -> None:
+def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "tree").mkdir()
     (tmp_path / "tree/one").write_bytes(os.urandom(1 << 20))
     alone = costs.size(tmp_path / "tree")
@@ -83,6 +108,15 @@ def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_target
 
 def test_stamps_of_earlier_versions_have_no_processor_time(built: Job) -> None:
     path = built.places.stamps / "compile.json"
-    path.write_text(json.dumps({name: value for name, value in json.loads(path.read_text("utf-8")).items() if name != "cpu"}), "utf-8")
+    path.write_text(
+        json.dumps(
+            {
+                name: value
+                for name, value in json.loads(path.read_text("utf-8")).items()
+                if name != "cpu"
+            }
+        ),
+        "utf-8",
+    )
     (stage,) = costs.of(replace(built, until="compile"), PIPELINE).stages
     assert (stage.seconds, stage.cpu) == (50.0, None)

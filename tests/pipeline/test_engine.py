@@ -57,7 +57,10 @@ def module(name: str, run: object, **extra: object) -> ModuleType:
 
 @pytest.fixture(autouse=True)
 def _pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    stages = (Stage(module("lay", lay, inputs=lambda _job: dict(SURROUNDINGS))), Stage(module("hatch", hatch)))
+    stages = (
+        Stage(module("lay", lay, inputs=lambda _job: dict(SURROUNDINGS))),
+        Stage(module("hatch", hatch)),
+    )
     monkeypatch.setattr(engine, "PIPELINE", stages)
     RUNS.clear()
     yield
@@ -70,7 +73,9 @@ def nest(job: Job) -> Job:
 
 
 def with_target(job: Job, target: str) -> Job:
-    return replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)}))
+    return replace(
+        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
+    )
 
 
 def reasons(job: Job) -> list[str]:
@@ -178,7 +183,9 @@ def test_a_fresh_build_runs_everything_again(nest: Job) -> None:
     assert RUNS == ["lay", "hatch"]
 
 
-def test_a_full_disk_is_the_hosts_fault_and_is_told_as_such(nest: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_the_hosts_fault_and_is_told_as_such(
+    nest: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def overflow(job: Job, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
 
@@ -196,7 +203,9 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: J
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock\n"
     program += "with lock.held(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
     holder = [sys.executable, "-c", program, str(nest.places.lock)]
-    with subprocess.Popen(holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         with pytest.raises(HostError, match=rf"process {other.pid} .*invoke build --recipe small"):
@@ -206,7 +215,9 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: J
 
 
 def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
-    with pytest.raises(RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"):
+    with pytest.raises(
+        RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"
+    ):
         engine.insist("lay", again="hatch")
     engine.insist("hatch", again="lay")
 

@@ -32,7 +32,9 @@ def test_an_official_wheel_stands_every_program(wheel: Path, tmp_path: Path) -> 
         pytest.skip(f"no Python {version} is here")
     report = smoke.smoke(request, lambda _: None)
     assert report.failures == []
-    assert {outcome.program for outcome in report.outcomes if outcome.status == "passed"} >= set(run.ORDER) - {"two_gpus", "memory"}
+    assert {outcome.program for outcome in report.outcomes if outcome.status == "passed"} >= set(
+        run.ORDER
+    ) - {"two_gpus", "memory"}
     assert report.curves["CPU"][0].size == 32
 
 
@@ -41,5 +43,9 @@ def test_every_target_python_understands_the_programs(version: str, tmp_path: Pa
     interpreter = pythons.find(version, host_file(tmp_path))
     if interpreter is None:
         pytest.skip(f"no Python {version} is here")
-    command = Command((str(interpreter), "-c", COMPILE, *map(str, run.PROGRAMS.glob("*.py"))), tmp_path, environment.clean(tmp_path))
+    command = Command(
+        (str(interpreter), "-c", COMPILE, *map(str, run.PROGRAMS.glob("*.py"))),
+        tmp_path,
+        environment.clean(tmp_path),
+    )
     runner.run(command, tmp_path / "log", remedy="-")

@@ -36,7 +36,12 @@ def unused(name):
 
 def read(workspace: str, **files: str) -> Rules:
     """Read a tree with files of third_party/ beside WORKSPACE."""
-    return rules.read({"WORKSPACE": workspace, **{f"third_party/{name}.bzl": text for name, text in files.items()}})
+    return rules.read(
+        {
+            "WORKSPACE": workspace,
+            **{f"third_party/{name}.bzl": text for name, text in files.items()},
+        }
+    )
 
 
 def only(found: Rules) -> Repository:
@@ -53,7 +58,9 @@ def archive(url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: s
 
 def test_a_rule_is_read_with_its_file_and_line() -> None:
     found = only(read("\n\n" + archive()))
-    assert found == Repository("a", "http_archive", "WORKSPACE", 3, ("https://example.org/a.zip",), ONE)
+    assert found == Repository(
+        "a", "http_archive", "WORKSPACE", 3, ("https://example.org/a.zip",), ONE
+    )
     assert found.lockable
 
 
@@ -63,7 +70,9 @@ def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declarati
         repo=REPO,
     )
     reached = [one for one in found.repositories if one.reached]
-    assert [(one.rule, one.file, one.line) for one in reached] == [("tf_http_archive", "WORKSPACE", 2)]
+    assert [(one.rule, one.file, one.line) for one in reached] == [
+        ("tf_http_archive", "WORKSPACE", 2)
+    ]
     assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
     assert found.unreadable == ()
 
@@ -75,8 +84,14 @@ def repo(name, tag = "v1"):
     COMMIT = "abc"
     tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
 """
-    found = read('load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag = "v2")', llvm=llvm, repo=REPO)
-    assert [(one.name, one.urls, one.strip_prefix) for one in found.repositories if one.reached] == [
+    found = read(
+        'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag = "v2")',
+        llvm=llvm,
+        repo=REPO,
+    )
+    assert [
+        (one.name, one.urls, one.strip_prefix) for one in found.repositories if one.reached
+    ] == [
         ("llvm-raw", ("https://example.org/abc-v1.zip",), "llvm-abc"),
         ("llvm", ("https://example.org/abc-v2.zip",), "llvm-abc"),
     ]
@@ -119,17 +134,29 @@ def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> 
 
 def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:
     found = read('load("//third_party:gone.bzl", "repositories")\nrepositories()')
-    assert found.unreadable == (Unreadable("WORKSPACE", 2, "repositories: '//third_party:gone.bzl': there is no file third_party/gone.bzl"),)
+    assert found.unreadable == (
+        Unreadable(
+            "WORKSPACE",
+            2,
+            "repositories: '//third_party:gone.bzl': there is no file third_party/gone.bzl",
+        ),
+    )
 
 
 def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
-    found = only(read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")'))
+    found = only(
+        read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")')
+    )
     assert not found.lockable
     assert (found.urls, found.commit) == (("git@example.org:g.git",), "abc")
 
 
 def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
-    found = only(read('container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = "sha256:12")'))
+    found = only(
+        read(
+            'container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = "sha256:12")'
+        )
+    )
     assert (found.urls, found.commit, found.lockable) == (("gcr.io/tf/c",), "sha256:12", False)
 
 
@@ -147,25 +174,41 @@ java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://exam
 
 
 def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
-    found = only(read(f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", server_urls = ["https://example.org/m2/"])'))
+    found = only(
+        read(
+            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", server_urls = ["https://example.org/m2/"])'
+        )
+    )
     assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
 
 
 def test_both_branches_of_a_condition_count() -> None:
-    found = read(f'if x:\n    u = "https://example.org/1"\nelse:\n    u = "https://example.org/2"\n{archive("u")}')
+    found = read(
+        f'if x:\n    u = "https://example.org/1"\nelse:\n    u = "https://example.org/2"\n{archive("u")}'
+    )
     assert [one.urls[0][-1] for one in found.repositories] == ["1", "2"]
 
 
 def test_each_turn_of_a_loop_counts() -> None:
-    found = read(f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "https://example.org/" + n)')
-    assert [(one.name, one.urls) for one in found.repositories] == [("x", ("https://example.org/x",)), ("y", ("https://example.org/y",))]
+    found = read(
+        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "https://example.org/" + n)'
+    )
+    assert [(one.name, one.urls) for one in found.repositories] == [
+        ("x", ("https://example.org/x",)),
+        ("y", ("https://example.org/y",)),
+    ]
 
 
 def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
     text += f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = ["https://example.org/jdk.zip"])\n'
     text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["https://example.org/rules_cc.zip"])\n'
-    found = rules.of_bazel({"java/jdk.WORKSPACE": text, "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)'})
+    found = rules.of_bazel(
+        {
+            "java/jdk.WORKSPACE": text,
+            "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)',
+        }
+    )
     assert [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories] == [
         ("remotejdk11_win", ONE, False, True),
         ("rules_cc", TWO, True, True),
@@ -174,9 +217,17 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
     assert found.unreadable == ()
 
 
-@pytest.mark.parametrize(("commit", "cloned"), [("d" * 40, True), ("v1.0", False), ("d" * 7, False)])
-def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(commit: str, *, cloned: bool) -> None:
-    (one,) = rules.read({"WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'}).repositories
+@pytest.mark.parametrize(
+    ("commit", "cloned"), [("d" * 40, True), ("v1.0", False), ("d" * 7, False)]
+)
+def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
+    commit: str, *, cloned: bool
+) -> None:
+    (one,) = rules.read(
+        {
+            "WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'
+        }
+    ).repositories
     assert one.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
 
 
@@ -188,15 +239,26 @@ def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
         f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = "https://example.org/theirs")\ndeps()',
         own=own,
     )
-    assert sorted((one.name, one.sha256) for one in found.repositories) == [("own", ONE), ("theirs", TWO)]
+    assert sorted((one.name, one.sha256) for one in found.repositories) == [
+        ("own", ONE),
+        ("theirs", TWO),
+    ]
 
 
 def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
-    found = read('load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()')
+    found = read(
+        'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
+    )
     call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
     assert found == Rules((), (), (call,))
-    repositories = 'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
-    repositories += "def closure_repositories(omit_a = False):\n    if not omit_a:\n        " + archive('"https://example.org/" + V') + "    deps()"
+    repositories = (
+        'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
+    )
+    repositories += (
+        "def closure_repositories(omit_a = False):\n    if not omit_a:\n        "
+        + archive('"https://example.org/" + V')
+        + "    deps()"
+    )
     files = {
         "closure/defs.bzl": 'load("//closure:repositories.bzl", "closure_repositories")',
         "closure/repositories.bzl": repositories,
@@ -204,14 +266,21 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     }
     followed = rules.follow(call, files)
     deeper = Nested("other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6)
-    assert (only(followed).file, only(followed).urls) == ("@closure//closure/repositories.bzl", ("https://example.org/v1",))
+    assert (only(followed).file, only(followed).urls) == (
+        "@closure//closure/repositories.bzl",
+        ("https://example.org/v1",),
+    )
     assert rules.joined(found, {call: followed}) == Rules(followed.repositories, (), (deeper,))
 
 
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
     call = Nested("closure", "defs.bzl", "gone", "WORKSPACE", 2)
-    assert rules.follow(call, {}).unreadable == (Unreadable("@closure//defs.bzl", 1, "there is no file defs.bzl"),)
-    assert rules.follow(call, {"defs.bzl": ""}).unreadable == (Unreadable("@closure//defs.bzl", 1, "gone is not a constant"),)
+    assert rules.follow(call, {}).unreadable == (
+        Unreadable("@closure//defs.bzl", 1, "there is no file defs.bzl"),
+    )
+    assert rules.follow(call, {"defs.bzl": ""}).unreadable == (
+        Unreadable("@closure//defs.bzl", 1, "gone is not a constant"),
+    )
 
 
 def test_a_file_that_is_no_starlark_is_reported_with_its_line() -> None:
@@ -227,13 +296,18 @@ HOSTILE = {
     "a wide format": archive('"https://example.org/{:>999999999}".format("a")'),
     "a nested format": archive('"https://example.org/{:{}}".format("a", 999999999)'),
     "an attribute in a format": archive('"https://example.org/{0.__class__}".format("a")'),
-    "a doubled text": 'x0 = "aaaaaaaa"\n' + "".join(f"x{i + 1} = x{i} + x{i}\n" for i in range(100)) + archive("x100"),
+    "a doubled text": 'x0 = "aaaaaaaa"\n'
+    + "".join(f"x{i + 1} = x{i} + x{i}\n" for i in range(100))
+    + archive("x100"),
     "a huge number": f"x = 0x{'f' * 100_000}\n" + archive('"https://example.org/%d" % x'),
     "deep brackets": "[" * 100_000 + "]" * 100_000,
     "many signs": "-" * 200_000 + "1",
     "a long sum": archive("+".join(['"a"'] * 50_000)),
     "many names": "".join(f"a{i} = 1\n" for i in range(5_000)),
-    "more forms than can be": "".join(f"if a:\n  x{i} = 'a'\nelse:\n  x{i} = 'b'\n" for i in range(40)) + archive("+".join(f"x{i}" for i in range(40))),
+    "more forms than can be": "".join(
+        f"if a:\n  x{i} = 'a'\nelse:\n  x{i} = 'b'\n" for i in range(40)
+    )
+    + archive("+".join(f"x{i}" for i in range(40))),
     "a null byte": "\0",
     "a huge file": "#" * 5_000_000,
     "a path for a digest": archive(sha256="../../etc/passwd"),
@@ -256,23 +330,44 @@ def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str
 @pytest.mark.parametrize(
     "body",
     [
-        "".join(f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n" for i in range(1, 13)) + f"{'  ' * 13}f()",
-        "  f1()\n" + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60)) + "def f60():\n  f()",
+        "".join(f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n" for i in range(1, 13))
+        + f"{'  ' * 13}f()",
+        "  f1()\n"
+        + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60))
+        + "def f60():\n  f()",
     ],
     ids=["loops in loops", "macros that call the next one twice"],
 )
-def test_work_without_end_is_given_up_with_a_reason(monkeypatch: pytest.MonkeyPatch, body: str) -> None:
-    monkeypatch.setattr(starlark, "MOST_STEPS", 20_000)  # a tenth of what a real tree takes, to be quick
+def test_work_without_end_is_given_up_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr(
+        starlark, "MOST_STEPS", 20_000
+    )  # a tenth of what a real tree takes, to be quick
     found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
-    assert found.unreadable[-1].why == "takes more than 20,000 steps to read; what was found is not all"
+    assert (
+        found.unreadable[-1].why
+        == "takes more than 20,000 steps to read; what was found is not all"
+    )
 
 
 def test_a_macro_that_calls_itself_is_read_once() -> None:
-    assert only(read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")).name == "a"
+    assert (
+        only(
+            read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")
+        ).name
+        == "a"
+    )
 
 
 @pytest.mark.parametrize(
-    ("path", "expected"), [("WORKSPACE", True), ("third_party/llvm/workspace.bzl", True), ("tensorflow/BUILD", False), ("tensorflow/core/WORKSPACE", False)]
+    ("path", "expected"),
+    [
+        ("WORKSPACE", True),
+        ("third_party/llvm/workspace.bzl", True),
+        ("tensorflow/BUILD", False),
+        ("tensorflow/core/WORKSPACE", False),
+    ],
 )
 def test_only_what_workspace_can_lead_to_is_relevant(path: str, expected: bool) -> None:  # noqa: FBT001 a parameter of the test
     assert rules.relevant(path) is expected

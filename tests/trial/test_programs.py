@@ -36,9 +36,14 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     return load
 
 
-def test_the_cause_of_a_failed_import_is_told_and_not_the_traceback_around_it(program: Callable[[str], Any]) -> None:
+def test_the_cause_of_a_failed_import_is_told_and_not_the_traceback_around_it(
+    program: Callable[[str], Any],
+) -> None:
     cause = program("compatibility").cause
-    assert cause(ImportError(NESTED)) == "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
+    assert (
+        cause(ImportError(NESTED))
+        == "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
+    )
     assert cause(ValueError("first\nsecond")) == "ValueError: first"
     assert cause(ValueError()) == "ValueError: no message"
 
@@ -50,10 +55,17 @@ def test_too_few_gpus_are_a_reason_to_skip(program: Callable[[str], Any]) -> Non
     compatibility.insist_on_gpus(2, 2)
 
 
-@pytest.mark.parametrize(("way", "share"), [("growth", 0.95), ("growth by config", 0.5), ("fraction", 0.95), ("fraction", 0.05)])
-def test_memory_that_was_taken_against_the_wish_is_a_failure(program: Callable[[str], Any], way: str, share: float) -> None:
+@pytest.mark.parametrize(
+    ("way", "share"),
+    [("growth", 0.95), ("growth by config", 0.5), ("fraction", 0.95), ("fraction", 0.05)],
+)
+def test_memory_that_was_taken_against_the_wish_is_a_failure(
+    program: Callable[[str], Any], way: str, share: float
+) -> None:
     memory = program("memory")
-    with pytest.raises(memory.Failed, match=f"with {way} TensorFlow took {share:.0%} of the GPU's memory"):
+    with pytest.raises(
+        memory.Failed, match=f"with {way} TensorFlow took {share:.0%} of the GPU's memory"
+    ):
         memory.insist(way, share, 2 * 10**9)
 
 
@@ -63,19 +75,30 @@ def test_what_cuda_itself_takes_of_a_small_gpu_is_none(program: Callable[[str], 
     memory.insist("fraction", 0.27, 16 * 10**9)
 
 
-def test_a_python_that_loses_the_library_path_is_named(program: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_python_that_loses_the_library_path_is_named(
+    program: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     library_path = program("library_path")
     # What System Integrity Protection does to programs of the system, simulated.
     protected = tmp_path / "python"
-    protected.write_text(f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n', "utf-8")
+    protected.write_text(
+        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n', "utf-8"
+    )
     protected.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(protected))
-    with pytest.raises(library_path.Failed, match=f"{library_path.VARIABLE} is taken from {protected} when it starts, as SIP does"):
+    with pytest.raises(
+        library_path.Failed,
+        match=f"{library_path.VARIABLE} is taken from {protected} when it starts, as SIP does",
+    ):
         library_path.check("any")
 
 
-def test_a_directory_that_is_not_there_is_found_in_the_library_path(program: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_is_not_there_is_found_in_the_library_path(
+    program: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     library_path = program("library_path")
     monkeypatch.setenv(library_path.VARIABLE, "/usr/lib:/nowhere/cuda/lib64")
-    with pytest.raises(library_path.Failed, match="names /nowhere/cuda/lib64, which is no directory"):
+    with pytest.raises(
+        library_path.Failed, match="names /nowhere/cuda/lib64, which is no directory"
+    ):
         library_path.check("any")

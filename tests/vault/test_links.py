@@ -56,9 +56,18 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def states(address: str, store: Store, *names: str, deep: bool, host_file: HostFile | None = None) -> list[str]:
-    wanted = WantedArchive("a", hashlib.sha256(CONTENT).hexdigest(), tuple(f"{address}/{name}.zip" for name in names), size=len(CONTENT))
-    (row,) = links.report([wanted], store, Origins(host_file or HostFile(), store.root), SILENCE.progress, deep=deep)
+def states(
+    address: str, store: Store, *names: str, deep: bool, host_file: HostFile | None = None
+) -> list[str]:
+    wanted = WantedArchive(
+        "a",
+        hashlib.sha256(CONTENT).hexdigest(),
+        tuple(f"{address}/{name}.zip" for name in names),
+        size=len(CONTENT),
+    )
+    (row,) = links.report(
+        [wanted], store, Origins(host_file or HostFile(), store.root), SILENCE.progress, deep=deep
+    )
     return [link.state for link in row.links]
 
 
@@ -88,9 +97,15 @@ def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_pat
     assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, GONE]
 
 
-def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(address: str, store: Store) -> None:
-    wanted = WantedArchive("a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip"))
+def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(
+    address: str, store: Store
+) -> None:
+    wanted = WantedArchive(
+        "a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip")
+    )
     with store.admitting(wanted.sha256, "a test") as path:
         path.write_bytes(CONTENT)
-    (row,) = links.report([wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False)
+    (row,) = links.report(
+        [wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False
+    )
     assert (row.left, row.kept, len(row.links)) == (1, True, 2)

@@ -28,7 +28,12 @@ from tfwright.vault.store import Store
 
 TELLING = {
     "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
-    "cuDNN": ("include/cudnn.h", "include/cudnn_version.h", "lib64/libcudnn.so", "lib/libcudnn.dylib"),
+    "cuDNN": (
+        "include/cudnn.h",
+        "include/cudnn_version.h",
+        "lib64/libcudnn.so",
+        "lib/libcudnn.dylib",
+    ),
 }
 """Files by which one version of it is told from another, below where it is installed."""
 
@@ -43,7 +48,11 @@ def pack(job: Job, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
     if not isinstance(inputs, Inputs):
         raise TypeError("the stage fetch makes Inputs")
     with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
-        found = [*_documents(job, document), *_inputs(job, inputs, Path(room)), *(Content.of("added", path) for path in added)]
+        found = [
+            *_documents(job, document),
+            *_inputs(job, inputs, Path(room)),
+            *(Content.of("added", path) for path in added),
+        ]
         # What both the build and the test of the wheel need was brought twice.
         sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
         manifest = _manifest(job, inputs, tuple(sources))
@@ -88,8 +97,13 @@ def _inputs(job: Job, inputs: Inputs, room: Path) -> Iterator[Content]:
         yield Content.of("clone", room / copied.commit)
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
-    for name, pins in (("build", locking.pinned(job.recipe.host.requirements, locked)), ("verify", [*verify.requirements, *verify.plugins])):
-        yield from (Content.of("package", path) for path in _pinned(job, inputs.python, pins, room / name))
+    for name, pins in (
+        ("build", locking.pinned(job.recipe.host.requirements, locked)),
+        ("verify", [*verify.requirements, *verify.plugins]),
+    ):
+        yield from (
+            Content.of("package", path) for path in _pinned(job, inputs.python, pins, room / name)
+        )
     yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
 
 
@@ -98,10 +112,16 @@ def _pinned(job: Job, python: Path, pins: Sequence[str], folder: Path) -> list[P
     listed = folder.with_suffix(".txt")
     files.write(listed, "".join(f"{pin}\n" for pin in pins))
     folder.mkdir()
-    found = packages.bring(python, ("-r", str(listed)), folder, job.log(f"bundle-{folder.name}")) if pins else []
+    found = (
+        packages.bring(python, ("-r", str(listed)), folder, job.log(f"bundle-{folder.name}"))
+        if pins
+        else []
+    )
     for path in found:
         if path.suffix != ".whl":
-            job.listener.note(f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins")
+            job.listener.note(
+                f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins"
+            )
     return found
 
 
@@ -109,7 +129,10 @@ def _own(job: Job, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     return packages.bring(
-        Path(sys.executable), ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")), folder, job.log("bundle-tool")
+        Path(sys.executable),
+        ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")),
+        folder,
+        job.log("bundle-tool"),
     )
 
 
@@ -118,9 +141,14 @@ def _absent(job: Job) -> Iterator[Absent]:
     if not cuda.needed(job.recipe):
         return
     host = job.recipe.host
-    roots = {"CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)), "cuDNN": (host.cudnn, cuda.cudnn(job.recipe, job.host_file))}
+    roots = {
+        "CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)),
+        "cuDNN": (host.cudnn, cuda.cudnn(job.recipe, job.host_file)),
+    }
     for name, (version, root) in roots.items():
-        present = {path: files.sha256(root / path) for path in TELLING[name] if (root / path).is_file()}
+        present = {
+            path: files.sha256(root / path) for path in TELLING[name] if (root / path).is_file()
+        }
         yield Absent(name=f"{name} {version}" if version else name, files=present)
 
 
@@ -137,13 +165,20 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
         files.remove(room)
         room.mkdir()
         try:
-            _place(manifest, bundle.unpack(file, manifest, room, listener.progress), build_out, listener)
+            _place(
+                manifest,
+                bundle.unpack(file, manifest, room, listener.progress),
+                build_out,
+                listener,
+            )
         finally:
             files.remove(room)
     return manifest
 
 
-def _place(manifest: Manifest, unpacked: Mapping[BundleMember, Path], build_out: Path, listener: Listener) -> None:
+def _place(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], build_out: Path, listener: Listener
+) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     recipe = _recipe(manifest, unpacked)
     documents = _places_of_documents(manifest, unpacked)
@@ -167,11 +202,16 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
         lock.read(path)
     documents = list(_of("recipe", unpacked).values())
     if len(documents) != 1:
-        raise SupplyError("A bundle has one recipe, and this one has not", remedy="Make the bundle again with 'invoke bundle'.")
+        raise SupplyError(
+            "A bundle has one recipe, and this one has not",
+            remedy="Make the bundle again with 'invoke bundle'.",
+        )
     return load(documents[0], Recipe, extra={"name": manifest.recipe})
 
 
-def _places_of_documents(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> dict[Path, Path]:
+def _places_of_documents(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
     return {
         **dict.fromkeys(_of("recipe", unpacked).values(), RECIPES / f"{manifest.recipe}.toml"),
@@ -181,16 +221,23 @@ def _places_of_documents(manifest: Manifest, unpacked: Mapping[BundleMember, Pat
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
-    others = [str(target) for source, target in documents.items() if target.exists() and target.read_bytes() != source.read_bytes()]
+    others = [
+        str(target)
+        for source, target in documents.items()
+        if target.exists() and target.read_bytes() != source.read_bytes()
+    ]
     if others:
         raise RecipeError(
-            f"The bundle has another {others[0]} than this checkout" + (f", and {len(others) - 1} more" if len(others) > 1 else ""),
+            f"The bundle has another {others[0]} than this checkout"
+            + (f", and {len(others) - 1} more" if len(others) > 1 else ""),
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
 
 
-def _place_shared(manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+def _place_shared(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+) -> None:
     """Put what has a digest for a name into the vault, and what the user added beside it."""
     store = Store(places.vault / "repository_cache")
     for member, path in _of("archive", unpacked).items():
@@ -198,24 +245,39 @@ def _place_shared(manifest: Manifest, unpacked: Mapping[BundleMember, Path], pla
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
     carried = {**_of("package", unpacked), **_of("tool", unpacked)}
-    packages.keep({path: (member.name, member.sha256) for member, path in carried.items()}, places.vault)
+    packages.keep(
+        {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
+    )
     for member, path in _of("added", unpacked).items():
         files.move(path, places.build_out / "added" / member.name, 0o644)
 
 
-def _place_clones(manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+def _place_clones(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+) -> None:
     """Put the commits that rules clone where Bazel's git is led to."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
     for one in manifest.clones:
         if one.commit not in packed:
-            raise SupplyError(f"The bundle has no member clone/{one.commit}, of {one.remote}", remedy="Make the bundle again with 'invoke bundle'.")
+            raise SupplyError(
+                f"The bundle has no member clone/{one.commit}, of {one.remote}",
+                remedy="Make the bundle again with 'invoke bundle'.",
+            )
         clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
 
 
-def _place_source(recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places, listener: Listener) -> None:
+def _place_source(
+    recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places, listener: Listener
+) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source
     repository = mirror.place(places.git, source.url)
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)
-    mirror.bring(Pin(source.url, source.branch, source.commit, source.exclude), places.git, Origin.of(source.url), listener, offline=True)
+    mirror.bring(
+        Pin(source.url, source.branch, source.commit, source.exclude),
+        places.git,
+        Origin.of(source.url),
+        listener,
+        offline=True,
+    )

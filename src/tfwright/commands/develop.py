@@ -23,7 +23,11 @@ def run(tool: str, *arguments: str) -> None:
     command = Command((program, *arguments), ROOT, os.environ)
     status = show(command)
     if status:
-        raise ToolError(f"{tool} found fault", remedy="Its findings are above.", evidence=Evidence(command=command.argv, status=status))
+        raise ToolError(
+            f"{tool} found fault",
+            remedy="Its findings are above.",
+            evidence=Evidence(command=command.argv, status=status),
+        )
 
 
 def test(*, everything: bool, coverage: bool) -> None:

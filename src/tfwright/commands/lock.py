@@ -39,7 +39,13 @@ def rot(job: Job, *, deep: bool) -> list[LinkRow]:
     """Ask who still has the archives of a recipe; those that its lock knows to be of no use are left out."""
     locked = lock.read(job.locked) if job.locked else None
     wanted = reach.wanted(_reached(job, _inputs(job)).rules, job.recipe.fetch.substitutes, locked)
-    return links.report(wanted, fetch.store(job), Origins(job.host_file, job.places.git, job.offline), job.listener.progress, deep=deep)
+    return links.report(
+        wanted,
+        fetch.store(job),
+        Origins(job.host_file, job.places.git, job.offline),
+        job.listener.progress,
+        deep=deep,
+    )
 
 
 def _inputs(job: Job) -> Inputs:
@@ -57,7 +63,11 @@ def _reached(job: Job, inputs: Inputs) -> Reached:
         return Supply({one.sha256: VAULT for one in wanted if store.holds(one.sha256)}, ())
 
     return reach.bring(
-        fetch.read(job, inputs.mirror, inputs.programs), job.recipe.fetch.substitutes, None, store, Ways(held, partial(fetch.clone, job, offline=True))
+        fetch.read(job, inputs.mirror, inputs.programs),
+        job.recipe.fetch.substitutes,
+        None,
+        store,
+        Ways(held, partial(fetch.clone, job, offline=True)),
     )
 
 
@@ -80,7 +90,15 @@ def _requirements(job: Job, inputs: Inputs) -> tuple[lock.LockedRequirement, ...
         return ()
     if inputs.programs is None:
         what = f"Which files pip takes for {', '.join(wanted)} can only be seen on {job.recipe.host.system}"
-        raise HostError(what, remedy=f"Run 'invoke lock' on a host of that system: a lock without them would be refused by every build of {job.recipe.name}.")
+        raise HostError(
+            what,
+            remedy=f"Run 'invoke lock' on a host of that system: a lock without them would be refused by every build of {job.recipe.name}.",
+        )
     with tempfile.TemporaryDirectory() as folder:
-        packages.bring(inputs.python, [line.partition(" --hash")[0] for line in wanted], Path(folder), job.log("lock-python"))
+        packages.bring(
+            inputs.python,
+            [line.partition(" --hash")[0] for line in wanted],
+            Path(folder),
+            job.log("lock-python"),
+        )
         return locking.requirements(wanted, Path(folder))

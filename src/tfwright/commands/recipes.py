@@ -69,4 +69,8 @@ def _lint_lock(recipe: Recipe, path: Path) -> None:
     wrong = locking.outdated(recipe, lock.read(path)) if path.is_file() else []
     if wrong:
         remedy = f"Run 'invoke lock --recipe {recipe.name}', and read what it changes."
-        raise RecipeError(f"{path} is not the lock of its recipe: {wrong[0]}", remedy=remedy, evidence=Evidence(where=str(path), lines=wrong))
+        raise RecipeError(
+            f"{path} is not the lock of its recipe: {wrong[0]}",
+            remedy=remedy,
+            evidence=Evidence(where=str(path), lines=wrong),
+        )

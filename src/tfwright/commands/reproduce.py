@@ -29,7 +29,9 @@ FOLDER = "reproduction"
 """The other directory, below build_out: another path, of another length."""
 UMASK = 0o077
 """Other than the one that most people have."""
-TIME = re.compile(r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b|\d\d:\d\d:\d\d|1[5-9]\d{8})\b")
+TIME = re.compile(
+    r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b|\d\d:\d\d:\d\d|1[5-9]\d{8})\b"
+)
 """A date or a time as programs write it, or seconds since 1970."""
 
 
@@ -59,9 +61,20 @@ def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Repro
     found = comparison.compare(original, rebuilt)
     if found.same:
         return Reproduction(original, rebuilt, found)
-    verdicts = _controlled(elsewhere, rebuilt) if control else ["No control build was made, so that chance cannot be told from the place"]
+    verdicts = (
+        _controlled(elsewhere, rebuilt)
+        if control
+        else ["No control build was made, so that chance cannot be told from the place"]
+    )
     return Reproduction(
-        original, rebuilt, found, (*(f"Perhaps because of this host: {change}" for change in changes), *_seen(found, job, elsewhere), *verdicts)
+        original,
+        rebuilt,
+        found,
+        (
+            *(f"Perhaps because of this host: {change}" for change in changes),
+            *_seen(found, job, elsewhere),
+            *verdicts,
+        ),
     )
 
 
@@ -71,7 +84,8 @@ def published(job: Job) -> Path:
     if result is None or not result.wheel.path.is_file():
         name = job.recipe.name
         raise RecipeError(
-            f"There is no wheel of {name} in the wheelhouse to compare with", remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel."
+            f"There is no wheel of {name} in the wheelhouse to compare with",
+            remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel.",
         )
     return result.wheel.path
 
@@ -86,7 +100,11 @@ def recipe_named(wheel: str) -> str:
     record = _record(Path(wheel))
     if record is None:
         what = f"{Path(wheel).name} has no build record: it is not from tfwright"
-        raise WheelError(what, remedy="Name the recipe that should make it with --recipe.", evidence=Evidence(where=wheel))
+        raise WheelError(
+            what,
+            remedy="Name the recipe that should make it with --recipe.",
+            evidence=Evidence(where=wheel),
+        )
     return record.recipe.name
 
 
@@ -112,18 +130,34 @@ def host_changes(job: Job, original: Path) -> list[str]:
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if record is None or interpreter is None:
         return []
-    here, inputs = seal.found(job, check.facts(job, probes.here(), interpreter)), stamps.last(job, "fetch", Inputs)
-    pairs = {name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields}
-    pairs |= {seal.COMPRESSOR: (record.sealer.deflate, seal.SEALER.deflate), "tfwright": (record.sealer.version, seal.SEALER.version)}
+    here, inputs = (
+        seal.found(job, check.facts(job, probes.here(), interpreter)),
+        stamps.last(job, "fetch", Inputs),
+    )
+    pairs = {
+        name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
+    }
+    pairs |= {
+        seal.COMPRESSOR: (record.sealer.deflate, seal.SEALER.deflate),
+        "tfwright": (record.sealer.version, seal.SEALER.version),
+    }
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
-    return [f"{name}: {then or 'none'} then, {now or 'none'} here" for name, (then, now) in pairs.items() if then != now]
+    return [
+        f"{name}: {then or 'none'} then, {now or 'none'} here"
+        for name, (then, now) in pairs.items()
+        if then != now
+    ]
 
 
 def _record(wheel: Path) -> BuildRecord | None:
     """Return a wheel's build record, if it has one."""
     if not wheel.is_file():
-        raise WheelError(f"There is no wheel {wheel}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(wheel)))
+        raise WheelError(
+            f"There is no wheel {wheel}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(wheel)),
+        )
     with archive.opened(wheel) as content:
         return build_record.read(content)
 
@@ -136,7 +170,11 @@ def _disagreements(job: Job, record: BuildRecord) -> Iterator[str]:
         if before.get(table) != now.get(table):
             yield f"the recipe's {table}" + (f" ({', '.join(keys)})" if keys else "")
     made, here = {file.path: file.sha256 for file in record.files}, _files(job)
-    yield from (f"patches/{path}" for path in sorted(made.keys() | here.keys()) if made.get(path) != here.get(path))
+    yield from (
+        f"patches/{path}"
+        for path in sorted(made.keys() | here.keys())
+        if made.get(path) != here.get(path)
+    )
     if record.lock != (files.sha256(job.locked) if job.locked else None):
         yield "the recipe's lock"
 
@@ -150,7 +188,9 @@ def _keys(before: object, now: object) -> list[str]:
 def _files(job: Job) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
-    return {path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())}
+    return {
+        path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())
+    }
 
 
 def _elsewhere(job: Job, *, cached: bool) -> Job:
@@ -159,11 +199,18 @@ def _elsewhere(job: Job, *, cached: bool) -> Job:
     host_file = job.host_file
     shared = host_file.disk_cache or job.places.build_out / "disk_cache"
     own = host_file.model_copy(
-        update={"build_out": place, "disk_cache": shared if cached else place / "disk_cache", "remote_cache": host_file.remote_cache if cached else None}
+        update={
+            "build_out": place,
+            "disk_cache": shared if cached else place / "disk_cache",
+            "remote_cache": host_file.remote_cache if cached else None,
+        }
     )
     elsewhere = replace(job, host_file=own, offline=True, until="seal")
     place.mkdir(parents=True, exist_ok=True)
-    for here, there in ((elsewhere.places.vault, job.places.vault), (elsewhere.places.git, job.places.git)):
+    for here, there in (
+        (elsewhere.places.vault, job.places.vault),
+        (elsewhere.places.git, job.places.git),
+    ):
         files.remove(here)
         here.symlink_to(there, target_is_directory=True)
     return elsewhere
@@ -173,7 +220,10 @@ def _build(job: Job, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
     if job.host_file.disk_cache and job.host_file.disk_cache.is_relative_to(job.places.build_out):
         files.remove(job.host_file.disk_cache)
-    job.listener.note(f"building in {job.places.own}" + (", with address-space randomisation off" if fixed else ""))
+    job.listener.note(
+        f"building in {job.places.own}"
+        + (", with address-space randomisation off" if fixed else "")
+    )
     with ExitStack() as stack:
         stack.enter_context(_umask(UMASK))
         if fixed:
@@ -198,16 +248,26 @@ def _umask(mask: int) -> Iterator[None]:
 def _controlled(job: Job, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and a second time if that was not the same; say what it tells."""
     if why := randomisation.obstacle():
-        return [f"Address-space randomisation stays on, since {why}, so that no control build was made"]
+        return [
+            f"Address-space randomisation stays on, since {why}, so that no control build was made"
+        ]
     digest = files.sha256(rebuilt)
     first = _build(job, "control", fixed=True)
     if files.sha256(first) == digest:
-        return ["Built again in the same place it is the same: not chance, but the directory, the umask, the day or another change of this host since"]
+        return [
+            "Built again in the same place it is the same: not chance, but the directory, the umask, the day or another change of this host since"
+        ]
     second = _build(job, "control-again", fixed=True)
     if files.sha256(second) == files.sha256(first):
-        return ["It varies with address-space randomisation: at fixed addresses two builds are the same. Something is sorted, or hashed, by address"]
-    again = sorted({one.member or one.group for one in comparison.compare(first, second).differences})
-    return [f"Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: {', '.join(again)}"]
+        return [
+            "It varies with address-space randomisation: at fixed addresses two builds are the same. Something is sorted, or hashed, by address"
+        ]
+    again = sorted(
+        {one.member or one.group for one in comparison.compare(first, second).differences}
+    )
+    return [
+        f"Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: {', '.join(again)}"
+    ]
 
 
 def _seen(found: Comparison, job: Job, elsewhere: Job) -> Iterator[str]:

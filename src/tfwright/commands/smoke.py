@@ -143,7 +143,9 @@ def insist(request: Request, report: SmokeReport) -> None:
         remedy = f"Look into the log; the venv is kept, its Python is {request.place / 'venv/bin/python'}."
         log = Path(outcome.log)
         raise WheelError(
-            f"{report.wheel} does not stand '{outcome.program}': {outcome.reason}", remedy=remedy, evidence=Evidence(log=log, lines=runner.last_lines(log))
+            f"{report.wheel} does not stand '{outcome.program}': {outcome.reason}",
+            remedy=remedy,
+            evidence=Evidence(log=log, lines=runner.last_lines(log)),
         )
 
 
@@ -175,7 +177,11 @@ def target(request: Request) -> tuple[Path, str]:
     if request.python:
         versions = [request.python]
     for version in versions:
-        path = Path(version).expanduser().absolute() if os.sep in version else pythons.find(version, request.host_file)
+        path = (
+            Path(version).expanduser().absolute()
+            if os.sep in version
+            else pythons.find(version, request.host_file)
+        )
         found = pythons.version_of(path) if path else ""
         if path and found:
             return path, found
@@ -191,8 +197,16 @@ def tagged(wheel: Path) -> list[str]:
     Raises WheelError if there is no such wheel, or its name does not say what it is for.
     """
     if not wheel.is_file():
-        raise WheelError(f"There is no wheel {wheel}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(wheel)))
-    exact = {re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter) for tag in _parsed(wheel)[1] if re.fullmatch(r"cp\d\d+", tag.interpreter)}
+        raise WheelError(
+            f"There is no wheel {wheel}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(wheel)),
+        )
+    exact = {
+        re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
+        for tag in _parsed(wheel)[1]
+        if re.fullmatch(r"cp\d\d+", tag.interpreter)
+    }
     return sorted(exact, key=Version, reverse=True) or ["any"]
 
 
@@ -214,11 +228,19 @@ def bounds_for(request: Request) -> tuple[str, ...]:
     try:
         named = {_project(line) for line in request.requirements}
     except InvalidRequirement as fault:
-        raise RecipeError(f"--requirement: {' '.join(str(fault).split())}", remedy='Write it as pip takes it: "numpy<1.17".') from fault
+        raise RecipeError(
+            f"--requirement: {' '.join(str(fault).split())}",
+            remedy='Write it as pip takes it: "numpy<1.17".',
+        ) from fault
     if request.module != "tensorflow":
         return ()
     version = _parsed(request.wheel)[0]
-    known = [line for bound in _bounds().bounds if SpecifierSet(bound.tensorflow).contains(version, prereleases=True) for line in bound.packages]
+    known = [
+        line
+        for bound in _bounds().bounds
+        if SpecifierSet(bound.tensorflow).contains(version, prereleases=True)
+        for line in bound.packages
+    ]
     return tuple(line for line in known if _project(line) not in named)
 
 
@@ -239,13 +261,28 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     if pip:
         _pip(venv, logs / "pip.log", f"pip=={pip}")
     files.write(venv / "bounds.txt", "".join(f"{line}\n" for line in bounds))
-    _pip(venv, logs / "install.log", "--constraint", str(venv / "bounds.txt"), *request.requirements, str(request.wheel.absolute()))
+    _pip(
+        venv,
+        logs / "install.log",
+        "--constraint",
+        str(venv / "bounds.txt"),
+        *request.requirements,
+        str(request.wheel.absolute()),
+    )
     return time.monotonic() - start
 
 
 def _pip(venv: Path, log: Path, *what: str) -> None:
     """Run the pip of a venv. Among sources and wheels it prefers wheels: an old Python has no compiler's worth of time for the newest grpcio."""
-    argv = (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "install", "--prefer-binary", *what)
+    argv = (
+        str(venv / "bin/python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--prefer-binary",
+        *what,
+    )
     try:
         runner.run(
             Command(argv, venv, package_clients.of("pip", (venv / "bin",))),
@@ -256,13 +293,23 @@ def _pip(venv: Path, log: Path, *what: str) -> None:
         complaint = packages.complaint(log)
         if "is not a supported wheel" in complaint:
             remedy = "Give another Python with --python, or the wheel for this machine."
-            raise WheelError(complaint.removeprefix("ERROR: "), remedy=remedy, evidence=fault.evidence) from fault
-        raise SupplyError(f"pip could not install {Path(what[-1]).name}: {complaint}", remedy=fault.remedy, evidence=fault.evidence) from fault
+            raise WheelError(
+                complaint.removeprefix("ERROR: "), remedy=remedy, evidence=fault.evidence
+            ) from fault
+        raise SupplyError(
+            f"pip could not install {Path(what[-1]).name}: {complaint}",
+            remedy=fault.remedy,
+            evidence=fault.evidence,
+        ) from fault
 
 
 def _installed(venv: Path, log: Path) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
-    command = Command((str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "freeze"), venv, package_clients.of("pip", (venv / "bin",)))
+    command = Command(
+        (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "freeze"),
+        venv,
+        package_clients.of("pip", (venv / "bin",)),
+    )
     printed = runner.run(command, log, remedy="Look into the log.")
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 
@@ -275,14 +322,24 @@ def _outcomes(request: Request, venv: Path) -> Iterator[TrialOutcome]:
     imports = True
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
-            outcome = run.run(name, run.execution(name, request.module, venv, user, given), request.place / f"logs/{name}.log")
+            outcome = run.run(
+                name,
+                run.execution(name, request.module, venv, user, given),
+                request.place / f"logs/{name}.log",
+            )
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
         imports = imports and not (name == "imports" and outcome.status == "failed")
         yield outcome
 
 
-def _report(request: Request, version: str, told: Sequence[str], installed: Sequence[str], outcomes: Sequence[TrialOutcome]) -> SmokeReport:
+def _report(
+    request: Request,
+    version: str,
+    told: Sequence[str],
+    installed: Sequence[str],
+    outcomes: Sequence[TrialOutcome],
+) -> SmokeReport:
     return SmokeReport(
         wheel=request.wheel.name,
         sha256=files.sha256(request.wheel),
@@ -300,5 +357,11 @@ def _report(request: Request, version: str, told: Sequence[str], installed: Sequ
 def machine() -> str:
     """Describe this machine in a line: what may make a program fast, slow or fail."""
     host = probes.here()
-    parts = [str(host.release), host.machine, f"{os.cpu_count()} cores", str(host.processor), ", ".join(map(str, host.gpus)) or "no NVIDIA GPU"]
+    parts = [
+        str(host.release),
+        host.machine,
+        f"{os.cpu_count()} cores",
+        str(host.processor),
+        ", ".join(map(str, host.gpus)) or "no NVIDIA GPU",
+    ]
     return ", ".join(part for part in parts if part)

@@ -51,8 +51,20 @@ def _cudnn_version(prefix: Path) -> str:
 
 
 KINDS = {
-    "cuda": Kind("cuda", "CUDA", "https://docs.nvidia.com/cuda/eula/", ("bin", "include", "lib64", "nvvm", "targets"), _cuda_version),
-    "cudnn": Kind("cudnn", "cuDNN", "https://docs.nvidia.com/deeplearning/cudnn/sla/", ("include", "lib64", "lib"), _cudnn_version),
+    "cuda": Kind(
+        "cuda",
+        "CUDA",
+        "https://docs.nvidia.com/cuda/eula/",
+        ("bin", "include", "lib64", "nvvm", "targets"),
+        _cuda_version,
+    ),
+    "cudnn": Kind(
+        "cudnn",
+        "cuDNN",
+        "https://docs.nvidia.com/deeplearning/cudnn/sla/",
+        ("include", "lib64", "lib"),
+        _cudnn_version,
+    ),
 }
 
 
@@ -71,12 +83,25 @@ class Record:
 def insist(recipe: Recipe, *archives: str) -> None:
     """Raise RecipeError if no archive is given."""
     if not any(archives):
-        wanted = ", ".join(f"{kind.title} {version}" for kind in KINDS.values() if (version := getattr(recipe.host, kind.name)))
-        remedy = "Give --cuda FILE, --cudnn FILE, or both." if wanted else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
-        raise RecipeError(f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}", remedy=remedy)
+        wanted = ", ".join(
+            f"{kind.title} {version}"
+            for kind in KINDS.values()
+            if (version := getattr(recipe.host, kind.name))
+        )
+        remedy = (
+            "Give --cuda FILE, --cudnn FILE, or both."
+            if wanted
+            else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+        )
+        raise RecipeError(
+            f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
+            remedy=remedy,
+        )
 
 
-def install(job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool) -> tuple[Path, Record]:
+def install(
+    job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+) -> tuple[Path, Record]:
     """Unpack what the user downloaded into the prefix that the recipe uses from then on; nothing of it is run as an installer.
 
     Raises RecipeError if the recipe wants none, SupplyError if the archive is not the one of the digest
@@ -84,7 +109,10 @@ def install(job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepte
     """
     prefix = private_prefix(job.host_file.build_out, job.recipe, kind.name)
     if prefix is None:
-        raise RecipeError(f"{job.recipe.name} names no {kind.title}", remedy=f"Name the version in the recipe: [host] {kind.name}.")
+        raise RecipeError(
+            f"{job.recipe.name} names no {kind.title}",
+            remedy=f"Name the version in the recipe: [host] {kind.name}.",
+        )
     digest = _verified(job.recipe, kind, archive, sha256)
     prefix.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".unpacking-") as room:
@@ -101,7 +129,10 @@ def install(job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepte
 def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     """Return the digest of an archive, which the user or the recipe must name."""
     if not archive.is_file():
-        raise SupplyError(f"{archive} is not there", remedy="Download it from https://developer.nvidia.com, which asks for a login or a licence.")
+        raise SupplyError(
+            f"{archive} is not there",
+            remedy="Download it from https://developer.nvidia.com, which asks for a login or a licence.",
+        )
     digest = files.sha256(archive)
     wanted = given.lower() or recipe.host.sha256.get(kind.name, "")
     if not wanted:
@@ -109,18 +140,26 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
         remedy = f"Compare that with another source, then give it: --{kind.name}-sha256 {digest}, or pin it in the recipe: [host.sha256] {kind.name}."
         raise SupplyError(what, remedy=remedy)
     if digest != wanted:
-        raise SupplyError(f"{archive.name} is not the one that is wanted: its sha256 is {digest}, not {wanted}", remedy="Download it again.")
+        raise SupplyError(
+            f"{archive.name} is not the one that is wanted: its sha256 is {digest}, not {wanted}",
+            remedy="Download it again.",
+        )
     return digest
 
 
 def _is_licence(path: PurePosixPath) -> bool:
-    return any(word in path.name.lower() for word in ("eula", "license", "licence", "sla.")) and path.suffix in {"", ".txt", ".pdf", ".rtf", ".md"}
+    return any(
+        word in path.name.lower() for word in ("eula", "license", "licence", "sla.")
+    ) and path.suffix in {"", ".txt", ".pdf", ".rtf", ".md"}
 
 
 def _licences(archive: Path, room: Path, prefix: Path) -> list[Path]:
     """Copy the licences in an archive to where they can be read; return them, the least deep first."""
     unpacking.unpack(archive, room, _is_licence)
-    found = sorted((path for path in room.rglob("*") if path.is_file()), key=lambda path: (len(path.parts), path))
+    found = sorted(
+        (path for path in room.rglob("*") if path.is_file()),
+        key=lambda path: (len(path.parts), path),
+    )
     shown = prefix.with_name(f"{prefix.name}-licences")
     files.remove(shown)
     for path in found:
@@ -133,7 +172,10 @@ def _licences(archive: Path, room: Path, prefix: Path) -> list[Path]:
 def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
     where = str(licences[0]) if licences else kind.licence
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
-    return HostError(what, remedy=f"Read it (also at {kind.licence}); if you accept it, say so with --licence-accepted.")
+    return HostError(
+        what,
+        remedy=f"Read it (also at {kind.licence}); if you accept it, say so with --licence-accepted.",
+    )
 
 
 def _merged(archive: Path, room: Path, kind: Kind) -> Path:
@@ -162,9 +204,14 @@ def _unpack_inner(whole: Path, kind: Kind) -> None:
 def _roots(whole: Path, kind: Kind) -> list[Path]:
     """Return the directories that are laid out as a prefix is, with none inside another: from CUDA 11 on, one for each part."""
     found: list[Path] = []
-    folders = (whole, *sorted(path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()))
+    folders = (
+        whole,
+        *sorted(path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()),
+    )
     for folder in folders:
-        left_out = any(folder.is_relative_to(root) for root in found) or _NEVER_NEEDED.search(str(folder.relative_to(whole)))
+        left_out = any(folder.is_relative_to(root) for root in found) or _NEVER_NEEDED.search(
+            str(folder.relative_to(whole))
+        )
         if not left_out and any((folder / part).is_dir() for part in kind.parts):
             found.append(folder)
     return found
@@ -183,7 +230,9 @@ def _merge(source: Path, target: Path) -> None:
 def _link_usual_names(prefix: Path) -> None:
     """Give TensorFlow's configure the directories that it looks into, where the archive has them by another name only."""
     targets = sorted(path.relative_to(prefix) for path in prefix.glob("targets/*-linux"))
-    ways = [("include", folder / "include") for folder in targets] + [("lib64", folder / "lib") for folder in targets]
+    ways = [("include", folder / "include") for folder in targets] + [
+        ("lib64", folder / "lib") for folder in targets
+    ]
     linux = any(prefix.glob("lib/*.so*"))
     for name, place in [*ways, *([("lib64", Path("lib"))] if linux else [])]:
         if (prefix / place).is_dir() and not (prefix / name).exists():
@@ -194,7 +243,10 @@ def _insist_on_inner_links(prefix: Path, archive: Path) -> None:
     """Refuse links that lead out of the prefix, as one may that was harmless where it stood before the parts were merged."""
     for path in _links(prefix):
         if not path.resolve().is_relative_to(prefix.resolve()):
-            raise SupplyError(f"{archive.name} holds a link that leads out of it: {path.relative_to(prefix)}", remedy="Download it again from NVIDIA.")
+            raise SupplyError(
+                f"{archive.name} holds a link that leads out of it: {path.relative_to(prefix)}",
+                remedy="Download it again from NVIDIA.",
+            )
 
 
 def _links(prefix: Path) -> Iterator[Path]:
@@ -206,8 +258,14 @@ def _record(recipe: Recipe, kind: Kind, archive: Path, digest: str, made: Path) 
     version, wanted = kind.version(made), getattr(recipe.host, kind.name)
     if not version:
         raise SupplyError(
-            f"There is no {kind.title} in {archive.name}", remedy="Name NVIDIA's archive of the whole toolkit; 'invoke toolkit --help' says which."
+            f"There is no {kind.title} in {archive.name}",
+            remedy="Name NVIDIA's archive of the whole toolkit; 'invoke toolkit --help' says which.",
         )
     if not versions.is_of(version, wanted):
-        raise SupplyError(f"{archive.name} is {kind.title} {version}; {recipe.name} wants {wanted}", remedy=f"Download {kind.title} {wanted}.")
-    return Record(archive.name, digest, version, getpass.getuser(), dt.datetime.now(dt.UTC).date().isoformat())
+        raise SupplyError(
+            f"{archive.name} is {kind.title} {version}; {recipe.name} wants {wanted}",
+            remedy=f"Download {kind.title} {wanted}.",
+        )
+    return Record(
+        archive.name, digest, version, getpass.getuser(), dt.datetime.now(dt.UTC).date().isoformat()
+    )

@@ -32,9 +32,17 @@ def verify(build_out: Path, *, repair: bool) -> list[Thing]:
     if repair:
         usage.remove(build_out, damaged)
     lines = [str(thing.file) for thing in damaged]
-    remedy = "Run 'invoke fetch' for the recipes that need them." if repair else "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'."
+    remedy = (
+        "Run 'invoke fetch' for the recipes that need them."
+        if repair
+        else "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'."
+    )
     state = "damaged, and removed" if repair else "damaged"
-    raise SupplyError(f"{len(damaged)} of {len(held)} files in the vault are {state}", remedy=remedy, evidence=Evidence(lines=lines))
+    raise SupplyError(
+        f"{len(damaged)} of {len(held)} files in the vault are {state}",
+        remedy=remedy,
+        evidence=Evidence(lines=lines),
+    )
 
 
 def _recipes() -> list[tuple[Recipe, Path]]:

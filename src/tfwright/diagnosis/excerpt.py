@@ -43,19 +43,37 @@ def around(text: Sequence[str], index: int, number: int) -> Excerpt:
     if action is None or fault is None:
         end = _complaint(text, index)
         shown = text[max(0, end - _BEFORE) : end + _AFTER]
-        return Excerpt(number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER)
+        return Excerpt(
+            number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER
+        )
     command = _COMMAND.search("\n".join(text[action : action + _MOST]))
-    own = fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
-    following = (at for at in range(action + 1, action + _MOST) if at >= len(text) or output.FAILED_ACTION.match(text[at]))
+    own = (
+        fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
+    )
+    following = (
+        at
+        for at in range(action + 1, action + _MOST)
+        if at >= len(text) or output.FAILED_ACTION.match(text[at])
+    )
     last = number + next(following, action + _MOST) - 1 - index
-    return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", _shown(own), last)
+    return Excerpt(
+        number,
+        _short(fault.what),
+        fault.where,
+        command[0].strip() if command else "",
+        _shown(own),
+        last,
+    )
 
 
 def _complaint(text: Sequence[str], index: int) -> int:
     """Return where the complaint stands: a traceback of Python ends with it."""
     if not text[index].startswith("Traceback "):
         return index
-    return next((at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")), index)
+    return next(
+        (at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")),
+        index,
+    )
 
 
 def _shown(lines: Sequence[str]) -> tuple[str, ...]:
@@ -65,5 +83,7 @@ def _shown(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _short(line: str) -> str:
     """Return a line as it can be shown: of bounded length, without control characters."""
-    printable = "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line[:_WIDTH])
+    printable = "".join(
+        letter if letter.isprintable() or letter == "\t" else "?" for letter in line[:_WIDTH]
+    )
     return printable + (" …" if len(line) > _WIDTH else "")

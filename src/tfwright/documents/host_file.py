@@ -81,7 +81,9 @@ class HostFile(Table):
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():
-            fields = re.fullmatch(re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), url)
+            fields = re.fullmatch(
+                re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), url
+            )
             if fields:
                 return _filled(mirror, fields)
         return None
@@ -90,7 +92,9 @@ class HostFile(Table):
 def private_prefix(build_out: Path, recipe: Recipe, name: Literal["cuda", "cudnn"]) -> Path | None:
     """Return where `invoke toolkit` puts what a recipe names; None if it names none. cuDNN is made for one CUDA."""
     cuda, cudnn = recipe.host.cuda, recipe.host.cudnn
-    named = {"cuda": cuda and f"cuda-{cuda}", "cudnn": cudnn and f"cudnn-{cudnn}-for-cuda-{cuda}"}[name]
+    named = {"cuda": cuda and f"cuda-{cuda}", "cudnn": cudnn and f"cudnn-{cudnn}-for-cuda-{cuda}"}[
+        name
+    ]
     return build_out / "toolkits" / named if named else None
 
 

@@ -15,32 +15,57 @@ ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
-SMOKE = ("library_path", "devices", "matmul", "placement", "soft_placement", "powers", "two_gpus", "memory", "cnn", "sweep")
+SMOKE = (
+    "library_path",
+    "devices",
+    "matmul",
+    "placement",
+    "soft_placement",
+    "powers",
+    "two_gpus",
+    "memory",
+    "cnn",
+    "sweep",
+)
 """The smoke programs, the quick ones first; all make sense for any TensorFlow."""
 
 
 def _one_line(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("must be one line of printable text; a line break would answer the next question too")
+        raise ValueError(
+            "must be one line of printable text; a line break would answer the next question too"
+        )
     return text
 
 
 def _no_option(text: str) -> str:
     if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
-        raise ValueError("must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'")
+        raise ValueError(
+            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
+        )
     return text
 
 
 def _inside(text: str) -> str:
     path = PurePosixPath(text)
-    if path.is_absolute() or ".." in path.parts or "\\" in text or text.startswith(("-", "~")) or not path.parts:
-        raise ValueError("must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'")
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or "\\" in text
+        or text.startswith(("-", "~"))
+        or not path.parts
+    ):
+        raise ValueError(
+            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
+        )
     return _one_line(text)
 
 
 def _git_url(text: str) -> str:
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
-        raise ValueError("must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -")
+        raise ValueError(
+            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -"
+        )
     return _one_line(text)
 
 
@@ -54,13 +79,22 @@ GitUrl = Annotated[str, AfterValidator(_git_url)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
-Capabilities = Annotated[str, StringConstraints(pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$")]
+Capabilities = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$"
+    ),
+]
 CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
 """What a wheel may need of an x86-64 CPU, least first."""
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
-LibraryName = Annotated[str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)]
-LibraryFolder = Annotated[str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)]
+LibraryName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)
+]
+LibraryFolder = Annotated[
+    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)
+]
 """An absolute directory of a Mac."""
 
 
@@ -156,7 +190,9 @@ class BazelTable(Table):
     """Which Bazel."""
 
     version: Version
-    sha256: dict[Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256] = {}
+    sha256: dict[
+        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256
+    ] = {}
     """Digest of the binary per platform; without one the first download is believed and stamped."""
 
 
@@ -174,7 +210,9 @@ class ConfigureTable(Table):
 class CompileTable(Table):
     """What Bazel builds, and how."""
 
-    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = "//tensorflow/tools/pip_package:build_pip_package"
+    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = (
+        "//tensorflow/tools/pip_package:build_pip_package"
+    )
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
     env: dict[Variable, Line] = {}
@@ -207,7 +245,9 @@ class PackageTable(Table):
 class VerifyTable(Table):
     """What the wheel must be, and do, before it is published."""
 
-    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = ("tensorflow",)
+    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = (
+        "tensorflow",
+    )
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[Line, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
@@ -269,7 +309,9 @@ class Recipe(Table):
     @model_validator(mode="after")
     def _libraries_are_of_a_mac(self) -> Self:
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
-            raise ValueError("package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none")
+            raise ValueError(
+                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none"
+            )
         return self
 
     @model_validator(mode="after")
@@ -318,6 +360,16 @@ def read(name: str) -> Recipe:
 def _require(path: Path, file: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     real = (PATCHES / file).resolve()
-    line = next((number for number, text in enumerate(path.read_text("utf-8").splitlines(), 1) if file in text), 1)
+    line = next(
+        (
+            number
+            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1)
+            if file in text
+        ),
+        1,
+    )
     if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
-        raise RecipeError(f"{path}:{line}: {file} is not a file under {PATCHES}", remedy="Add the file, or correct its name in the recipe.")
+        raise RecipeError(
+            f"{path}:{line}: {file} is not a file under {PATCHES}",
+            remedy="Add the file, or correct its name in the recipe.",
+        )

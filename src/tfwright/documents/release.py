@@ -28,7 +28,11 @@ class Release(NamedTuple):
         return cls(int(found[1]), int(found[2]))
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: Any, _handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:  # noqa: ANN401 pydantic's own signature
+    def __get_pydantic_core_schema__(
+        cls,
+        _source: Any,  # noqa: ANN401 pydantic's own signature
+        _handler: GetCoreSchemaHandler,
+    ) -> core_schema.CoreSchema:
         """Let documents spell a release as a string."""
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(value),

@@ -28,7 +28,9 @@ class Table(BaseModel):
 Document = TypeVar("Document", bound=Table)
 
 
-def load(path: Path, model: type[Document], extra: "Mapping[str, object] | None" = None) -> Document:
+def load(
+    path: Path, model: type[Document], extra: "Mapping[str, object] | None" = None
+) -> Document:
     """Read `path` as a `model`, with the values of `extra` put beside the file's own.
 
     Raises RecipeError, naming every faulty line at once, if the file cannot be read, is no
@@ -38,24 +40,36 @@ def load(path: Path, model: type[Document], extra: "Mapping[str, object] | None"
         text = path.read_text("utf-8")
         values = tomllib.loads(text)
     except OSError as fault:
-        raise RecipeError(f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions.") from fault
+        raise RecipeError(
+            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
+        ) from fault
     except UnicodeDecodeError as fault:
         raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
     except tomllib.TOMLDecodeError as fault:
         line = re.search(r"line (\d+)", str(fault))
         where = f"{path}:{line[1]}" if line else str(path)
-        raise RecipeError(f"{where}: not valid TOML: {fault}", remedy="Correct the line; strings need quotes.", evidence=Evidence(where=where)) from fault
+        raise RecipeError(
+            f"{where}: not valid TOML: {fault}",
+            remedy="Correct the line; strings need quotes.",
+            evidence=Evidence(where=where),
+        ) from fault
     try:
         return model.model_validate({**values, **(extra or {})})
     except ValidationError as fault:
         raise _explain(path, text, model, fault.errors(include_url=False)) from fault
 
 
-def _explain(path: Path, text: str, model: type[Table], faults: "Sequence[ErrorDetails]") -> RecipeError:
+def _explain(
+    path: Path, text: str, model: type[Table], faults: "Sequence[ErrorDetails]"
+) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
     lines = [_describe(path, text, model, fault) for fault in faults]
     first = f"{path}:{line_of(text, faults[0]['loc'])}"
-    what = lines[0] if len(lines) == 1 else f"{path} has {len(lines)} faults:\n" + "\n".join(f"  {line}" for line in lines)
+    what = (
+        lines[0]
+        if len(lines) == 1
+        else f"{path} has {len(lines)} faults:\n" + "\n".join(f"  {line}" for line in lines)
+    )
     return RecipeError(what, remedy=_remedy(model, faults[0]), evidence=Evidence(where=first))
 
 
@@ -64,7 +78,9 @@ def _describe(path: Path, text: str, model: type[Table], fault: "ErrorDetails") 
     where = f"{path}:{line_of(text, fault['loc'])}"
     key = ".".join(str(part) for part in fault["loc"]) or "the document"
     if fault["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(str(fault["loc"][-1]), _known_keys(model, fault["loc"][:-1]), n=1)
+        near = difflib.get_close_matches(
+            str(fault["loc"][-1]), _known_keys(model, fault["loc"][:-1]), n=1
+        )
         return f"{where}: unknown key {key}" + (f"; did you mean {near[0]!r}?" if near else "")
     if fault["type"] == "missing":
         return f"{where}: {key} is missing"

@@ -49,8 +49,14 @@ def present(recipe: Recipe, host_file: HostFile) -> tuple[Path | None, Path | No
 def capabilities(recipe: Recipe) -> list[str]:
     """Return the compute capabilities that a recipe makes machine code for, as ``12.0``; ``compute_120`` alone makes none."""
     answers = recipe.configure.answers
-    text = str(answers.get("TF_CUDA_COMPUTE_CAPABILITIES") or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "")
-    return [capability(item) for item in text.split(",") if item and not item.startswith("compute_")]
+    text = str(
+        answers.get("TF_CUDA_COMPUTE_CAPABILITIES")
+        or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+        or ""
+    )
+    return [
+        capability(item) for item in text.split(",") if item and not item.startswith("compute_")
+    ]
 
 
 def capability(text: str) -> str:
@@ -61,7 +67,10 @@ def capability(text: str) -> str:
 
 def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some capabilities runs on a GPU: on the same major version from its minor one up."""
-    return any(versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one) for one in built)
+    return any(
+        versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one)
+        for one in built
+    )
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

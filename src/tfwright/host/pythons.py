@@ -53,7 +53,9 @@ def version_of(interpreter: Path) -> str:
     if interpreter == own():
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
-    command = runner.Command((str(interpreter), "-E", "-S", "-c", TELL_VERSION), Path("/"), environment.clean(Path("/")))
+    command = runner.Command(
+        (str(interpreter), "-E", "-S", "-c", TELL_VERSION), Path("/"), environment.clean(Path("/"))
+    )
     return runner.answer(command)
 
 
@@ -82,7 +84,11 @@ def _search_path(place: Place) -> Iterator[str]:
     A shim runs whatever version the current directory names, which is no pin.
     """
     entries = place.env.get("PATH", os.defpath).split(os.pathsep)
-    return (entry for entry in entries if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims")
+    return (
+        entry
+        for entry in entries
+        if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims"
+    )
 
 
 def _conda_roots(place: Place) -> Iterator[Path]:

@@ -29,7 +29,9 @@ def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
     """
     at_home = recipe.host.system in {"any", host.system}
     requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
-    return [finding for requirement in requirements for finding in requirement(recipe, host_file, host)]
+    return [
+        finding for requirement in requirements for finding in requirement(recipe, host_file, host)
+    ]
 
 
 def _bundled(recipe: Recipe) -> bool:
@@ -41,7 +43,9 @@ def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
     wanted = recipe.host
     if wanted.system not in {"any", host.system} or wanted.machine not in {"any", host.machine}:
         remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
-        yield Finding(f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure")
+        yield Finding(
+            f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
+        )
 
 
 def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
@@ -52,44 +56,75 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
     if named:
         seen = pythons.version_of(host.place.at(named))
         found = f"{named} is Python {seen}" if seen else f"{named} does not run"
-        yield Finding(found, f"Python {version}, as the host file says", f"Correct pythons.{version!r} in the host file.", blocks="check")
+        yield Finding(
+            found,
+            f"Python {version}, as the host file says",
+            f"Correct pythons.{version!r} in the host file.",
+            blocks="check",
+        )
     else:
         remedy = f"Install it (pyenv install {version}), or name one in the host file: [pythons] {version!r} = '/path/to/python'."
-        yield Finding(f"no Python {version}", "an interpreter on PATH, in pyenv, in conda or in the host file", remedy, blocks="check")
+        yield Finding(
+            f"no Python {version}",
+            "an interpreter on PATH, in pyenv, in conda or in the host file",
+            remedy,
+            blocks="check",
+        )
 
 
 def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     least = ".".join(map(str, git.OLDEST))
     version = host.git.value.removeprefix("git version ")
     if not version:
-        yield Finding("no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch")
+        yield Finding(
+            "no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch"
+        )
     elif versions.older(version, least) and not _bundled(recipe):
         remedy = remedies.of("old-git", host.installer, least=least)
         yield Finding(
-            f"git {version}", f"git {least} or newer", remedy, blocks="fetch", why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it"
+            f"git {version}",
+            f"git {least} or newer",
+            remedy,
+            blocks="fetch",
+            why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it",
         )
 
 
 def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not host.compiler:
-        yield Finding("no C++ compiler", "c++, g++ or clang++ on the system's PATH", remedies.of("compiler", host.installer), blocks="compile")
+        yield Finding(
+            "no C++ compiler",
+            "c++, g++ or clang++ on the system's PATH",
+            remedies.of("compiler", host.installer),
+            blocks="compile",
+        )
 
 
 def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
             remedy = remedies.of("program", host.installer, program=program)
-            yield Finding(f"no {program}", f"{program} on the system's PATH", remedy, blocks="compile", why="the recipe: host.programs")
+            yield Finding(
+                f"no {program}",
+                f"{program} on the system's PATH",
+                remedy,
+                blocks="compile",
+                why="the recipe: host.programs",
+            )
 
 
 def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is: in an answer or, where .bazelrc would overrule that, in a flag."""
     answers = (f"{name}={value}" for name, value in recipe.configure.answers.items())
-    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags)))
+    named = re.findall(
+        r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags))
+    )
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
-            remedy = remedies.of("clang", host.installer, package=f"clang-{version[1]}" if version else "clang")
+            remedy = remedies.of(
+                "clang", host.installer, package=f"clang-{version[1]}" if version else "clang"
+            )
             yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
@@ -97,7 +132,11 @@ def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
     version = recipe.bazel.version
     if version not in host_file.bazels and not host.has("npm"):
         remedy = f"Nothing, if that can be downloaded; else name a binary in the host file: [bazels] {version!r} = '/path/to/bazel'."
-        yield Finding(f"only the official release of Bazel {version} can be had", "npm as a second source", remedy)
+        yield Finding(
+            f"only the official release of Bazel {version} can be had",
+            "npm as a second source",
+            remedy,
+        )
 
 
 def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
@@ -112,10 +151,20 @@ def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
         )
     if disk.kind in machine.NETWORK:
         remedy = f"{move} a local disk."
-        yield Finding(f"{host_file.build_out} is on {disk.kind}", "a local disk for Bazel's output base", remedy, blocks="compile", why=OUTPUT_BASE)
+        yield Finding(
+            f"{host_file.build_out} is on {disk.kind}",
+            "a local disk for Bazel's output base",
+            remedy,
+            blocks="compile",
+            why=OUTPUT_BASE,
+        )
     if disk.kind == "tmpfs":
         remedy = f"{move} a real disk, unless there is memory for both."
-        yield Finding(f"{host_file.build_out} is on tmpfs, in memory", "a disk, which leaves memory to the compilers", remedy)
+        yield Finding(
+            f"{host_file.build_out} is on tmpfs, in memory",
+            "a disk, which leaves memory to the compilers",
+            remedy,
+        )
 
 
 def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
@@ -123,7 +172,13 @@ def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Findin
     if odd:
         remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
         why = "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself behind other letters"
-        yield Finding(f"{odd[0]!r} in {host_file.build_out}", "a build_out in ASCII, without a space", remedy, blocks="fetch", why=why)
+        yield Finding(
+            f"{odd[0]!r} in {host_file.build_out}",
+            "a build_out in ASCII, without a space",
+            remedy,
+            blocks="fetch",
+            why=why,
+        )
 
 
 def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
@@ -134,11 +189,21 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
     parts = pythons.parts(interpreter, host.place)
     if "no headers" in parts.value:
         why = "TensorFlow's Python glue includes Python.h"
-        yield Finding(f"Python {version} without headers", "Python.h", remedies.of("headers", host.installer, python=version), blocks="configure", why=why)
+        yield Finding(
+            f"Python {version} without headers",
+            "Python.h",
+            remedies.of("headers", host.installer, python=version),
+            blocks="configure",
+            why=why,
+        )
     if "no pip" in parts.value and not version.startswith("2."):
         why = "the build gets a venv of its own, with exact pins"
         yield Finding(
-            f"Python {version} without ensurepip", "what a venv is made with", remedies.of("venv", host.installer, python=version), blocks="fetch", why=why
+            f"Python {version} without ensurepip",
+            "what a venv is made with",
+            remedies.of("venv", host.installer, python=version),
+            blocks="fetch",
+            why=why,
         )
 
 
@@ -147,10 +212,21 @@ def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Findi
     bazel, python = compatibility.bazel(release), compatibility.python(release)
     if bazel and not bazel.holds(recipe.bazel.version):
         remedy = "Correct bazel.version in the recipe."
-        yield Finding(f"Bazel {recipe.bazel.version} for TensorFlow {release}", f"Bazel {bazel}", remedy, blocks="configure", why=bazel.source)
+        yield Finding(
+            f"Bazel {recipe.bazel.version} for TensorFlow {release}",
+            f"Bazel {bazel}",
+            remedy,
+            blocks="configure",
+            why=bazel.source,
+        )
     if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
         remedy = "Correct host.python in the recipe, or add the patches that make it work."
-        yield Finding(f"Python {recipe.host.python} for TensorFlow {release}", f"Python {python}", remedy, why=python.source)
+        yield Finding(
+            f"Python {recipe.host.python} for TensorFlow {release}",
+            f"Python {python}",
+            remedy,
+            why=python.source,
+        )
 
 
 def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
@@ -158,20 +234,37 @@ def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
         yield Finding(
-            f"{free:.1f} GiB of memory", f"{recipe.compile.peak} GiB for a single compile action", remedy, why=f"compile.peak, against {host.memory.by}"
+            f"{free:.1f} GiB of memory",
+            f"{recipe.compile.peak} GiB for a single compile action",
+            remedy,
+            why=f"compile.peak, against {host.memory.by}",
         )
 
 
 def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
     has = host.processor.value.split()
-    lacking = [name for name in machine.EXTENSIONS if host.processor.by and f"-m{name}" in flags.split() and name not in has]
+    lacking = [
+        name
+        for name in machine.EXTENSIONS
+        if host.processor.by and f"-m{name}" in flags.split() and name not in has
+    ]
     if lacking:
         why = f"CC_OPT_FLAGS, against {host.processor.by}"
         remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
-        yield Finding(f"a processor without {', '.join(lacking)}", "one that runs what it compiles", remedy, blocks="verify", why=why)
+        yield Finding(
+            f"a processor without {', '.join(lacking)}",
+            "one that runs what it compiles",
+            remedy,
+            blocks="verify",
+            why=why,
+        )
     if "native" in flags:
-        yield Finding("-march=native in CC_OPT_FLAGS", "the same bytes on every host", "Name an instruction set in the recipe, such as -mavx.")
+        yield Finding(
+            "-march=native in CC_OPT_FLAGS",
+            "the same bytes on every host",
+            "Name an instruction set in the recipe, such as -mavx.",
+        )
 
 
 def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
@@ -181,7 +274,13 @@ def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
         yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
     if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
         remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
-        yield Finding(f"Xcode {host.xcode}", f"Xcode {wanted.xcode}", remedy, blocks="compile", why=f"the recipe, against {host.xcode.by}")
+        yield Finding(
+            f"Xcode {host.xcode}",
+            f"Xcode {wanted.xcode}",
+            remedy,
+            blocks="compile",
+            why=f"the recipe, against {host.xcode.by}",
+        )
 
 
 def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
@@ -189,7 +288,12 @@ def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[
     wanted = recipe.host.clang
     if wanted and found and found.build != wanted:
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
-        yield Finding(str(found), f"Apple's clang {wanted}", remedy, why=f"the recipe, against {host.compiler.by}")
+        yield Finding(
+            str(found),
+            f"Apple's clang {wanted}",
+            remedy,
+            why=f"the recipe, against {host.compiler.by}",
+        )
 
 
 def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
@@ -197,9 +301,35 @@ def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[
         try:
             signing.signer(host_file.sign.key)
         except HostError as fault:
-            yield Finding(fault.what, "a private key that signs", fault.remedy, blocks="publish", why="the host file: sign.key")
+            yield Finding(
+                fault.what,
+                "a private key that signs",
+                fault.remedy,
+                blocks="publish",
+                why="the host file: sign.key",
+            )
 
 
-GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _place, _signing_key)
+GENERAL: tuple[Requirement, ...] = (
+    _platform,
+    _python,
+    _git,
+    _compiler,
+    _bazel,
+    _disk,
+    _place,
+    _signing_key,
+)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
-REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _clang, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
+REQUIREMENTS: tuple[Requirement, ...] = (
+    *GENERAL,
+    _programs,
+    _clang,
+    _parts,
+    _release,
+    _memory,
+    _processor,
+    _macos,
+    _compiler_line,
+    *gpu.REQUIREMENTS,
+)

@@ -41,7 +41,12 @@ def learn_peak(job: Job, peak: float) -> None:
 
 def learn_jobs(job: Job, jobs: int) -> None:
     """Remember that the memory did not hold more actions at once than `jobs`."""
-    _keep(job, read(job).model_copy(update={"jobs": jobs, "memory": round(capacity.total() / capacity.GIB, 3)}))
+    _keep(
+        job,
+        read(job).model_copy(
+            update={"jobs": jobs, "memory": round(capacity.total() / capacity.GIB, 3)}
+        ),
+    )
 
 
 def _keep(job: Job, experience: Experience) -> None:

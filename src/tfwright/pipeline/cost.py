@@ -76,7 +76,9 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
     found = ((stage.name, stamps.read(job, stage)) for stage in pipeline)
     stages = tuple(StageCost(name, stamp.seconds, stamp.cpu) for name, stamp in found if stamp)
-    return Cost(stages, tuple(_runs(_kept(job))), {name: size(path) for name, path in _places(job).items()})
+    return Cost(
+        stages, tuple(_runs(_kept(job))), {name: size(path) for name, path in _places(job).items()}
+    )
 
 
 def size(path: Path) -> int:
@@ -102,12 +104,16 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     longest: dict[str, float] = {}
     for action in actions:
         longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-    return tuple(sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST])
+    return tuple(
+        sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST]
+    )
 
 
 def _actions(path: Path) -> Iterator[Action]:
     """Yield the actions in a profile of Bazel's: one event a line, also in one that a killed Bazel did not end."""
-    for event in map(_event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []):
+    for event in map(
+        _event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    ):
         if event.get("cat") == "action processing" and "dur" in event:
             yield Action(event["name"], event["dur"] / 1e6)
 
@@ -123,8 +129,17 @@ def _event(line: str) -> Mapping[str, Any]:
 def _places(job: Job) -> dict[str, Path]:
     """Return what takes room, by the name that people know it by."""
     places = job.places
-    shared = {"disk cache, of all recipes": job.host_file.disk_cache or places.build_out / "disk_cache", "vault, of all recipes": places.vault}
-    return {"output base": places.bazel, "tree": places.tree, "wheels and venv": places.dist, "logs": places.logs, **shared}
+    shared = {
+        "disk cache, of all recipes": job.host_file.disk_cache or places.build_out / "disk_cache",
+        "vault, of all recipes": places.vault,
+    }
+    return {
+        "output base": places.bazel,
+        "tree": places.tree,
+        "wheels and venv": places.dist,
+        "logs": places.logs,
+        **shared,
+    }
 
 
 def _walk(path: Path) -> Iterator[os.stat_result]:

@@ -86,7 +86,9 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: names.index(job.until) + 1])
 
 
-def decide(stage: Stage, job: Job, results: Mapping[type[Result], Result], *, again: bool) -> Decision:
+def decide(
+    stage: Stage, job: Job, results: Mapping[type[Result], Result], *, again: bool
+) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
     if again:
         return Decision(stage, "asked for again")
@@ -144,7 +146,15 @@ def clean(job: Job, *, caches: bool = False) -> None:
     """
     places = job.places
     shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
-    for path in (places.stamps, places.tree, git.repository_of(places.tree), places.bazel, places.dist, places.logs, *shared):
+    for path in (
+        places.stamps,
+        places.tree,
+        git.repository_of(places.tree),
+        places.bazel,
+        places.dist,
+        places.logs,
+        *shared,
+    ):
         files.remove(path)
 
 
@@ -153,13 +163,19 @@ def insist(until: str, again: str = "") -> None:
     names = [stage.name for stage in PIPELINE]
     last = stage_named(until).name
     if again and names.index(stage_named(again).name) > names.index(last):
-        raise RecipeError(f"Stage {again!r} is not run again by a build that ends with {until!r}", remedy=f"Add --until {again}, or a later stage.")
+        raise RecipeError(
+            f"Stage {again!r} is not run again by a build that ends with {until!r}",
+            remedy=f"Add --until {again}, or a later stage.",
+        )
 
 
 def jobs_asked(text: str) -> int | None:
     """Return how many jobs the user typed, None if nothing; raise RecipeError for what is no number of them."""
     if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
-        raise RecipeError(f"--jobs {text!r} is no number of jobs", remedy="Give a whole number from 1 on, or leave it out: then memory and processors decide.")
+        raise RecipeError(
+            f"--jobs {text!r} is no number of jobs",
+            remedy="Give a whole number from 1 on, or leave it out: then memory and processors decide.",
+        )
     return int(text) if text else None
 
 
@@ -170,7 +186,10 @@ def stage_named(name: str) -> Stage:
             return stage
     names = [stage.name for stage in PIPELINE]
     near = difflib.get_close_matches(name, names, n=1)
-    raise RecipeError(f"There is no stage {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""), remedy=f"The stages are: {', '.join(names)}.")
+    raise RecipeError(
+        f"There is no stage {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        remedy=f"The stages are: {', '.join(names)}.",
+    )
 
 
 def enter(job: Job, name: str) -> NoReturn:
@@ -178,8 +197,16 @@ def enter(job: Job, name: str) -> NoReturn:
     stage = stage_named(name)
     command = next((step for step in stage.steps(job) if isinstance(step, Command)), None)
     if command is None:
-        raise RecipeError(f"Stage {name!r} runs no program, so it has no environment to enter", remedy="Choose configure, compile, nccl or package.")
+        raise RecipeError(
+            f"Stage {name!r} runs no program, so it has no environment to enter",
+            remedy="Choose configure, compile, nccl or package.",
+        )
     if not command.cwd.is_dir():
-        raise HostError(f"{command.cwd} is not there yet", remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.")
+        raise HostError(
+            f"{command.cwd} is not there yet",
+            remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.",
+        )
     terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({job.recipe.name} {name}) \\w $ "}
-    become(Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal}))
+    become(
+        Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
+    )

@@ -77,7 +77,11 @@ class Inputs(Result):
 
     def damage(self) -> str | None:
         """Say which of the shared places was removed meanwhile."""
-        shared = (self.mirror, *(one.repository for one in self.clones), *((self.programs.python,) if self.programs else ()))
+        shared = (
+            self.mirror,
+            *(one.repository for one in self.clones),
+            *((self.programs.python,) if self.programs else ()),
+        )
         return next((f"{path} is gone" for path in shared if not path.exists()), None)
 
     @property
@@ -93,7 +97,8 @@ class Inputs(Result):
     def _at_hand(self) -> Programs:
         if self.programs is None:
             raise HostError(
-                "The programs of this recipe do not run on this host", remedy="Build on a host of the recipe's system, or stop earlier: --until source."
+                "The programs of this recipe do not run on this host",
+                remedy="Build on a host of the recipe's system, or stop earlier: --until source.",
             )
         return self.programs
 

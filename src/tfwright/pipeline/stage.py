@@ -186,7 +186,11 @@ class Stage:
     @property
     def needs(self) -> tuple[type[Result], ...]:
         """The types of the earlier results that it is handed."""
-        return tuple(kind for name, kind in self.types.items() if name != "return" and issubclass(kind, Result))
+        return tuple(
+            kind
+            for name, kind in self.types.items()
+            if name != "return" and issubclass(kind, Result)
+        )
 
     @property
     def tables(self) -> tuple[type[Table], ...]:
@@ -215,10 +219,16 @@ class Stage:
 
     def run(self, job: Job, results: Mapping[type[Result], Result]) -> Result:
         """Run the stage with what its signature asks for."""
-        arguments = {name: self._argument(kind, job, results) for name, kind in self.types.items() if name != "return"}
+        arguments = {
+            name: self._argument(kind, job, results)
+            for name, kind in self.types.items()
+            if name != "return"
+        }
         made = self.module.run(**arguments)
         if not isinstance(made, self.makes):
-            raise TypeError(f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}")
+            raise TypeError(
+                f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}"
+            )
         return made
 
     def _argument(self, kind: type, job: Job, results: Mapping[type[Result], Result]) -> Any:  # noqa: ANN401 chosen by the stage's signature

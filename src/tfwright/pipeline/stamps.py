@@ -49,9 +49,17 @@ def parts(stage: Stage, job: Job, results: Mapping[type[Result], Result]) -> dic
     """Return the digest of each thing that decides what `stage` would make now."""
     return {
         "the stage's revision": str(stage.revision),
-        **{f"the recipe's {_name(kind)}": digest(table_of(job.recipe, kind).model_dump(mode="json")) for kind in stage.tables},
+        **{
+            f"the recipe's {_name(kind)}": digest(
+                table_of(job.recipe, kind).model_dump(mode="json")
+            )
+            for kind in stage.tables
+        },
         **stage.inputs(job),
-        **{f"what {kind.__name__} holds": digest(results[kind].model_dump(mode="json")) for kind in stage.needs},
+        **{
+            f"what {kind.__name__} holds": digest(results[kind].model_dump(mode="json"))
+            for kind in stage.needs
+        },
     }
 
 
@@ -81,7 +89,9 @@ def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
 def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact.path) for artefact in artefacts(result)}
-    stamp = Stamp(parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, **took._asdict())
+    stamp = Stamp(
+        parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, **took._asdict()
+    )
     files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
 
 

@@ -118,7 +118,11 @@ class Rules:
 
     def __add__(self, other: "Rules") -> "Rules":
         """Put two findings together."""
-        return Rules((*self.repositories, *other.repositories), (*self.unreadable, *other.unreadable), (*self.nested, *other.nested))
+        return Rules(
+            (*self.repositories, *other.repositories),
+            (*self.unreadable, *other.unreadable),
+            (*self.nested, *other.nested),
+        )
 
 
 def relevant(path: str) -> bool:
@@ -153,7 +157,12 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
         with reading.bounded(path):
             reading.start(path)
         found += reading.rules()
-    return replace(found, repositories=tuple(replace(one, reached=one.name.startswith("rules_")) for one in found.repositories))
+    return replace(
+        found,
+        repositories=tuple(
+            replace(one, reached=one.name.startswith("rules_")) for one in found.repositories
+        ),
+    )
 
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
@@ -218,13 +227,19 @@ class _Reading:
             module = self._program.module(path)
             for function in module.body:
                 if isinstance(function, ast.FunctionDef) and function not in self._seen:
-                    self._enter(Function(function, module), Arguments((), {}), GivenError("is up to callers, and there are none"))
+                    self._enter(
+                        Function(function, module),
+                        Arguments((), {}),
+                        GivenError("is up to callers, and there are none"),
+                    )
 
     def follow(self, path: str, symbol: str) -> None:
         """Read what a symbol of a file does when it is called."""
         with self._reporting(path, 1):
             scope = self._program.globals(self._program.module(path))
-            self._behind(self._program.value(ast.Name(symbol, ast.Load()), scope), Arguments((), {}), path, 1)
+            self._behind(
+                self._program.value(ast.Name(symbol, ast.Load()), scope), Arguments((), {}), path, 1
+            )
 
     def _body(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         """Read all calls of a function, or of a file."""
@@ -242,10 +257,15 @@ class _Reading:
         rule, callee, arguments = self._resolve(call, scope)
         made: list[Repository] = []
         if self._rule is None and _declares(arguments.named):
-            made = self._try_forms(path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named)))
+            made = self._try_forms(
+                path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named))
+            )
         if made and isinstance(callee, External):
             return  # another repository's rule is taken, like Bazel's own, to download what it is told to
-        outer, self._declared = self._declared, (*self._declared, *((one.name, one.sha256) for one in made))
+        outer, self._declared = (
+            self._declared,
+            (*self._declared, *((one.name, one.sha256) for one in made)),
+        )
         try:
             self._behind(callee, arguments, path, line)
         finally:
@@ -258,7 +278,9 @@ class _Reading:
         if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
             callee, name = self._meant(call.args[0], scope), _called(call.args[0])
-            named = dict(zip(("name",), arguments.positional[1:], strict=False)) | dict(arguments.named)
+            named = dict(zip(("name",), arguments.positional[1:], strict=False)) | dict(
+                arguments.named
+            )
             arguments = Arguments(arguments.positional[2:], named)
         return callee.symbol if isinstance(callee, External) else name, callee, arguments
 
@@ -282,11 +304,15 @@ class _Reading:
                 outer = self._rule, self._name
                 self._rule, self._name = callee, self._text(arguments.named.get("name"))
                 try:
-                    self._enter(code, Arguments((), {}), UnknownError("is known only when the rule runs"))
+                    self._enter(
+                        code, Arguments((), {}), UnknownError("is known only when the rule runs")
+                    )
                 finally:
                     self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
-                self._record(Nested(callee.repository, callee.file, callee.symbol, self._place + path, line))
+                self._record(
+                    Nested(callee.repository, callee.file, callee.symbol, self._place + path, line)
+                )
 
     def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
         """Read the body of a function. Starlark has no recursion, so one that is being read is not entered."""
@@ -299,9 +325,15 @@ class _Reading:
         finally:
             self._active.pop()
 
-    def _declaration(self, rule: str, path: str, line: int, named: Mapping[str, object]) -> Iterator[Repository]:
+    def _declaration(
+        self, rule: str, path: str, line: int, named: Mapping[str, object]
+    ) -> Iterator[Repository]:
         """Make a repository of each file that the arguments of a rule name."""
-        known = {name: self._known(thing) for name, thing in named.items() if _tells_origin(name) or name in TELLING}
+        known = {
+            name: self._known(thing)
+            for name, thing in named.items()
+            if _tells_origin(name) or name in TELLING
+        }
         strip_prefix = self._text(named.get("strip_prefix"))
         patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
         for urls, sha256 in _files(known):
@@ -321,15 +353,27 @@ class _Reading:
     def _download(self, call: ast.Call, scope: Scope) -> Repository:
         """Make a repository of a download in a rule's own code."""
         method = _called(call.func)
-        named: dict[str | None, ast.expr] = dict(zip(("url", "output", "sha256"), call.args, strict=False))
+        named: dict[str | None, ast.expr] = dict(
+            zip(("url", "output", "sha256"), call.args, strict=False)
+        )
         named.update({one.arg: one.value for one in call.keywords})
         if "url" not in named:
             raise UnknownError("does not say what it downloads")
         sha256 = _digest(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
         urls = _urls(self._program.value(named["url"], scope))
-        return Repository(self._name, method, self._place + scope.module.path, call.lineno, urls, sha256, reached=self.reached)
+        return Repository(
+            self._name,
+            method,
+            self._place + scope.module.path,
+            call.lineno,
+            urls,
+            sha256,
+            reached=self.reached,
+        )
 
-    def _try_forms(self, path: str, line: int, what: str, work: Callable[[], list[Repository]]) -> list[Repository]:
+    def _try_forms(
+        self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
+    ) -> list[Repository]:
         """Record what `work` makes in each form that it can take; those that cannot be read are reported."""
         made: list[Repository] = []
 
@@ -346,7 +390,11 @@ class _Reading:
     def _known(self, thing: object) -> object:
         """Return a value that must be known, that of a dictionary too."""
         value = self._program.force(thing)
-        return {key: self._program.force(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return (
+            {key: self._program.force(one) for key, one in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
 
     def _text(self, thing: object) -> str:
         """Return a text that is good to know; empty if it cannot be known."""
@@ -358,7 +406,11 @@ class _Reading:
             value = self._program.force(thing)
         except UnknownError:
             return ()
-        return tuple(one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str) and one.isprintable())
+        return tuple(
+            one
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, str) and one.isprintable()
+        )
 
     @contextmanager
     def _reporting(self, path: str, line: int, what: str = "") -> Iterator[None]:
@@ -378,7 +430,9 @@ class _Reading:
 
     def _record(self, one: Repository | Unreadable | Nested) -> None:
         """Keep a finding, unless it repeats the declaration whose macro is being read, or one that is reached."""
-        if isinstance(one, Repository) and ((one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found):
+        if isinstance(one, Repository) and (
+            (one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found
+        ):
             return
         self._found[one] = None
 
@@ -390,13 +444,20 @@ def _declares(named: Mapping[str, object]) -> bool:
 
 def _tells_origin(argument: str) -> bool:
     """Tell whether an argument says where a file comes from, or what it is."""
-    return argument in ORIGINS or argument.endswith(("_urls", "_url", "_sha256")) or argument.startswith(BY_DIGEST)
+    return (
+        argument in ORIGINS
+        or argument.endswith(("_urls", "_url", "_sha256"))
+        or argument.startswith(BY_DIGEST)
+    )
 
 
 def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``urls`` belong to ``sha256``, ``jar_urls`` to ``jar_sha256``."""
     if "artifact" in known:
-        yield tuple(_jars(_line(known["artifact"]), known.get("server_urls"))), _digest(known.get("artifact_sha256"))
+        yield (
+            tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
+            _digest(known.get("artifact_sha256")),
+        )
     elif "registry" in known:
         yield (f"{_line(known['registry'])}/{_line(known.get('repository') or '')}",), ""
     elif "remote" in known:
@@ -411,7 +472,9 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((_urls(urls), _digest(sha256)) for sha256, urls in value.items())
     plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
-    for prefix in dict.fromkeys(found[1] for name in plain if (found := re.fullmatch(r"(|\w+_)(urls?|sha256)", name))):
+    for prefix in dict.fromkeys(
+        found[1] for name in plain if (found := re.fullmatch(r"(|\w+_)(urls?|sha256)", name))
+    ):
         urls = (*_urls(plain.get(f"{prefix}urls")), *_urls(plain.get(f"{prefix}url")))
         if urls or plain.get(f"{prefix}sha256"):
             yield urls, _digest(plain.get(f"{prefix}sha256"))
@@ -427,7 +490,9 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
 
 def _urls(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
-    urls = tuple(dict.fromkeys(_line(one) for one in (value if isinstance(value, list) else [value]) if one))
+    urls = tuple(
+        dict.fromkeys(_line(one) for one in (value if isinstance(value, list) else [value]) if one)
+    )
     for url in urls:
         if not re.fullmatch(URL, url):
             message = f"{url[:80]!r} is no address that Bazel could download from"
@@ -462,4 +527,10 @@ def _line(value: object) -> str:
 
 def _called(node: ast.expr) -> str:
     """Return the name of what is called, without what it is an attribute of."""
-    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+    return (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )

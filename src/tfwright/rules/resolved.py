@@ -13,5 +13,15 @@ def pins(text: str) -> dict[str, str]:
     program = Program({"resolved.bzl": text})
     module = program.module("resolved.bzl")
     made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
-    attributes = [program.force(one["original_attributes"]) for one in made if isinstance(one, dict)] if isinstance(made, list) else []
-    return {str(program.force(one["name"])): str(program.force(one.get("sha256") or one.get("commit") or "")) for one in attributes if isinstance(one, dict)}
+    attributes = (
+        [program.force(one["original_attributes"]) for one in made if isinstance(one, dict)]
+        if isinstance(made, list)
+        else []
+    )
+    return {
+        str(program.force(one["name"])): str(
+            program.force(one.get("sha256") or one.get("commit") or "")
+        )
+        for one in attributes
+        if isinstance(one, dict)
+    }

@@ -178,7 +178,9 @@ class Program:
                     scope = scope.bind(**_assigned(target, Later(value, scope)))
                 case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
                     yield statement, value, scope
-                    total = ast.copy_location(ast.BinOp(ast.Name(name, ast.Load()), statement.op, value), statement)
+                    total = ast.copy_location(
+                        ast.BinOp(ast.Name(name, ast.Load()), statement.op, value), statement
+                    )
                     scope = scope.bind(**{name: Later(total, scope)})
         return scope
 
@@ -188,7 +190,9 @@ class Program:
         self.spend(len(nodes))
         for node in nodes:
             if isinstance(node, ast.comprehension):
-                scope = scope.bind(**_assigned(node.target, Unset(UnknownError("differs from turn to turn"))))
+                scope = scope.bind(
+                    **_assigned(node.target, Unset(UnknownError("differs from turn to turn")))
+                )
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
     def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
@@ -202,7 +206,9 @@ class Program:
         bound.update(zip(names, arguments.positional, strict=False))
         bound.update({name: thing for name, thing in arguments.named.items() if name in names})
         if given.kwarg:
-            bound[given.kwarg.arg] = {name: thing for name, thing in arguments.named.items() if name not in names}
+            bound[given.kwarg.arg] = {
+                name: thing for name, thing in arguments.named.items() if name not in names
+            }
         return outer.bind(**bound)
 
     def arguments(self, call: ast.Call, scope: Scope) -> Arguments:
@@ -254,7 +260,11 @@ class Program:
                 raise thing.fault
             case Later() | Either():
                 if thing not in self._known:
-                    self._known[thing] = self.value(thing.node, thing.scope) if isinstance(thing, Later) else self._one_of(thing.things)
+                    self._known[thing] = (
+                        self.value(thing.node, thing.scope)
+                        if isinstance(thing, Later)
+                        else self._one_of(thing.things)
+                    )
                 return self._known[thing]
             case list():
                 return [self.force(one) for one in thing]
@@ -275,7 +285,11 @@ class Program:
                 return [self.value(one, scope) for one in node.elts]
             case ast.Dict():
                 keys = [self.value(key, scope) if key else None for key in node.keys]
-                return {key: Later(value, scope) for key, value in zip(keys, node.values, strict=True) if isinstance(key, str)}
+                return {
+                    key: Later(value, scope)
+                    for key, value in zip(keys, node.values, strict=True)
+                    if isinstance(key, str)
+                }
         return self._worked_out(node, scope)
 
     def _worked_out(self, node: ast.expr, scope: Scope) -> object:
@@ -292,7 +306,9 @@ class Program:
             case ast.Call():
                 return self._result(node, scope)
             case ast.Attribute():
-                self.value(node.value, scope)  # what it is an attribute of knows best why it is not known
+                self.value(
+                    node.value, scope
+                )  # what it is an attribute of knows best why it is not known
         raise UnknownError("is not made of constants")
 
     def _named(self, name: str, scope: Scope) -> object:
@@ -306,10 +322,16 @@ class Program:
     def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
         """Return an item or a part of a text, a list or a dictionary."""
         if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
-            lower, upper = (self.value(one, scope) if one else None for one in (index.lower, index.upper))
+            lower, upper = (
+                self.value(one, scope) if one else None for one in (index.lower, index.upper)
+            )
             if isinstance(lower, int | None) and isinstance(upper, int | None):
                 return whole[lower:upper]
-        elif isinstance(whole, dict) and isinstance(key := self.value(index, scope), str) and key in whole:
+        elif (
+            isinstance(whole, dict)
+            and isinstance(key := self.value(index, scope), str)
+            and key in whole
+        ):
             return self.force(whole[key])
         raise UnknownError("takes an item that is not known")
 
@@ -323,12 +345,20 @@ class Program:
             case ast.Attribute(attr="format", value=text), _:
                 arguments = self.arguments(call, scope)
                 named = {name: self.force(thing) for name, thing in arguments.named.items()}
-                return _formatted(self.value(text, scope), [self.force(one) for one in arguments.positional], named)
+                return _formatted(
+                    self.value(text, scope),
+                    [self.force(one) for one in arguments.positional],
+                    named,
+                )
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
         inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
-        given = [Later(value, there) for statement, value, there in self.walk(function.node.body, inner) if isinstance(statement, ast.Return)]
+        given = [
+            Later(value, there)
+            for statement, value, there in self.walk(function.node.body, inner)
+            if isinstance(statement, ast.Return)
+        ]
         return self._one_of(given) if given else None
 
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
@@ -339,7 +369,10 @@ class Program:
             names = self.force(arguments.named.get("attrs", {}))
         except UnknownError:
             names = {}
-        return Rule(self.force(code), frozenset(str(one) for one in names) if isinstance(names, dict) else frozenset())
+        return Rule(
+            self.force(code),
+            frozenset(str(one) for one in names) if isinstance(names, dict) else frozenset(),
+        )
 
     def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
         """Return what is known in each turn of a loop; where that is unknown, one turn stands for all."""
@@ -355,10 +388,17 @@ class Program:
 
     def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
         """Return the names that a ``load`` brings."""
-        texts = [one.value for one in (*call.args, *(keyword.value for keyword in call.keywords)) if isinstance(one, ast.Constant)]
+        texts = [
+            one.value
+            for one in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(one, ast.Constant)
+        ]
         label, symbols = str(texts[0]) if texts else "", [str(one) for one in texts[1:]]
         names = [*symbols[: len(call.args) - 1], *(str(keyword.arg) for keyword in call.keywords)]
-        return {name: self._symbol(label, symbol, module) for name, symbol in zip(names, symbols, strict=False)}
+        return {
+            name: self._symbol(label, symbol, module)
+            for name, symbol in zip(names, symbols, strict=False)
+        }
 
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""
@@ -422,12 +462,19 @@ def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     """Yield the parameters that have a default, with it."""
     names = [one.arg for one in (*given.posonlyargs, *given.args)]
     yield from zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True)
-    yield from ((one.arg, default) for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default)
+    yield from (
+        (one.arg, default)
+        for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default
+    )
 
 
 def _located(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same one) and path of a label such as ``@repo//package:file.bzl``."""
-    found = re.fullmatch(r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?", label)
+    found = re.fullmatch(
+        r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?",
+        label,
+    )
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")
     folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
@@ -448,7 +495,11 @@ def _filled(text: object, values: object) -> str:
     """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
     given = list(values) if isinstance(values, list) else [values]
     parts = re.split(r"%(.)", text) if isinstance(text, str) else []
-    if not parts or not {"s", "d", "%"}.issuperset(parts[1::2]) or len(given) != sum(one != "%" for one in parts[1::2]):
+    if (
+        not parts
+        or not {"s", "d", "%"}.issuperset(parts[1::2])
+        or len(given) != sum(one != "%" for one in parts[1::2])
+    ):
         raise UnknownError("fills a text in a way that is not known")
     parts[1::2] = [one if one == "%" else _plain(given.pop(0)) for one in parts[1::2]]
     return _short("".join(parts))

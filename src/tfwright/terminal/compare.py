@@ -56,7 +56,9 @@ def show_reproduction(found: "Reproduction", *, as_json: bool) -> None:
         text.as_json({"reproduced": found.comparison.same, **asdict(found)})
         return
     if found.comparison.same:
-        print(f"reproduced: {found.original.name} is the same {found.comparison.first.size:,} bytes, sha256 {found.comparison.first.sha256}")
+        print(
+            f"reproduced: {found.original.name} is the same {found.comparison.first.size:,} bytes, sha256 {found.comparison.first.sha256}"
+        )
         return
     print(f"not reproduced: {found.original} (first), {found.rebuilt} (second)")
     show_comparison(found.comparison, as_json=False)

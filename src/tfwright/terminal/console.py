@@ -67,7 +67,13 @@ class Terminal:
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 
-            self._bar = tqdm(desc=f"  {self._stage}", leave=False, dynamic_ncols=True, unit=progress.unit, unit_scale=progress.unit == "B")
+            self._bar = tqdm(
+                desc=f"  {self._stage}",
+                leave=False,
+                dynamic_ncols=True,
+                unit=progress.unit,
+                unit_scale=progress.unit == "B",
+            )
         self._bar.total = progress.total
         self._bar.n = progress.done
         told = (_failures(progress), _memory(progress), progress.doing[:60])
@@ -83,7 +89,12 @@ class Terminal:
 def _sentence(progress: Progress) -> str:
     """Say progress in one line of text."""
     total = f" of {progress.total:,}" if progress.total is not None else ""
-    told = ", ".join(filter(None, (f"{progress.done:,}{total} {progress.unit}", _failures(progress), _memory(progress))))
+    told = ", ".join(
+        filter(
+            None,
+            (f"{progress.done:,}{total} {progress.unit}", _failures(progress), _memory(progress)),
+        )
+    )
     return f"{told}: {progress.doing}" if progress.doing else told
 
 
@@ -93,7 +104,11 @@ def _failures(progress: Progress) -> str:
 
 def _memory(progress: Progress) -> str:
     """Say how much of the memory the work holds; nothing where that is not known."""
-    return f"{progress.held / capacity.GIB:.1f} of {progress.room / capacity.GIB:.0f} GiB" if progress.held else ""
+    return (
+        f"{progress.held / capacity.GIB:.1f} of {progress.room / capacity.GIB:.0f} GiB"
+        if progress.held
+        else ""
+    )
 
 
 def announce(job: "Job") -> None:

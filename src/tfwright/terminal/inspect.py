@@ -43,7 +43,11 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
     for name, need in summary.needs.items():
         yield f"needs {name}" if name == "CPU" else name, _need(need)
     if summary.tensorflow:
-        yield "exports", f"{summary.tensorflow:,} in TensorFlow's namespace" + "".join(f", std::string {abi}" for abi in summary.strings)
+        yield (
+            "exports",
+            f"{summary.tensorflow:,} in TensorFlow's namespace"
+            + "".join(f", std::string {abi}" for abi in summary.strings),
+        )
     yield "GPU code", " ".join(summary.architectures) or "none"
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
@@ -63,14 +67,25 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
     for facts, group in alike.items():
         largest = max(group, key=lambda library: library.size)
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        yield _short(largest.path) + others, f"{sum(library.size for library in group) / 1e6:.1f}", *facts
+        yield (
+            _short(largest.path) + others,
+            f"{sum(library.size for library in group) / 1e6:.1f}",
+            *facts,
+        )
 
 
 def _facts(library: "Library") -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
     elf, parts = library.elf, library.parts
-    needs = [f"{family} {need.version}" for family, need in elf.requires.items()] if elf else [f"macOS {part.minimum}" for part in library.macho]
-    gpu = [*(name for part in parts for name in part.architectures), *([f"NCCL {library.text.nccl}"] if library.text.nccl else [])]
+    needs = (
+        [f"{family} {need.version}" for family, need in elf.requires.items()]
+        if elf
+        else [f"macOS {part.minimum}" for part in library.macho]
+    )
+    gpu = [
+        *(name for part in parts for name in part.architectures),
+        *([f"NCCL {library.text.nccl}"] if library.text.nccl else []),
+    ]
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),

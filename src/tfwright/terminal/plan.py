@@ -13,11 +13,23 @@ if TYPE_CHECKING:
 def show_plan(plan: "Iterable[Planned]", *, as_json: bool) -> None:
     """Print a plan: per stage keep or run, why, and its commands and files."""
     if as_json:
-        text.as_json([{"stage": one.stage.name, "run": bool(one.why), "why": one.why, "steps": [_step(step) for step in one.steps]} for one in plan])
+        text.as_json(
+            [
+                {
+                    "stage": one.stage.name,
+                    "run": bool(one.why),
+                    "why": one.why,
+                    "steps": [_step(step) for step in one.steps],
+                }
+                for one in plan
+            ]
+        )
         return
     shown: dict[str, str] = {}
     for one in plan:
-        print(f"{'run ' if one.why else 'keep'} {one.stage.name:<10} {one.why or one.stage.summary}")
+        print(
+            f"{'run ' if one.why else 'keep'} {one.stage.name:<10} {one.why or one.stage.summary}"
+        )
         for step in one.steps if one.why else ():
             for line in _lines(step, shown):
                 print(f"       {line}")
@@ -26,7 +38,14 @@ def show_plan(plan: "Iterable[Planned]", *, as_json: bool) -> None:
 
 def _step(step: "Step") -> dict[str, object]:
     """Return a step as JSON can say it."""
-    return {name: list(value) if isinstance(value, tuple) else dict(value) if hasattr(value, "keys") else str(value) for name, value in vars(step).items()}
+    return {
+        name: list(value)
+        if isinstance(value, tuple)
+        else dict(value)
+        if hasattr(value, "keys")
+        else str(value)
+        for name, value in vars(step).items()
+    }
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
@@ -35,7 +54,11 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     if "argv" in said:
         yield f"$ {step}"
         yield f"    in {said['cwd']}"
-        yield from (f"    {name}={value}" for name, value in sorted(said["env"].items()) if shown.get(name) != value)
+        yield from (
+            f"    {name}={value}"
+            for name, value in sorted(said["env"].items())
+            if shown.get(name) != value
+        )
         yield from (f"    without {name}" for name in sorted(shown.keys() - said["env"].keys()))
     else:
         yield f"writes {said['path']}"

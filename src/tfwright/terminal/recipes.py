@@ -15,4 +15,9 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
         text.as_json([row.__dict__ for row in rows])
         return
     heads = tuple(rows[0].__dict__) if rows else ()
-    text.table([tuple(name.replace("_", " ") for name in heads), *(tuple(str(value) for value in row.__dict__.values()) for row in rows)])
+    text.table(
+        [
+            tuple(name.replace("_", " ") for name in heads),
+            *(tuple(str(value) for value in row.__dict__.values()) for row in rows),
+        ]
+    )

@@ -10,7 +10,9 @@ def table(cells: Sequence[tuple[str, ...]]) -> None:
     """Print rows of equally many cells, the heads among them, in columns."""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for cell in cells:
-        print("  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip())
+        print(
+            "  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip()
+        )
 
 
 def as_json(value: object) -> None:

@@ -17,8 +17,14 @@ def show(first: Path, second: Path, *, as_json: bool) -> int:
     program = shutil.which("diffoscope")
     if program is None:
         raise HostError(
-            "There is no diffoscope here", remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'."
+            "There is no diffoscope here",
+            remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'.",
         )
     # The files are named by their full paths: none of them can be taken for an option.
-    argv = (program, *(("--json", "-") if as_json else ()), str(first.resolve()), str(second.resolve()))
+    argv = (
+        program,
+        *(("--json", "-") if as_json else ()),
+        str(first.resolve()),
+        str(second.resolve()),
+    )
     return runner.show(Command(argv, Path.cwd(), dict(os.environ)))

@@ -61,7 +61,9 @@ class Point(Table):
     """Thousand million operations a second."""
 
 
-_CURVES = TypeAdapter(dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]])
+_CURVES = TypeAdapter(
+    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
+)
 
 
 def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
@@ -69,7 +71,12 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
             try:
-                return {name.upper(): points for name, points in _CURVES.validate_python(outcome.numbers.get("curves")).items()}
+                return {
+                    name.upper(): points
+                    for name, points in _CURVES.validate_python(
+                        outcome.numbers.get("curves")
+                    ).items()
+                }
             except ValidationError:
                 break
     return {}
@@ -78,25 +85,40 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
 def program(name: str) -> Path:
     """Return a smoke program; raise RecipeError naming those that there are."""
     if name not in ORDER:
-        raise RecipeError(f"verify.smoke: there is no smoke program {name!r}", remedy=f"Use one of: {', '.join(ORDER)}.")
+        raise RecipeError(
+            f"verify.smoke: there is no smoke program {name!r}",
+            remedy=f"Use one of: {', '.join(ORDER)}.",
+        )
     return PROGRAMS / f"{name}.py"
 
 
 def execution(name: str, module: str, venv: Path, home: Path, extra: Mapping[str, str]) -> Command:
     """Return the run of a program by the Python of a venv, on a module."""
-    return Command((str(venv / "bin/python"), str(program(name)), module), venv.parent, environment.clean(home, (venv / "bin",), extra=extra))
+    return Command(
+        (str(venv / "bin/python"), str(program(name)), module),
+        venv.parent,
+        environment.clean(home, (venv / "bin",), extra=extra),
+    )
 
 
 def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
     """Run a program to its end, at most so long, and return what it says; or how it ended, if it came to no result."""
     start = time.monotonic()
     try:
-        status = runner.attempt(command, log, remedy="Look whether the venv is still there.", timeout=seconds)
+        status = runner.attempt(
+            command, log, remedy="Look whether the venv is still there.", timeout=seconds
+        )
     except TimeoutError:
-        verdict: tuple[Status, str, dict[str, JsonValue]] = "failed", f"it hung, and was ended after {seconds:g} s", {}
+        verdict: tuple[Status, str, dict[str, JsonValue]] = (
+            "failed",
+            f"it hung, and was ended after {seconds:g} s",
+            {},
+        )
     else:
         verdict = _verdict(status, log)
-    return TrialOutcome(name, verdict[0], verdict[1], time.monotonic() - start, verdict[2], str(log))
+    return TrialOutcome(
+        name, verdict[0], verdict[1], time.monotonic() - start, verdict[2], str(log)
+    )
 
 
 class _Printed(Table):
@@ -113,7 +135,11 @@ def _verdict(status: int, log: Path) -> tuple[Status, str, dict[str, JsonValue]]
     if status < 0:
         number = signal.Signals(-status)
         after = ", after it had done its work" if printed and printed.status == "passed" else ""
-        return "failed", f"it crashed ({number.name}{after}): {USUAL_CAUSES.get(number, 'its log says more')}", {}
+        return (
+            "failed",
+            f"it crashed ({number.name}{after}): {USUAL_CAUSES.get(number, 'its log says more')}",
+            {},
+        )
     if printed is None or (printed.status == "passed" and status != 0):
         last = (runner.last_lines(log, 1) or ("nothing was printed",))[0]
         return "failed", _line(f"it came to no result (exit status {status}): {last}"), {}
@@ -133,4 +159,6 @@ def _printed(log: Path) -> _Printed | None:
 
 def _line(text: str) -> str:
     """Return text as one printable line: it comes from the wheel's own code, which may print anything."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[:LONGEST_REASON].strip()
+    return "".join(letter if letter.isprintable() else " " for letter in text)[
+        :LONGEST_REASON
+    ].strip()

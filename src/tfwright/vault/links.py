@@ -46,20 +46,45 @@ class LinkRow:
         return sum(link.state in GOOD for link in self.links)
 
 
-def report(wanted: Sequence[WantedArchive], store: Store, origins: Origins, hear: Callable[[Progress], None], *, deep: bool) -> list[LinkRow]:
+def report(
+    wanted: Sequence[WantedArchive],
+    store: Store,
+    origins: Origins,
+    hear: Callable[[Progress], None],
+    *,
+    deep: bool,
+) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or with `deep` for the bytes; what is on this host, always for the bytes."""
-    asked = [(one, source) for one in wanted for source in _sources(one, origins) if deep or source.way == URL or not source.remote]
+    asked = [
+        (one, source)
+        for one in wanted
+        for source in _sources(one, origins)
+        if deep or source.way == URL or not source.remote
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = []
-        for number, link in enumerate(pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked), 1):
+        for number, link in enumerate(
+            pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked), 1
+        ):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
     links = [(one, link) for (one, _), link in zip(asked, answers, strict=True)]
-    return [LinkRow(one.name, one.sha256, store.holds(one.sha256), tuple(link for other, link in links if other is one)) for one in wanted]
+    return [
+        LinkRow(
+            one.name,
+            one.sha256,
+            store.holds(one.sha256),
+            tuple(link for other, link in links if other is one),
+        )
+        for one in wanted
+    ]
 
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
-    return [*(Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)), *origins.sources(wanted)]
+    return [
+        *(Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)),
+        *origins.sources(wanted),
+    ]
 
 
 def _downloading(url: str) -> Callable[[Path], None]:
@@ -80,7 +105,11 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
         except SupplyError as fault:
             return Link(source.way, source.where, GONE, fault.what)
         found = files.sha256(target)
-    return Link(source.way, source.where, SERVES) if found == wanted.sha256 else Link(source.way, source.where, OTHER, f"sha256 {found}")
+    return (
+        Link(source.way, source.where, SERVES)
+        if found == wanted.sha256
+        else Link(source.way, source.where, OTHER, f"sha256 {found}")
+    )
 
 
 def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
@@ -89,4 +118,9 @@ def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
-    return Link(source.way, source.where, {True: ANSWERS, False: GONE, None: SILENT}[answer.there], answer.why)
+    return Link(
+        source.way,
+        source.where,
+        {True: ANSWERS, False: GONE, None: SILENT}[answer.there],
+        answer.why,
+    )

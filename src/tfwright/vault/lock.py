@@ -25,7 +25,9 @@ Pin = TypeVar("Pin", str, Clone)
 
 def _url(text: str) -> str:
     if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
-        raise ValueError("must be one http, https, ftp or file url, or a package url, without blanks and control characters")
+        raise ValueError(
+            "must be one http, https, ftp or file url, or a package url, without blanks and control characters"
+        )
     return text
 
 
@@ -203,11 +205,15 @@ def of(recipe: Recipe, rules: Rules, gathered: Gathered) -> Lock:
     """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
     return Lock(
         tensorflow=Tensorflow(commit=recipe.source.commit, tree=gathered.tree),
-        bazel=LockedBazel(version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
+        bazel=LockedBazel(
+            version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))
+        ),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,
-        files=tuple(LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()),
+        files=tuple(
+            LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
+        ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules))),
         substitutes=gathered.substitutes,
     )
@@ -237,7 +243,13 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("LockedBazel", lock.bazel, now.bazel, but=("binaries",)),
-        *(line for one in platforms for line in _changes(f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",))),
+        *(
+            line
+            for one in platforms
+            for line in _changes(
+                f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",)
+            )
+        ),
         *_compared(archives, now.archives, lambda one: one.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
@@ -263,10 +275,17 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
 def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
     for clone, users in _grouped(rules, lambda one: one.clone):
-        yield Cloned(names=_names(users), remote=clone.remote, commit=clone.commit, needed=_needed(users, gathered))
+        yield Cloned(
+            names=_names(users),
+            remote=clone.remote,
+            commit=clone.commit,
+            needed=_needed(users, gathered),
+        )
 
 
-def _grouped(rules: Rules, pin: Callable[[Repository], Pin | None]) -> Iterable[tuple[Pin, list[Repository]]]:
+def _grouped(
+    rules: Rules, pin: Callable[[Repository], Pin | None]
+) -> Iterable[tuple[Pin, list[Repository]]]:
     """Return the rules that share a pin, by it; those that have none are left out."""
     users: dict[Pin, list[Repository]] = {}
     for one in rules.repositories:
@@ -293,7 +312,9 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
     """Yield what no digest holds: rules without one or a commit, what is not readable, nested calls that were not followed."""
     for one in rules.repositories:
         if not (one.lockable or one.clone):
-            yield Unlockable(name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one))
+            yield Unlockable(
+                name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one)
+            )
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
     for call in rules.nested:
@@ -303,15 +324,35 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
 
 def _no_digest(one: Repository) -> str:
     """Say what a rule without a digest does instead."""
-    origin = ", ".join(dict.fromkeys(map(registries.named, one.urls))) or "an address that is not readable"
-    return f"{one.rule} takes {one.commit} of {origin}" if one.commit else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+    origin = (
+        ", ".join(dict.fromkeys(map(registries.named, one.urls)))
+        or "an address that is not readable"
+    )
+    return (
+        f"{one.rule} takes {one.commit} of {origin}"
+        if one.commit
+        else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+    )
 
 
-def _compared(old: Iterable[Entry], new: Iterable[Entry], key: Callable[[Entry], str], name: Callable[[Entry], str]) -> Iterator[str]:
+def _compared(
+    old: Iterable[Entry],
+    new: Iterable[Entry],
+    key: Callable[[Entry], str],
+    name: Callable[[Entry], str],
+) -> Iterator[str]:
     """Yield what differs between two lists of entries."""
     locked, found = ({key(one): one for one in entries} for entries in (old, new))
-    yield from (f"{name(one)} is in the lock, and not wanted any more" for which, one in locked.items() if which not in found)
-    yield from (f"{name(one)} is wanted, and not in the lock" for which, one in found.items() if which not in locked)
+    yield from (
+        f"{name(one)} is in the lock, and not wanted any more"
+        for which, one in locked.items()
+        if which not in found
+    )
+    yield from (
+        f"{name(one)} is wanted, and not in the lock"
+        for which, one in found.items()
+        if which not in locked
+    )
     for which in (one for one in locked if one in found):
         yield from _changes(name(locked[which]), locked[which], found[which])
 

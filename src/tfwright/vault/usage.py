@@ -20,7 +20,14 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
 
-ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = "archive", "by Bazel", "bazel", "package", "venv", "leftover"
+ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
+    "archive",
+    "by Bazel",
+    "bazel",
+    "package",
+    "venv",
+    "leftover",
+)
 """Kinds of things. What Bazel has put into the store by itself is named by no document, and so is never taken."""
 RECENT = 86400.0
 """Seconds for which a thing that nobody is known to need is left alone: it may be on its way to somebody."""
@@ -100,18 +107,33 @@ class Inventory:
 
     @property
     def _idle(self) -> list[Thing]:
-        return [thing for thing in self.things if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent]
+        return [
+            thing
+            for thing in self.things
+            if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent
+        ]
 
 
 def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
     """Look through the vault of `build_out`; `recipes` come with their files. What else was built there counts too."""
     known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
-    built = {path.name for pattern in ("*/stamps", "*/bundle.json") for path in (found.parent for found in build_out.glob(pattern))}
-    strangers = [Needs(name, _named(_records(build_out, name)), complete=True) for name in sorted(built - known.keys())]
+    built = {
+        path.name
+        for pattern in ("*/stamps", "*/bundle.json")
+        for path in (found.parent for found in build_out.glob(pattern))
+    }
+    strangers = [
+        Needs(name, _named(_records(build_out, name)), complete=True)
+        for name in sorted(built - known.keys())
+    ]
     return Inventory(tuple(_things(build_out / "vault")), (*known.values(), *strangers))
 
 
-def collect(build_out: Path, recipes: Sequence[tuple[Recipe, Path]], report: Callable[[Sequence[Thing]], None]) -> None:
+def collect(
+    build_out: Path,
+    recipes: Sequence[tuple[Recipe, Path]],
+    report: Callable[[Sequence[Thing]], None],
+) -> None:
     """Remove what nobody needs, and report it before. Raises HostError if a build is running: it may be about to need something."""
     with ExitStack() as stack:
         for path in sorted(build_out.glob("*/lock")):
@@ -131,9 +153,15 @@ def remove(build_out: Path, things: Iterable[Thing]) -> None:
 def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     """Read what a recipe needs off everything that speaks of it."""
     locked = path.with_suffix(".lock")
-    records = [*_records(build_out, recipe.name), *([locked.read_text("utf-8")] if locked.is_file() else [])]
+    records = [
+        *_records(build_out, recipe.name),
+        *([locked.read_text("utf-8")] if locked.is_file() else []),
+    ]
     keys = _named([path.read_text("utf-8"), *records])
-    pins = {_pin(line) for line in (*recipe.host.requirements, *recipe.verify.requirements, *recipe.verify.plugins)}
+    pins = {
+        _pin(line)
+        for line in (*recipe.host.requirements, *recipe.verify.requirements, *recipe.verify.plugins)
+    }
     own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
     # A record of an earlier state of the recipe is not all that it needs now.
     complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
@@ -143,12 +171,17 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
 def _records(build_out: Path, name: str) -> list[str]:
     """Return what was written down when a recipe was built, or came as a bundle."""
     own = build_out / name
-    return [path.read_text("utf-8") for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))]
+    return [
+        path.read_text("utf-8")
+        for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
+    ]
 
 
 def _named(texts: Iterable[str]) -> frozenset[str]:
     """Return the digests and venvs that texts name."""
-    return frozenset(key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text))
+    return frozenset(
+        key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text)
+    )
 
 
 def _pin(line: str) -> str:
@@ -189,4 +222,10 @@ def _bazel(path: Path) -> Thing:
     if not (about.is_file() and file.is_file()):
         return Thing(LEFTOVER, path.name, path, frozenset({path.name}))
     known = json.loads(about.read_text("utf-8"))
-    return Thing(BAZEL, f"{known['version']} for {known['platform']}", path, frozenset({path.name, f"bazel {known['version']}"}), file)
+    return Thing(
+        BAZEL,
+        f"{known['version']} for {known['platform']}",
+        path,
+        frozenset({path.name, f"bazel {known['version']}"}),
+        file,
+    )

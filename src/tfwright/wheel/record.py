@@ -43,7 +43,11 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
     return [
         *(f"{path} is listed and not there" for path in listed if path not in here),
         *(f"{path} is not listed" for path in here if path not in listed),
-        *(f"{path} is not as listed" for path, member in here.items() if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))),
+        *(
+            f"{path} is not as listed"
+            for path, member in here.items()
+            if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))
+        ),
     ]
 
 
@@ -52,7 +56,9 @@ def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordE
     return RecordEntry(own, "", "") if member.filename == own else describe(wheel, member)
 
 
-def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None) -> RecordEntry:
+def describe(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
+) -> RecordEntry:
     """Return a file's line, with its digest; the file is written to `copy` on the way."""
     digest = hashlib.sha256()
     with wheel.open(member) as stream:

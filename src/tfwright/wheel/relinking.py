@@ -28,13 +28,20 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) ->
                 made = _copy(wheel, member, relinked, wanted)
                 changes.update(made)
                 if made and listed.get(member.filename) == record.describe(wheel, member):
-                    listed[member.filename] = record.describe(relinked, relinked.getinfo(member.filename))
+                    listed[member.filename] = record.describe(
+                        relinked, relinked.getinfo(member.filename)
+                    )
         if place in wheel.namelist():
             relinked.writestr(_header(wheel.getinfo(place)), record.render(listed.values()))
     return changes
 
 
-def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.ZipFile, wanted: WantedCommands) -> tuple[str, ...]:
+def _copy(
+    wheel: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    relinked: zipfile.ZipFile,
+    wanted: WantedCommands,
+) -> tuple[str, ...]:
     """Copy a member, rewritten if it is a macOS library; return the changes."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
@@ -55,12 +62,18 @@ def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[s
         return load_commands.rewrite(library, wanted, name)
     except (ValueError, struct.error, OverflowError) as fault:
         raise WheelError(
-            f"{name} cannot be relinked: {fault}", remedy="Look at how the build made this file; it is no sound library.", evidence=Evidence(where=name)
+            f"{name} cannot be relinked: {fault}",
+            remedy="Look at how the build made this file; it is no sound library.",
+            evidence=Evidence(where=name),
         ) from fault
 
 
 def _header(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
     """Return a header for the new wheel."""
     header = zipfile.ZipInfo(member.filename, member.date_time)
-    header.file_size, header.create_system, header.external_attr = member.file_size, member.create_system, member.external_attr
+    header.file_size, header.create_system, header.external_attr = (
+        member.file_size,
+        member.create_system,
+        member.external_attr,
+    )
     return header

@@ -73,7 +73,12 @@ def ears() -> Ears:
 def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     host_file = HostFile(build_out=shared, disk_cache=tmp_path / "disk_cache", jobs=1)
-    made = replace(job, recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}), host_file=host_file, listener=ears)
+    made = replace(
+        job,
+        recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
+        host_file=host_file,
+        listener=ears,
+    )
     files = {
         "WORKSPACE": "",
         "BUILD": BUILD.replace("@TALLY@", str(tmp_path)),
@@ -95,12 +100,32 @@ def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
 def run(job: Job, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
-    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler=compiler)
-    inputs = Inputs(
-        mirror=tree, commit="0" * 40, epoch=1_500_000_000, programs=Programs(bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable))
+    facts = HostFacts(
+        system="Linux",
+        machine="x86_64",
+        glibc="2.36",
+        interpreter=Path(sys.executable),
+        python="3.11",
+        compiler=compiler,
     )
-    source = Tree(path=tree, commit="0" * 40, epoch=1_500_000_000, release=job.recipe.source.release, content="")
-    configured = Configured(bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=())
+    inputs = Inputs(
+        mirror=tree,
+        commit="0" * 40,
+        epoch=1_500_000_000,
+        programs=Programs(
+            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
+        ),
+    )
+    source = Tree(
+        path=tree,
+        commit="0" * 40,
+        epoch=1_500_000_000,
+        release=job.recipe.source.release,
+        content="",
+    )
+    configured = Configured(
+        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
+    )
     return stage.run(job, table, facts, inputs, source, configured)
 
 
@@ -143,17 +168,24 @@ def with_settings(job: Job, **host_file: object) -> Job:
         (("remote_cache",), "--remote_cache=http://cache:80"),
     ],
 )
-def test_the_remote_cache_is_named_as_this_bazel_names_it(job: Job, names: Sequence[str], flag: str) -> None:
+def test_the_remote_cache_is_named_as_this_bazel_names_it(
+    job: Job, names: Sequence[str], flag: str
+) -> None:
     assert flag in arguments(with_settings(job, remote_cache="http://cache:80"), *names)
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
-    assert not [flag for flag in arguments(job) if "cache" in flag or "resources" in flag or "strict" in flag]
+    assert not [
+        flag
+        for flag in arguments(job)
+        if "cache" in flag or "resources" in flag or "strict" in flag
+    ]
 
 
 def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: Job) -> None:
-    assert "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin" in stage._arguments(
-        job, job.recipe.compile, options(), PYTHON
+    assert (
+        "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        in stage._arguments(job, job.recipe.compile, options(), PYTHON)
     )
 
 
@@ -166,15 +198,30 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 
 def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(job: Job) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    assert stage._arguments(job, table, options(), PYTHON)[-4:] == ("--config=opt", "--jobs=1", "--", table.target)
+    assert stage._arguments(job, table, options(), PYTHON)[-4:] == (
+        "--config=opt",
+        "--jobs=1",
+        "--",
+        table.target,
+    )
 
 
 @pytest.mark.parametrize(
     ("release", "files"),
-    [("1.1", ["tools/bazel.rc"]), ("1.12", ["tools/bazel.rc", ".tf_configure.bazelrc"]), ("1.13", [".bazelrc"]), ("2.20", [".bazelrc"])],
+    [
+        ("1.1", ["tools/bazel.rc"]),
+        ("1.12", ["tools/bazel.rc", ".tf_configure.bazelrc"]),
+        ("1.13", [".bazelrc"]),
+        ("2.20", [".bazelrc"]),
+    ],
 )
-def test_the_rc_files_of_a_release_are_imported_by_name(job: Job, release: str, files: Sequence[str]) -> None:
-    values = {**job.recipe.model_dump(), "source": {**job.recipe.source.model_dump(), "release": release}}
+def test_the_rc_files_of_a_release_are_imported_by_name(
+    job: Job, release: str, files: Sequence[str]
+) -> None:
+    values = {
+        **job.recipe.model_dump(),
+        "source": {**job.recipe.source.model_dump(), "release": release},
+    }
     other = replace(job, recipe=Recipe.model_validate(values))
     assert stage._rc(other).splitlines() == [f"import {job.places.tree / name}" for name in files]
 
@@ -188,7 +235,9 @@ def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store
     assert not job.places.build_out.exists()
 
 
-def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
     env = stage._environment(job, epoch=7)
@@ -239,7 +288,12 @@ class Stubbed:
     def jobs(self) -> list[str]:
         """How many actions at once each run was allowed."""
         runs = (self.place / "runs").read_text("utf-8").splitlines()
-        return [argument.removeprefix("--jobs=") for line in runs for argument in line.split() if argument.startswith("--jobs=")]
+        return [
+            argument.removeprefix("--jobs=")
+            for line in runs
+            for argument in line.split()
+            if argument.startswith("--jobs=")
+        ]
 
 
 @pytest.fixture
@@ -255,12 +309,25 @@ def stubbed(job: Job, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatc
     return Stubbed(made, place)
 
 
-@pytest.mark.parametrize("why", ["Connection refused (Connection refused)", "connect timed out", "GET returned 503 Service Unavailable", "Unknown host: h"])
-def test_a_download_that_the_network_stopped_is_tried_again_twice(stubbed: Stubbed, ears: Ears, why: str) -> None:
+@pytest.mark.parametrize(
+    "why",
+    [
+        "Connection refused (Connection refused)",
+        "connect timed out",
+        "GET returned 503 Service Unavailable",
+        "Unknown host: h",
+    ],
+)
+def test_a_download_that_the_network_stopped_is_tried_again_twice(
+    stubbed: Stubbed, ears: Ears, why: str
+) -> None:
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
     with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
         stubbed.build()
-    assert ears.notes == [f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"] * 2
+    assert (
+        ears.notes
+        == [f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"] * 2
+    )
     assert stubbed.jobs == ["4", "4", "4"]
 
 
@@ -277,19 +344,33 @@ def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
         (COMPLAINT, ToolError, r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)"),
         (f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}", ToolError, "'//:x' failed"),
         (FULL, HostError, "The disk is full"),
-        (DOWNLOAD.format("GET returned 404 Not Found"), SupplyError, r"could not download http://h/a\.zip: GET returned 404"),
-        (DOWNLOAD.format("All mirrors are down: [GET returned 404 Not Found, GET returned 403 Forbidden]"), SupplyError, "could not download"),
+        (
+            DOWNLOAD.format("GET returned 404 Not Found"),
+            SupplyError,
+            r"could not download http://h/a\.zip: GET returned 404",
+        ),
+        (
+            DOWNLOAD.format(
+                "All mirrors are down: [GET returned 404 Not Found, GET returned 403 Forbidden]"
+            ),
+            SupplyError,
+            "could not download",
+        ),
         (DOWNLOAD.format("PKIX path building failed"), SupplyError, "PKIX"),
     ],
 )
-def test_what_will_not_get_better_by_itself_is_not_tried_again(stubbed: Stubbed, ears: Ears, said: str, kind: type[Exception], what: str) -> None:
+def test_what_will_not_get_better_by_itself_is_not_tried_again(
+    stubbed: Stubbed, ears: Ears, said: str, kind: type[Exception], what: str
+) -> None:
     stubbed.says(said)
     with pytest.raises(kind, match=what):
         stubbed.build()
     assert (stubbed.jobs, ears.notes) == (["4"], [])
 
 
-def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(stubbed: Stubbed) -> None:
+def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
+    stubbed: Stubbed,
+) -> None:
     stubbed.says(CHECKSUM, CHECKSUM)
     with pytest.raises(SupplyError, match="Checksum was"):
         stubbed.build()
@@ -318,21 +399,30 @@ def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> Non
         (KILLED, 1),
         (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
         (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
-        ("Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')", 37),
+        (
+            "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')",
+            37,
+        ),
         ("", 37),
     ],
 )
-def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(stubbed: Stubbed, ears: Ears, said: str, status: int) -> None:
+def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(
+    stubbed: Stubbed, ears: Ears, said: str, status: int
+) -> None:
     stubbed.says(said, said, status=status)
     stubbed.build()
     stubbed.build()
     assert stubbed.jobs == ["4", "2", "1", "1"]
     assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
     assert str(stubbed.job.places.memory) in ears.notes[0]
-    assert ears.notes[2].startswith("1 at once, since more actions did not fit into the memory before")
+    assert ears.notes[2].startswith(
+        "1 at once, since more actions did not fit into the memory before"
+    )
 
 
-def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
+    stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     free = iter([64 * capacity.GIB] * 2)
     monkeypatch.setattr(capacity, "cores", lambda: 4)
     monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
@@ -362,7 +452,9 @@ def test_what_the_user_asks_for_wins_over_what_was_remembered(stubbed: Stubbed) 
     assert stubbed.jobs == ["3"]
 
 
-def test_a_host_with_more_memory_than_was_remembered_starts_anew(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_host_with_more_memory_than_was_remembered_starts_anew(
+    stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
     attempts.learn_jobs(stubbed.job, 1)
     grown = 2 * capacity.total()
     monkeypatch.setattr(capacity, "total", lambda: grown)
@@ -370,11 +462,15 @@ def test_a_host_with_more_memory_than_was_remembered_starts_anew(stubbed: Stubbe
     assert stubbed.jobs == ["4"]
 
 
-def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
+    stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.001)
     monkeypatch.setattr(capacity, "pressure", lambda: 35.0)
     stubbed.build()
-    assert ears.notes == ["With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"]
+    assert ears.notes == [
+        "With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"
+    ]
     assert attempts.read(stubbed.job).jobs == 3
 
 
@@ -384,7 +480,9 @@ def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: st
     assert attempts.read(stubbed.job) == attempts.Experience()
 
 
-def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(capacity, "cores", lambda: 64)
     monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
     assert attempts.jobs(job, CompileTable(peak=1.5)) == 8
@@ -398,10 +496,17 @@ def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(job: Job,
 
 
 @pytest.mark.slow
-def test_a_target_is_built_and_again_nothing_is_done(workspace: Job, binary: Path, ears: Ears) -> None:
+def test_a_target_is_built_and_again_nothing_is_done(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
     built = run(workspace, binary, "//:made")
     assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
-    assert next(output for output in built.outputs if output.path.name == "made.txt").path.read_text("utf-8") == "1500000000\n"
+    assert (
+        next(output for output in built.outputs if output.path.name == "made.txt").path.read_text(
+            "utf-8"
+        )
+        == "1500000000\n"
+    )
     assert built.actions >= 4
     assert ears.heard[-1].done == ears.heard[-1].total
     assert any("genrule //:made" in heard.doing for heard in ears.heard)
@@ -410,7 +515,9 @@ def test_a_target_is_built_and_again_nothing_is_done(workspace: Job, binary: Pat
 
 
 @pytest.mark.slow
-def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(workspace: Job, binary: Path, ears: Ears) -> None:
+def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     seen = []
     for compiler in ("gcc 12.2.0", "gcc 12.2.0", "gcc 13.1.0"):
@@ -432,9 +539,13 @@ def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_fresh_output_base_takes_all_from_the_disk_cache(workspace: Job, binary: Path, tmp_path: Path) -> None:
+def test_a_fresh_output_base_takes_all_from_the_disk_cache(
+    workspace: Job, binary: Path, tmp_path: Path
+) -> None:
     run(workspace, binary, "//:step1")
-    other = replace(workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"}))
+    other = replace(
+        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
+    )
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
     (other.places.own.parent / "moved").rename(other.places.tree)
@@ -443,8 +554,12 @@ def test_a_fresh_output_base_takes_all_from_the_disk_cache(workspace: Job, binar
 
 
 @pytest.mark.slow
-def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(workspace: Job, binary: Path, ears: Ears) -> None:
-    with pytest.raises(ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)") as caught:
+def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
+    with pytest.raises(
+        ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
+    ) as caught:
         run(workspace, binary, "//:broken")
     evidence = caught.value.evidence
     assert "'undeclared' was not declared" in "\n".join(evidence.lines)
@@ -485,32 +600,46 @@ def archives(workspace: Job) -> Iterator[type[Archives]]:
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("x.txt", "x")
-    handler = type("Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()})
+    handler = type(
+        "Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()}
+    )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         workspace.places.tree.joinpath("WORKSPACE").write_text(
             'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
             f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
             "utf-8",
         )
         with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
-            build.write('genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n')
+            build.write(
+                'genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n'
+            )
         yield handler
         server.shutdown()
 
 
 @pytest.mark.slow
 def test_a_download_that_fails_for_the_network_is_tried_again(
-    workspace: Job, binary: Path, ears: Ears, archives: type[Archives], monkeypatch: pytest.MonkeyPatch
+    workspace: Job,
+    binary: Path,
+    ears: Ears,
+    archives: type[Archives],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(stage, "PAUSES", (0.1, 0.1))
     archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
-    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == ["foreign.txt"]
+    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
+        "foreign.txt"
+    ]
     assert (len(archives.asked), len(ears.notes)) == (3, 2)
 
 
 @pytest.mark.slow
-def test_an_archive_that_is_not_there_is_asked_for_once(workspace: Job, binary: Path, archives: type[Archives]) -> None:
+def test_an_archive_that_is_not_there_is_asked_for_once(
+    workspace: Job, binary: Path, archives: type[Archives]
+) -> None:
     archives.refusals += [404] * 9
     with pytest.raises(SupplyError, match="GET returned 404"):
         run(workspace, binary, "//:foreign")
@@ -518,7 +647,9 @@ def test_an_archive_that_is_not_there_is_asked_for_once(workspace: Job, binary: 
 
 
 @pytest.mark.slow
-def test_an_offline_build_downloads_nothing(workspace: Job, binary: Path, archives: type[Archives]) -> None:
+def test_an_offline_build_downloads_nothing(
+    workspace: Job, binary: Path, archives: type[Archives]
+) -> None:
     with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
         run(replace(workspace, offline=True), binary, "//:foreign")
     assert archives.asked == []
@@ -547,14 +678,21 @@ def apart(job: Job, binary: Path, target: str, folder: Path) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
-    def keep(_job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured) -> Built:
+    def keep(
+        _job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured
+    ) -> Built:
         results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
         return Built(target="", outputs=(), actions=0)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stage, "run", keep)
         run(job, binary, target)
-    given = {"recipe": job.recipe.model_dump(mode="json"), "settings": job.host_file.model_dump(mode="json"), "target": target, **results}
+    given = {
+        "recipe": job.recipe.model_dump(mode="json"),
+        "settings": job.host_file.model_dump(mode="json"),
+        "target": target,
+        **results,
+    }
     script = folder / "compile_job.py"
     script.write_text(SCRIPT, "utf-8")
     return [sys.executable, str(script), json.dumps(given)]
@@ -585,7 +723,11 @@ def begun(tmp_path: Path) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
-    workspace: Job, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]", number: signal.Signals
+    workspace: Job,
+    binary: Path,
+    tmp_path: Path,
+    stoppable: "subprocess.Popen[bytes]",
+    number: signal.Signals,
 ) -> None:
     stoppable.send_signal(number)
     assert stoppable.wait(30) != 0
@@ -622,8 +764,13 @@ LIMIT = 1100 << 20
 @pytest.fixture
 def confined(tmp_path: Path) -> Iterator[Path]:
     """Make a control group with a limit of its own, where this user and this kernel allow it."""
-    kinds = {"memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"), "memory.max": Path("/sys/fs/cgroup")}
-    limit, base = next((kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path))
+    kinds = {
+        "memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"),
+        "memory.max": Path("/sys/fs/cgroup"),
+    }
+    limit, base = next(
+        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path)
+    )
     group = base / f"tfwright-{tmp_path.name}"
     try:
         group.mkdir()
@@ -635,12 +782,19 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(workspace: Job, binary: Path, tmp_path: Path, confined: Path) -> None:
+def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
+    workspace: Job, binary: Path, tmp_path: Path, confined: Path
+) -> None:
     job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
-        build.write(GREEDY.replace("@PYTHON@", sys.executable) + 'filegroup(name = "greedy", srcs = ["greedy%d.txt" % n for n in range(3)])\n')
+        build.write(
+            GREEDY.replace("@PYTHON@", sys.executable)
+            + 'filegroup(name = "greedy", srcs = ["greedy%d.txt" % n for n in range(3)])\n'
+        )
     command = apart(job, binary, "//:greedy", tmp_path)
-    done = subprocess.run(["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False)
+    done = subprocess.run(
+        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False
+    )
     log = job.log("compile").read_text("utf-8")
     assert done.returncode == 0
     assert "Build did NOT complete successfully" in log

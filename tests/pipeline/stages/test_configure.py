@@ -84,19 +84,31 @@ class Bench:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
-            "source": {"url": "https://example.org/tensorflow.git", "branch": "r1.13", "commit": COMMIT},
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "branch": "r1.13",
+                "commit": COMMIT,
+            },
             "host": {"system": "Linux", "python": "any"},
             "bazel": {"version": "0.21.0"},
             "configure": {"by": by, "answers": answers, "timeout": 10},
         }
-        return Job(Recipe.model_validate(recipe), HostFile(build_out=self.folder / "build_out"), self.listener)
+        return Job(
+            Recipe.model_validate(recipe),
+            HostFile(build_out=self.folder / "build_out"),
+            self.listener,
+        )
 
-    def run(self, script: str, answers: Mapping[str, object] | None = None, by: str = "dialogue") -> Configured:
+    def run(
+        self, script: str, answers: Mapping[str, object] | None = None, by: str = "dialogue"
+    ) -> Configured:
         """Commit the script as ./configure, and run the stage on it."""
         self.commit(script)
         return self.again(answers, by)
 
-    def again(self, answers: Mapping[str, object] | None = None, by: str = "dialogue") -> Configured:
+    def again(
+        self, answers: Mapping[str, object] | None = None, by: str = "dialogue"
+    ) -> Configured:
         """Run the stage on the tree as it is."""
         job = self.job(ANSWERS if answers is None else answers, by)
         job.places.home.mkdir(parents=True, exist_ok=True)
@@ -104,8 +116,20 @@ class Bench:
         bazel.write_text("#!/bin/sh\necho Build label: 0.21.0\n")
         bazel.chmod(0o755)
         python = pythons.own()
-        facts = HostFacts(system="Linux", machine="x86_64", glibc="", interpreter=python, python=pythons.version_of(python), compiler="")
-        inputs = Inputs(mirror=self.tree, commit=COMMIT, epoch=1, programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python))
+        facts = HostFacts(
+            system="Linux",
+            machine="x86_64",
+            glibc="",
+            interpreter=python,
+            python=pythons.version_of(python),
+            compiler="",
+        )
+        inputs = Inputs(
+            mirror=self.tree,
+            commit=COMMIT,
+            epoch=1,
+            programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
+        )
         tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
         return configure.run(job, job.recipe.configure, facts, inputs, tree)
 
@@ -121,7 +145,9 @@ class Bench:
         ):
             subprocess.run([*git, *arguments], check=True)
 
-    def fails(self, script: str, kind: type[TfwrightError], match: str, **changed: object) -> TfwrightError:
+    def fails(
+        self, script: str, kind: type[TfwrightError], match: str, **changed: object
+    ) -> TfwrightError:
         """Run a script that must fail, and leave nothing behind."""
         with pytest.raises(kind, match=match) as caught:
             self.run(script, {**ANSWERS, **changed})
@@ -138,14 +164,20 @@ def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> N
     configured = bench.run(WHOLE)
     assert configured.bazelrc == Artefact.of(bench.bazelrc)
     assert bench.bazelrc.read_text() == bazelrc.render(
-        Release(1, 13), "Linux", {**ANSWERS, **_python(bench)}, by="dialogue", python=pythons.version_of(pythons.own())
+        Release(1, 13),
+        "Linux",
+        {**ANSWERS, **_python(bench)},
+        by="dialogue",
+        python=pythons.version_of(pythons.own()),
     )
     assert configured.asked[:3] == ("PYTHON_BIN_PATH", "PYTHON_LIB_PATH", "TF_ENABLE_XLA")
     assert configured.never_asked == ()
 
 
 def _python(bench: Bench) -> dict[str, bool | str]:
-    lines = dict(line.split(" ")[2].split("=", 1) for line in bench.bazelrc.read_text().splitlines()[:2])
+    lines = dict(
+        line.split(" ")[2].split("=", 1) for line in bench.bazelrc.read_text().splitlines()[:2]
+    )
     return {name: value.strip('"') for name, value in lines.items()}
 
 
@@ -162,13 +194,21 @@ def test_with_answers_in_the_environment_any_prompt_is_an_error(bench: Bench) ->
     assert not bench.bazelrc.exists()
 
 
-def test_the_callers_environment_does_not_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_callers_environment_does_not_answer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
     assert "TF_NEED_CUDA" in bench.run(WHOLE).asked
 
 
 def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench) -> None:
-    fault = bench.fails(START + "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n" + END, RecipeError, "with Warp support")
+    fault = bench.fails(
+        START
+        + "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
+        + END,
+        RecipeError,
+        "with Warp support",
+    )
     assert 'variable = "TF_NEED_WARP"' in fault.remedy
     assert "TF_NEED_WARP = false" in fault.remedy
 
@@ -181,13 +221,24 @@ def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
 
 def test_missing_answers_are_named_all_at_once_before_anything_runs(bench: Bench) -> None:
     with pytest.raises(RecipeError, match="TF_NEED_ROCM, TF_NEED_MPI") as caught:
-        bench.run("#!/bin/sh\ntouch ran\n", {name: value for name, value in ANSWERS.items() if name not in {"TF_NEED_MPI", "TF_NEED_ROCM"}})
+        bench.run(
+            "#!/bin/sh\ntouch ran\n",
+            {
+                name: value
+                for name, value in ANSWERS.items()
+                if name not in {"TF_NEED_MPI", "TF_NEED_ROCM"}
+            },
+        )
     assert "TF_NEED_ROCM = false\n    TF_NEED_MPI = false" in caught.value.remedy
     assert not (bench.tree / "ran").exists()
 
 
 def test_exit_status_0_without_a_file_is_a_failure(bench: Bench) -> None:
-    bench.fails("#!/bin/sh\necho Configuration finished\n", ToolError, "exited with status 0 and wrote no bazelrc")
+    bench.fails(
+        "#!/bin/sh\necho Configuration finished\n",
+        ToolError,
+        "exited with status 0 and wrote no bazelrc",
+    )
 
 
 def test_a_file_of_an_earlier_run_does_not_count(bench: Bench) -> None:
@@ -196,19 +247,30 @@ def test_a_file_of_an_earlier_run_does_not_count(bench: Bench) -> None:
 
 
 def test_a_crash_is_told_by_its_last_line(bench: Bench) -> None:
-    fault = bench.fails(START + "python3 -c 'int(\"y\")'\n", ToolError, "crashed: ValueError: invalid literal for int")
+    fault = bench.fails(
+        START + "python3 -c 'int(\"y\")'\n",
+        ToolError,
+        "crashed: ValueError: invalid literal for int",
+    )
     assert fault.evidence.lines[0].startswith("Traceback")
 
 
 def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(bench: Bench) -> None:
     script = "#!/bin/sh\necho 'Please upgrade your bazel installation to version 0.24.1 or higher to build TensorFlow!'\n"
-    fault = bench.fails(script, RecipeError, r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0")
+    fault = bench.fails(
+        script, RecipeError, r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0"
+    )
     assert 'version = "0.24.1"' in fault.remedy
 
 
 def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
-    fault = bench.fails(WHOLE.replace("tf_api_version=2", "tf_api_version=3"), ToolError, "is not what")
-    assert fault.evidence.lines == ("- rendered only: build:v2 --define=tf_api_version=2", "+ written only:  build:v2 --define=tf_api_version=3")
+    fault = bench.fails(
+        WHOLE.replace("tf_api_version=2", "tf_api_version=3"), ToolError, "is not what"
+    )
+    assert fault.evidence.lines == (
+        "- rendered only: build:v2 --define=tf_api_version=2",
+        "+ written only:  build:v2 --define=tf_api_version=3",
+    )
 
 
 def test_a_no_that_nobody_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
@@ -217,7 +279,9 @@ def test_a_no_that_nobody_asked_for_is_noted(bench: Bench, notes: list[str]) -> 
 
 
 def test_a_yes_that_nobody_asked_for_is_an_error(bench: Bench) -> None:
-    bench.fails(WHOLE, RecipeError, "wants TF_NEED_KAFKA, and ./configure never asked", TF_NEED_KAFKA=True)
+    bench.fails(
+        WHOLE, RecipeError, "wants TF_NEED_KAFKA, and ./configure never asked", TF_NEED_KAFKA=True
+    )
 
 
 def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> None:

@@ -16,7 +16,14 @@ from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
 
-FACTS = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="")
+FACTS = HostFacts(
+    system="Linux",
+    machine="x86_64",
+    glibc="2.36",
+    interpreter=Path(sys.executable),
+    python="3.11",
+    compiler="",
+)
 
 
 @pytest.fixture
@@ -33,17 +40,29 @@ def bazel(tmp_path: Path) -> Path:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> Job:
     """Return a job for the bundled tree, with a Bazel from the host file."""
-    source = recipe.source.model_copy(update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()})
+    source = recipe.source.model_copy(
+        update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
+    )
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
     return Job(recipe.model_copy(update={"source": source}), host_file, offline=True)
 
 
 def run(job: Job) -> Inputs:
-    return fetch.run(job, job.recipe.source, job.recipe.bazel, job.recipe.host, job.recipe.fetch, job.recipe.verify, FACTS)
+    return fetch.run(
+        job,
+        job.recipe.source,
+        job.recipe.bazel,
+        job.recipe.host,
+        job.recipe.fetch,
+        job.recipe.verify,
+        FACTS,
+    )
 
 
 @pytest.mark.slow
-def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(job: Job, bazel: Path) -> None:
+def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
+    job: Job, bazel: Path
+) -> None:
     made = run(job)
     assert made.mirror == mirror.place(job.places.git, demo.URL)
     assert (made.commit, made.epoch) == (demo.commit_id(), 1514764800)
@@ -54,7 +73,15 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(jo
 
 def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(job: Job) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = fetch.run(job, job.recipe.source, job.recipe.bazel, foreign, job.recipe.fetch, job.recipe.verify, FACTS)
+    made = fetch.run(
+        job,
+        job.recipe.source,
+        job.recipe.bazel,
+        foreign,
+        job.recipe.fetch,
+        job.recipe.verify,
+        FACTS,
+    )
     assert made.mirror.is_dir()
     with pytest.raises(HostError, match="do not run on this host"):
         _ = made.python
@@ -62,7 +89,9 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(job
 
 def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: Job, tmp_path: Path) -> None:
     source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
-    host_file = job.host_file.model_copy(update={"mirrors": {source.url: str(tmp_path / "no mirror")}})
+    host_file = job.host_file.model_copy(
+        update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
+    )
     mine = Job(job.recipe.model_copy(update={"source": source}), host_file)
     with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
         run(mine)

@@ -35,13 +35,28 @@ def built(job: Job, listener: Listener) -> Job:
     return dataclasses.replace(job, listener=listener)
 
 
-def run(job: Job, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None) -> NcclOps:
+def run(
+    job: Job, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None
+) -> NcclOps:
     return nccl.run(
         job,
         table,
         CompileTable(env=env or {}),
-        HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path("python"), python="3.11.7", compiler="c++ 12"),
-        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release.parse(release), content=""),
+        HostFacts(
+            system="Linux",
+            machine="x86_64",
+            glibc="2.36",
+            interpreter=Path("python"),
+            python="3.11.7",
+            compiler="c++ 12",
+        ),
+        Tree(
+            path=job.places.tree,
+            commit="0" * 40,
+            epoch=5,
+            release=Release.parse(release),
+            content="",
+        ),
         Built(target="//tensorflow/tools/pip_package:build_pip_package", outputs=(), actions=1),
     )
 
@@ -51,10 +66,14 @@ def test_a_recipe_that_does_not_ask_keeps_what_bazel_built(job: Job) -> None:
     assert nccl.steps(job) == ()
 
 
-def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(built: Job, notes: list[str]) -> None:
+def test_the_usual_rebuild_gives_a_library_without_operations_and_says_so(
+    built: Job, notes: list[str]
+) -> None:
     made = run(built, NcclTable(rebuild=True))
     assert made.stub
-    assert notes == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; it registers no operation"]
+    assert notes == [
+        "_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; it registers no operation"
+    ]
 
 
 def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: Job) -> None:
@@ -65,27 +84,47 @@ def test_the_library_takes_the_place_of_bazels_and_is_read_only_like_it(built: J
     assert made.path.stat().st_mode & 0o777 == 0o555
 
 
-def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(built: Job, notes: list[str]) -> None:
+def test_with_cuda_defined_the_operation_is_in_it_and_has_no_kernel(
+    built: Job, notes: list[str]
+) -> None:
     assert run(built, NcclTable(rebuild=True, flags=(CUDA,))).stub
-    assert notes == ["_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"]
+    assert notes == [
+        "_nccl_ops.so rebuilt by c++ 12: a stub, with which TensorFlow imports; its operations have no kernel"
+    ]
 
 
 def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(built: Job) -> None:
     framework = built.places.tree / nccl.FRAMEWORK
-    (built.places.tree / "framework.cc").write_text("int unchanged_shape() { return 1; }\n", "utf-8")
-    argv = ["c++", "-shared", "-fPIC", "-Wl,-soname,libtensorflow_framework.so", "framework.cc", "-o", str(framework)]
+    (built.places.tree / "framework.cc").write_text(
+        "int unchanged_shape() { return 1; }\n", "utf-8"
+    )
+    argv = [
+        "c++",
+        "-shared",
+        "-fPIC",
+        "-Wl,-soname,libtensorflow_framework.so",
+        "framework.cc",
+        "-o",
+        str(framework),
+    ]
     subprocess.run(argv, cwd=built.places.tree, check=True)
-    (built.places.tree / nccl.SOURCE).write_text('int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n', "utf-8")
+    (built.places.tree / nccl.SOURCE).write_text(
+        'int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n', "utf-8"
+    )
     library = run(built, NcclTable(rebuild=True)).library
     assert library
-    load = f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
+    load = (
+        f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
+    )
     subprocess.run([sys.executable, "-c", load], check=True)
 
 
 def test_where_the_tree_lies_is_not_in_the_library(built: Job) -> None:
     source = built.places.tree / nccl.SOURCE
     source.write_text('#include "where.h"\n', "utf-8")
-    (built.places.tree / "where.h").write_text('extern "C" const char* where() { return __FILE__; }\n', "utf-8")
+    (built.places.tree / "where.h").write_text(
+        'extern "C" const char* where() { return __FILE__; }\n', "utf-8"
+    )
     library = run(built, NcclTable(rebuild=True)).library
     assert library
     assert b"where.h" in library.path.read_bytes()
@@ -114,7 +153,9 @@ def test_the_library_is_the_same_wherever_the_tree_lies(built: Job, tmp_path: Pa
     first = run(built, NcclTable(rebuild=True, flags=(CUDA,))).library
     moved = tmp_path / "elsewhere"
     shutil.copytree(built.places.build_out, moved, symlinks=True)
-    other = dataclasses.replace(built, host_file=built.host_file.model_copy(update={"build_out": moved}))
+    other = dataclasses.replace(
+        built, host_file=built.host_file.model_copy(update={"build_out": moved})
+    )
     second = run(other, NcclTable(rebuild=True, flags=(CUDA,))).library
     assert first
     assert second

@@ -31,7 +31,11 @@ def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> Job:
         {
             "name": "small",
             "summary": "A recipe for tests",
-            "source": {"url": "https://example.org/tensorflow.git", "branch": f"r{release}", "commit": "0123456789" * 4},
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "branch": f"r{release}",
+                "commit": "0123456789" * 4,
+            },
             "host": {"system": "any", "machine": "any", "python": "any"},
             "bazel": {"version": "0.26.1"},
             "compile": {"target": target},
@@ -55,10 +59,17 @@ def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> R
     return package.run(
         job,
         table,
-        Inputs(mirror=file, commit="0" * 40, epoch=5, programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file)),
+        Inputs(
+            mirror=file,
+            commit="0" * 40,
+            epoch=5,
+            programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file),
+        ),
         Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
         Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
-        Built(target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1),
+        Built(
+            target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1
+        ),
         NcclOps(library=None, stub=False),
     )
 
@@ -68,7 +79,9 @@ def asked(job: Job) -> list[str]:
 
 
 @pytest.mark.parametrize("release", ["0.11", "1.3", "1.8"])
-def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(tmp_path: Path, release: str) -> None:
+def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
+    tmp_path: Path, release: str
+) -> None:
     job = job_of(tmp_path, release)
     script(job, "small-1.0-py3-none-any.whl")
     packaged(job, PackageTable(flags=("--gpu",)))
@@ -94,7 +107,9 @@ def test_from_1_9_on_the_project_name_is_passed(tmp_path: Path, release: str) ->
     assert asked(job) == [str(job.places.dist / "raw"), "--project_name", "mine"]
 
 
-def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(tmp_path: Path) -> None:
+def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
+    tmp_path: Path,
+) -> None:
     job = job_of(tmp_path, "1.12")
     script(job, "'who would_guess-7.whl'")
     assert packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
@@ -119,7 +134,9 @@ def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
     assert list(caught.value.evidence.lines) == made.split()
 
 
-def test_the_wheel_target_makes_the_wheel_itself(tmp_path: Path, make_wheel: Callable[..., Path]) -> None:
+def test_the_wheel_target_makes_the_wheel_itself(
+    tmp_path: Path, make_wheel: Callable[..., Path]
+) -> None:
     job = job_of(tmp_path, "2.20", package.WHEEL)
     job.places.build_out.mkdir()
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
@@ -141,10 +158,18 @@ def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
     assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 
 
-def test_what_macos_looks_for_is_written_into_the_wheel_and_said(tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]) -> None:
-    table = PackageTable(libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
+def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
+    tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]
+) -> None:
+    table = PackageTable(
+        libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
+    )
     (tmp_path / "build_out").mkdir()
-    raw = packaged(replace(job_of(tmp_path, "2.17", package.WHEEL), listener=listener), table, (make_wheel(),)).wheel
+    raw = packaged(
+        replace(job_of(tmp_path, "2.17", package.WHEEL), listener=listener), table, (make_wheel(),)
+    ).wheel
     with archive.opened(raw.path) as wheel:
         assert record.faults(wheel) == []
-    assert notes == ["package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"]
+    assert notes == [
+        "package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"
+    ]

@@ -34,7 +34,15 @@ def program(folder: Path, script: str) -> Path:
 
 def client(folder: Path, script: str, options: Options | None = None) -> Client:
     binary = program(folder, script)
-    return Client(binary, folder, folder / "base", folder / "install", folder / "rc", {"PATH": "/usr/bin:/bin"}, options or Options())
+    return Client(
+        binary,
+        folder,
+        folder / "base",
+        folder / "install",
+        folder / "rc",
+        {"PATH": "/usr/bin:/bin"},
+        options or Options(),
+    )
 
 
 def test_what_bazel_understands_is_asked_once_and_kept_beside_it(tmp_path: Path) -> None:
@@ -48,9 +56,16 @@ def test_what_bazel_understands_is_asked_once_and_kept_beside_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("known", "given"), [(["master_bazelrc"], ["--nomaster_bazelrc"]), (["home_rc", "system_rc"], ["--nosystem_rc", "--nohome_rc"]), ([], [])]
+    ("known", "given"),
+    [
+        (["master_bazelrc"], ["--nomaster_bazelrc"]),
+        (["home_rc", "system_rc"], ["--nosystem_rc", "--nohome_rc"]),
+        ([], []),
+    ],
 )
-def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(tmp_path: Path, known: list[str], given: list[str]) -> None:
+def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(
+    tmp_path: Path, known: list[str], given: list[str]
+) -> None:
     argv = client(tmp_path, "", Options(startup=dict.fromkeys(known, ""))).command("build").argv
     assert [flag for flag in argv if flag.startswith("--no")] == given
     assert argv[-2:] == (f"--bazelrc={tmp_path / 'rc'}", "build")
@@ -58,7 +73,9 @@ def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(tmp_path
 
 def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(tmp_path: Path) -> None:
     networked = client(tmp_path, "")
-    assert replace(networked, alone=True).command("build") == isolation.enclosed(networked.command("build"))
+    assert replace(networked, alone=True).command("build") == isolation.enclosed(
+        networked.command("build")
+    )
 
 
 def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(tmp_path: Path) -> None:
@@ -70,14 +87,19 @@ exit 3"""
     bazel = client(tmp_path, script)
     outcome = bazel.run(bazel.command("build"), log, heard.append)
     bazel.run(bazel.command("build"), log, heard.append)
-    assert (outcome.status, outcome.errors) == (3, ("ERROR: /w/BUILD:1:1: it failed", "more", "[2 / 2] Linking"))
+    assert (outcome.status, outcome.errors) == (
+        3,
+        ("ERROR: /w/BUILD:1:1: it failed", "more", "[2 / 2] Linking"),
+    )
     assert heard[-1] == Progress(2, 2, doing="Linking", room=capacity.total())
     assert log.read_text("utf-8").count("it failed") == 2
     assert (tmp_path / "umask").read_text("utf-8").split() == ["0022"] * 2
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="there is no /proc")
-def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_tells_what_the_server_and_its_actions_hold_of_the_memory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.02)
     (tmp_path / "base/server").mkdir(parents=True)
     server = """sh -c 'echo $$ > base/server/server.pid.txt; for i in $(seq 500); do [ -e seen ] || { sleep 0.02; echo "[$i / 500] Linking"; }; done' """
@@ -100,7 +122,10 @@ def test_a_bazel_that_names_no_error_is_told_by_its_last_lines(tmp_path: Path) -
 
 
 def test_an_interrupted_run_hears_bazel_out_before_it_ends(tmp_path: Path) -> None:
-    bazel = client(tmp_path, "trap 'sleep 0.2; echo gone > gone; exit 8' INT; echo up; while :; do sleep 0.05; done")
+    bazel = client(
+        tmp_path,
+        "trap 'sleep 0.2; echo gone > gone; exit 8' INT; echo up; while :; do sleep 0.05; done",
+    )
 
     def interrupt(_: Progress) -> None:
         raise KeyboardInterrupt
@@ -121,16 +146,37 @@ def test_no_bazel_is_started_to_stop_one_that_does_not_run(tmp_path: Path) -> No
     bazel = client(tmp_path, 'echo asked > "$(dirname "$0")/asked"')
     bazel.stop()
     (tmp_path / "base/server").mkdir(parents=True)
-    (tmp_path / "base/server/server.pid.txt").write_text("1", "ascii")  # a process, but no server of this output base
+    (tmp_path / "base/server/server.pid.txt").write_text(
+        "1", "ascii"
+    )  # a process, but no server of this output base
     bazel.stop()
     assert not (tmp_path / "asked").exists()
 
 
 def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) -> None:
     events = [
-        {"id": {"namedSet": {"id": "0"}}, "namedSetOfFiles": {"files": [{"name": "a b", "uri": "file:///out/a%20b"}, {"name": "r", "uri": "bytestream://r"}]}},
-        {"id": {"namedSet": {"id": "1"}}, "namedSetOfFiles": {"files": [{"name": "c", "uri": "file:///out/c"}], "fileSets": [{"id": "0"}]}},
-        {"id": {"targetCompleted": {"label": "//:t"}}, "completed": {"outputGroup": [{"name": "default", "fileSets": [{"id": "1"}]}, {"name": "other"}]}},
+        {
+            "id": {"namedSet": {"id": "0"}},
+            "namedSetOfFiles": {
+                "files": [
+                    {"name": "a b", "uri": "file:///out/a%20b"},
+                    {"name": "r", "uri": "bytestream://r"},
+                ]
+            },
+        },
+        {
+            "id": {"namedSet": {"id": "1"}},
+            "namedSetOfFiles": {
+                "files": [{"name": "c", "uri": "file:///out/c"}],
+                "fileSets": [{"id": "0"}],
+            },
+        },
+        {
+            "id": {"targetCompleted": {"label": "//:t"}},
+            "completed": {
+                "outputGroup": [{"name": "default", "fileSets": [{"id": "1"}]}, {"name": "other"}]
+            },
+        },
         {"id": {"targetCompleted": {"label": "//:u"}}, "aborted": {}},
     ]
     (tmp_path / "events").write_text("\n".join(map(json.dumps, events)), "utf-8")

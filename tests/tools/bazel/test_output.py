@@ -27,14 +27,23 @@ KEPT = [
 
 def coloured(text: str) -> str:
     """Return the text as Bazel writes it with colours, when its way of erasing lines is seen in full."""
-    return text.replace("\r\n", "\n").replace("\r", "\r\x1b[1A\x1b[K").replace("INFO:", "\x1b[32mINFO:\x1b[0m").replace("\n", "\r\n")
+    return (
+        text.replace("\r\n", "\n")
+        .replace("\r", "\r\x1b[1A\x1b[K")
+        .replace("INFO:", "\x1b[32mINFO:\x1b[0m")
+        .replace("\n", "\r\n")
+    )
 
 
 @pytest.mark.parametrize("text", [BUILD, coloured(BUILD)], ids=["plain", "coloured"])
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, size: int) -> None:
     display = Display()
-    kept = [line for start in range(0, len(text), size) for line in display.feed(text[start : start + size])]
+    kept = [
+        line
+        for start in range(0, len(text), size)
+        for line in display.feed(text[start : start + size])
+    ]
     assert kept + display.close() == KEPT
     assert display.actions == 1012
 
@@ -42,10 +51,21 @@ def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, si
 @pytest.mark.parametrize(
     ("end", "progress"),
     [
-        ("29 targets configured)\r\n", Progress(0, None, doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)")),
+        (
+            "29 targets configured)\r\n",
+            Progress(
+                0, None, doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)"
+            ),
+        ),
         ("hello-2.params\r\n", Progress(0, 8, doing="Writing file hello-2.params")),
-        ("[-----] Linking hello\r\n", Progress(1615, 4024, doing="Executing genrule //:slow0; 1s linux-sandbox")),
-        ("[12 / 12] checking cached actions\r\n", Progress(12, 12, doing="checking cached actions")),
+        (
+            "[-----] Linking hello\r\n",
+            Progress(1615, 4024, doing="Executing genrule //:slow0; 1s linux-sandbox"),
+        ),
+        (
+            "[12 / 12] checking cached actions\r\n",
+            Progress(12, 12, doing="checking cached actions"),
+        ),
     ],
 )
 def test_the_bar_is_read_while_it_is_drawn(end: str, progress: Progress) -> None:
@@ -56,14 +76,20 @@ def test_the_bar_is_read_while_it_is_drawn(end: str, progress: Progress) -> None
 
 def test_failed_actions_are_counted_while_bazel_keeps_going() -> None:
     display = Display()
-    display.feed("\rERROR: /w/BUILD:5:1: Couldn't build file b.o: C++ compilation of rule '//:bad' failed (Exit 1)\n\n[7 / 8] Linking x\n")
-    display.feed("\rERROR: /w/BUILD:6:1: Executing genrule //:badgen failed (Exit 3) bash failed\n[8 / 8] done\n")
+    display.feed(
+        "\rERROR: /w/BUILD:5:1: Couldn't build file b.o: C++ compilation of rule '//:bad' failed (Exit 1)\n\n[7 / 8] Linking x\n"
+    )
+    display.feed(
+        "\rERROR: /w/BUILD:6:1: Executing genrule //:badgen failed (Exit 3) bash failed\n[8 / 8] done\n"
+    )
     assert display.progress == Progress(8, 8, doing="done", failures=2)
 
 
 def test_waiting_for_another_client_is_shown() -> None:
     display = Display()
-    display.feed("Another command (pid=31) is running. Waiting for it to complete on the server...\n")
+    display.feed(
+        "Another command (pid=31) is running. Waiting for it to complete on the server...\n"
+    )
     assert "Another command (pid=31)" in display.progress.doing
 
 
@@ -90,14 +116,24 @@ FAILED: Build did NOT complete successfully
 def test_the_first_error_is_told_with_its_rule_and_the_compilers_words() -> None:
     fault = first_fault(FAILURE.splitlines())
     assert fault is not None
-    assert (fault.what, fault.where) == ("C++ compilation of rule '//core:bad' failed (Exit 1)", "/w/core/BUILD:5")
-    assert fault.lines == ("bad.cc:1:12: error: expected primary-expression before 'return'", "    1 | int bad( { return undeclared; }")
+    assert (fault.what, fault.where) == (
+        "C++ compilation of rule '//core:bad' failed (Exit 1)",
+        "/w/core/BUILD:5",
+    )
+    assert fault.lines == (
+        "bad.cc:1:12: error: expected primary-expression before 'return'",
+        "    1 | int bad( { return undeclared; }",
+    )
 
 
 def test_an_error_without_a_place_is_told_as_it_is() -> None:
     fault = first_fault(["ERROR: Config value cuda is not defined in any .rc file"])
     assert fault is not None
-    assert (fault.what, fault.where, fault.lines) == ("Config value cuda is not defined in any .rc file", "", ())
+    assert (fault.what, fault.where, fault.lines) == (
+        "Config value cuda is not defined in any .rc file",
+        "",
+        (),
+    )
 
 
 @pytest.mark.parametrize(

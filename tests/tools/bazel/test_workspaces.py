@@ -6,7 +6,10 @@ from pathlib import Path
 
 from tfwright.tools.bazel import workspaces
 
-TEXTS = {"rules/java/jdk.WORKSPACE": "maybe(http_archive, 'rules_cc')\n", "rules/tools.WORKSPACE": ""}
+TEXTS = {
+    "rules/java/jdk.WORKSPACE": "maybe(http_archive, 'rules_cc')\n",
+    "rules/tools.WORKSPACE": "",
+}
 
 
 def binary(folder: Path, server: bytes) -> Path:

@@ -22,7 +22,11 @@ def mirror(tmp_path: Path) -> Path:
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     (work / "file.txt").write_text("content", "utf-8")
     for command in (("add", "."), ("commit", "-qm", "One"), ("tag", "v1.0")):
-        subprocess.run([*git, *command], env={**os.environ, "GIT_COMMITTER_DATE": "2018-01-01T12:00:00Z"}, check=True)
+        subprocess.run(
+            [*git, *command],
+            env={**os.environ, "GIT_COMMITTER_DATE": "2018-01-01T12:00:00Z"},
+            check=True,
+        )
     subprocess.run(["git", "clone", "-q", "--bare", str(work), str(bare)], check=True)
     return bare
 
@@ -56,7 +60,9 @@ def test_another_address_is_no_source_archive(url: str) -> None:
     assert SourceArchive.of(url) is None
 
 
-def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(mirror: Path, tmp_path: Path) -> None:
+def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
+    mirror: Path, tmp_path: Path
+) -> None:
     regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, tmp_path / "made")
     made = (tmp_path / "made").read_bytes()
     assert made[:8] == b"\x1f\x8b\x08\x00\x00\x00\x00\x00"

@@ -14,7 +14,9 @@ from tfwright.tools.git.mirror import Origin, Pin
 
 def run(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=a", "-c", "user.email=a@b")
-    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -35,7 +37,9 @@ def upstream(tmp_path: Path) -> Path:
 
 
 def pin_of(upstream: Path, *exclude: str) -> Pin:
-    return Pin("https://example.org/upstream.git", "main", run(upstream, "rev-parse", "HEAD"), exclude)
+    return Pin(
+        "https://example.org/upstream.git", "main", run(upstream, "rev-parse", "HEAD"), exclude
+    )
 
 
 def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
@@ -47,7 +51,9 @@ def carried(upstream: Path, tmp_path: Path, pin: Pin) -> Path:
     return here
 
 
-def test_a_commit_arrives_with_its_files_and_without_its_history(upstream: Path, tmp_path: Path) -> None:
+def test_a_commit_arrives_with_its_files_and_without_its_history(
+    upstream: Path, tmp_path: Path
+) -> None:
     pin = pin_of(upstream)
     here = carried(upstream, tmp_path, pin)
     assert mirror.bring(pin, tmp_path / "here", Origin.of(pin.url), SILENCE, offline=True) == here

@@ -62,10 +62,21 @@ def tree(tmp_path: Path) -> Path:
     (upstream / "core/op.cc").write_text(OP, "utf-8")
     (upstream / "core/end.txt").write_text("no end", "utf-8")
     (upstream / "core/out").symlink_to(tmp_path)
-    nobody = {"GIT_AUTHOR_NAME": "a", "GIT_AUTHOR_EMAIL": "a@b", "GIT_COMMITTER_NAME": "a", "GIT_COMMITTER_EMAIL": "a@b"}
-    for arguments in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message=one"]):
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    for arguments in (
+        ["init", "--quiet"],
+        ["add", "--all"],
+        ["commit", "--quiet", "--message=one"],
+    ):
         subprocess.run(["git", *arguments], cwd=upstream, check=True, env={**os.environ, **nobody})
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=upstream, check=True, capture_output=True, text=True).stdout.strip()
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=upstream, check=True, capture_output=True, text=True
+    ).stdout.strip()
     git.prepare(tmp_path / "tree", upstream / ".git", commit, ())
     return tmp_path / "tree"
 
@@ -84,7 +95,10 @@ def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> 
     put_in(tree, patch, HEADER + FITS + CREATES)
     git.check_out(tree, git.content(tree))
     lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
-    assert (lines[1:5], lines[-2:]) == (["line 2", "line three", "line three and a half", "line 4"], ["line 18", "line 20"])
+    assert (lines[1:5], lines[-2:]) == (
+        ["line 2", "line three", "line three and a half", "line 4"],
+        ["line 18", "line 20"],
+    )
     assert (tree / "core/new.sh").read_bytes() == b"#!/bin/sh"
     assert (tree / "core/new.sh").stat().st_mode & 0o777 == 0o755
 
@@ -109,20 +123,34 @@ def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
 def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
     put_in(
-        tree, patch, "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -2,3 +2,2 @@\n line 2\n-line three\n line three and a half\n"
+        tree,
+        patch,
+        "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -2,3 +2,2 @@\n line 2\n-line three\n line three and a half\n",
     )
 
 
-def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(tree: Path, patch: Path) -> None:
-    with pytest.raises(RecipeError, match=r"does not fit: hunk 2 of core/op.cc, at line 18$") as caught:
+def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
+    tree: Path, patch: Path
+) -> None:
+    with pytest.raises(
+        RecipeError, match=r"does not fit: hunk 2 of core/op.cc, at line 18$"
+    ) as caught:
         put_in(tree, patch, FITS.replace("-line 19", "-line nineteen"))
     assert caught.value.evidence.where == "core/op.cc:18"
-    assert caught.value.evidence.lines == ["   16 line 16", "   17 line 17", "   18 line 18", "   19 line 19", "   20 line 20"]
+    assert caught.value.evidence.lines == [
+        "   16 line 16",
+        "   17 line 17",
+        "   18 line 18",
+        "   19 line 19",
+        "   20 line 20",
+    ]
 
 
 def test_a_hunk_that_is_in_the_tree_already_is_said_to_be(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
-    with pytest.raises(RecipeError, match=r"hunk 1 of core/op.cc, at line 2, is in the tree already") as caught:
+    with pytest.raises(
+        RecipeError, match=r"hunk 1 of core/op.cc, at line 2, is in the tree already"
+    ) as caught:
         put_in(tree, patch, FITS)
     assert caught.value.remedy == "Drop the patch from the recipe."
 
@@ -143,19 +171,30 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
     [
         (FITS.replace("core/op.cc", "/etc/passwd"), "leads out of the tree"),
         (FITS.replace("core/op.cc", "../outside"), "leads out of the tree"),
-        (CREATES.replace("core/new.sh", ".git/hooks/post-checkout"), r"leads out of the tree or into \.git"),
+        (
+            CREATES.replace("core/new.sh", ".git/hooks/post-checkout"),
+            r"leads out of the tree or into \.git",
+        ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
         (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
         (LINKS, "mode 120000 is no plain file's"),
         (LINKS.replace("120000", "160000"), "mode 160000"),
         (CREATES.replace("100755", "104755"), "mode 104755"),
-        ("diff --git a/core/op.cc b/core/oq.cc\nrename from core/op.cc\nrename to core/oq.cc\n", "one file under one plain name"),
-        ("diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n", "only changes of text"),
+        (
+            "diff --git a/core/op.cc b/core/oq.cc\nrename from core/op.cc\nrename to core/oq.cc\n",
+            "one file under one plain name",
+        ),
+        (
+            "diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n",
+            "only changes of text",
+        ),
         (FITS.partition("\n")[2], "no 'diff --git"),
         ("", "no 'diff --git"),
     ],
 )
-def test_what_reaches_outside_or_cannot_be_verified_is_refused(tree: Path, patch: Path, text: str, why: str) -> None:
+def test_what_reaches_outside_or_cannot_be_verified_is_refused(
+    tree: Path, patch: Path, text: str, why: str
+) -> None:
     with pytest.raises(RecipeError, match=why):
         put_in(tree, patch, HEADER + text)
 
@@ -172,14 +211,20 @@ def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
         put_in(tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt"))
 
 
-def test_a_part_that_git_skipped_without_a_word_is_noticed(tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_git_skipped_without_a_word_is_noticed(
+    tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     only_one = git.inside(tree, "apply", "--cached", "--exclude=core/new.sh", str(patch))
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
-    with pytest.raises(RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"):
+    with pytest.raises(
+        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
+    ):
         put_in(tree, patch, FITS + CREATES)
 
 
-def test_a_file_that_git_changed_in_another_way_is_noticed(tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_git_changed_in_another_way_is_noticed(
+    tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = patch.with_name("other.patch")
     other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
     replacing = git.inside(tree, "apply", "--cached", str(other))
@@ -190,13 +235,17 @@ def test_a_file_that_git_changed_in_another_way_is_noticed(tree: Path, patch: Pa
 
 def test_a_form_feed_ends_no_line(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line\fthree\u2028\r\n"))
-    assert "line\fthree\u2028\r\n" in git.text(git.repository_of(tree), f"{git.content(tree)}:core/op.cc")
+    assert "line\fthree\u2028\r\n" in git.text(
+        git.repository_of(tree), f"{git.content(tree)}:core/op.cc"
+    )
 
 
 def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
     patch.write_text(HEADER + FITS, "utf-8")
     assert patching.header(patch) == PatchHeader(
-        why="gcc 7 refuses the old form.", upstream="https://github.com/tensorflow/tensorflow/issues/1", drop_when="the release is 1.9 or later."
+        why="gcc 7 refuses the old form.",
+        upstream="https://github.com/tensorflow/tensorflow/issues/1",
+        drop_when="the release is 1.9 or later.",
     )
 
 

@@ -33,7 +33,9 @@ class Server(http.server.BaseHTTPRequestHandler):
         elif isinstance(answer, int):
             self._send(answer, len(CONTENT), CONTENT)
 
-    def _send(self, status: int, announced: int, content: bytes, encoding: str = "identity") -> None:
+    def _send(
+        self, status: int, announced: int, content: bytes, encoding: str = "identity"
+    ) -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(announced))
         self.send_header("Content-Encoding", encoding)
@@ -52,7 +54,9 @@ def server() -> type[Server]:
 @pytest.fixture
 def url(server: type[Server]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), server) as running:
-        threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=running.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         yield f"http://127.0.0.1:{running.server_port}/tf/archive.tar.gz"
         running.shutdown()
 
@@ -64,7 +68,9 @@ def test_a_file_arrives_whole_with_its_digest_and_its_progress(url: str, tmp_pat
     assert heard[-1] == Progress(len(CONTENT), len(CONTENT), "B", "archive.tar.gz")
 
 
-def test_other_bytes_than_were_pinned_are_refused_and_not_asked_for_again(url: str, server: type[Server], tmp_path: Path) -> None:
+def test_other_bytes_than_were_pinned_are_refused_and_not_asked_for_again(
+    url: str, server: type[Server], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("old", "utf-8")
     with pytest.raises(SupplyError, match=f"sha256 {DIGEST}, wanted {'0' * 64}"):
         download(url, tmp_path / "file", sha256="0" * 64, pauses=QUICK)
@@ -74,13 +80,17 @@ def test_other_bytes_than_were_pinned_are_refused_and_not_asked_for_again(url: s
 
 
 @pytest.mark.parametrize("fault", [503, 429, "cut", "silence"])
-def test_what_may_pass_is_tried_again(url: str, server: type[Server], tmp_path: Path, fault: int | str) -> None:
+def test_what_may_pass_is_tried_again(
+    url: str, server: type[Server], tmp_path: Path, fault: int | str
+) -> None:
     server.answers += [fault, fault]
     download(url, tmp_path / "file", sha256=DIGEST, pauses=QUICK)
     assert len(server.asked) == 3
 
 
-def test_a_file_that_is_not_there_is_asked_for_once(url: str, server: type[Server], tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_asked_for_once(
+    url: str, server: type[Server], tmp_path: Path
+) -> None:
     server.answers += [404]
     with pytest.raises(SupplyError, match="the server answered 404 Not Found"):
         download(url, tmp_path / "file", pauses=QUICK)
@@ -93,7 +103,9 @@ def test_after_the_last_attempt_the_reason_is_told(tmp_path: Path) -> None:
         download("http://127.0.0.1:9/file", tmp_path / "file", pauses=QUICK)
 
 
-def test_an_archive_that_a_server_calls_compressed_is_kept_as_it_is(url: str, server: type[Server], tmp_path: Path) -> None:
+def test_an_archive_that_a_server_calls_compressed_is_kept_as_it_is(
+    url: str, server: type[Server], tmp_path: Path
+) -> None:
     server.answers += ["packed"]
     download(url, tmp_path / "file", sha256=DIGEST, pauses=())
     assert server.asked == ["identity"]

@@ -17,7 +17,9 @@ CHILD = "x = bytearray(96 << 20); x = None; print('ready', flush=True); input()"
 
 
 def test_an_action_counts_with_what_it_started_and_with_memory_that_it_gave_back() -> None:
-    with subprocess.Popen([sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as action:
+    with subprocess.Popen(
+        [sys.executable, "-c", PARENT, CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as action:
         assert action.stdout
         action.stdout.readline()
         most = max(gauge.actions(os.getpid()))
@@ -33,7 +35,12 @@ def test_a_program_that_is_gone_has_run_nothing() -> None:
 
 def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gauge, "SECONDS", 0.05)
-    with gauge.watching(os.getpid) as seen, subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as action:
+    with (
+        gauge.watching(os.getpid) as seen,
+        subprocess.Popen(
+            [sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as action,
+    ):
         assert action.stdout
         action.stdout.readline()
         time.sleep(0.2)
@@ -50,7 +57,9 @@ def test_watching_costs_less_than_a_hundredth_of_a_processor() -> None:
     assert (time.process_time() - begun) / 20 < gauge.SECONDS / 100
 
 
-def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_the_beginning() -> None:
+def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_the_beginning() -> (
+    None
+):
     burn = "import time\nwhile time.process_time() < 0.5: pass"
     program = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:

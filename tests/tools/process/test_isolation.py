@@ -43,7 +43,9 @@ def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
 
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
     assert runner.answer(enclosed(*python(TALK))) == "heard"
-    status = subprocess.run(enclosed(*python(REACH, str(port))).argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
+    status = subprocess.run(
+        enclosed(*python(REACH, str(port))).argv, env=ENV, stderr=subprocess.DEVNULL, check=False
+    ).returncode
     assert status == 1
     subprocess.run(python(REACH, str(port)), env=ENV, check=True)
 
@@ -58,13 +60,33 @@ def test_the_user_and_the_owner_of_new_files_stay_the_same(tmp_path: Path) -> No
 @pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}")
 def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
     # Another user cannot read root's files, so that the program is handed over as text.
-    argv = (SYSTEM_PYTHON, "-I", "-c", isolation.PROGRAM.read_text("utf-8"), "/bin/sh", "-c", "id -u; cat /proc/net/dev; grep CapEff /proc/self/status")
-    done = subprocess.run(argv, env=ENV, capture_output=True, text=True, user=65534, group=65534, extra_groups=[], check=False, cwd="/")
+    argv = (
+        SYSTEM_PYTHON,
+        "-I",
+        "-c",
+        isolation.PROGRAM.read_text("utf-8"),
+        "/bin/sh",
+        "-c",
+        "id -u; cat /proc/net/dev; grep CapEff /proc/self/status",
+    )
+    done = subprocess.run(
+        argv,
+        env=ENV,
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        check=False,
+        cwd="/",
+    )
     if "Operation not permitted" in done.stderr:
         pytest.skip("this system gives a user no namespace")
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1].split()[1]) == ("65534", "0" * 16)
-    assert [line for line in lines if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))] == []
+    assert [
+        line for line in lines if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
+    ] == []
 
 
 def test_the_exit_status_is_the_programs_own() -> None:
@@ -72,18 +94,27 @@ def test_the_exit_status_is_the_programs_own() -> None:
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
-    done = subprocess.run(enclosed("/nowhere/bazel").argv, env=ENV, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        enclosed("/nowhere/bazel").argv, env=ENV, capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (127, "/nowhere/bazel: No such file or directory\n")
 
 
 def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
-    with subprocess.Popen(enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as first:
+    with subprocess.Popen(
+        enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as first:
         assert first.stdout
         assert first.stdout.readline() == b"there\n"
-        look = isolation.beside(first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV))
+        look = isolation.beside(
+            first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
+        )
         assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
         reach = isolation.beside(first.pid, Command(python(REACH, str(port)), Path("/"), ENV))
-        assert subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode == 1
+        assert (
+            subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
+            == 1
+        )
 
 
 def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:

@@ -18,9 +18,19 @@ def python(code: str, cwd: Path, **env: str) -> Command:
     return Command((sys.executable, "-c", code), cwd, env)
 
 
-def test_a_program_sees_only_the_environment_it_is_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_sees_only_the_environment_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
-    printed = runner.run(python("import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))", tmp_path, ONLY="this"), tmp_path / "log", remedy="-")
+    printed = runner.run(
+        python(
+            "import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))",
+            tmp_path,
+            ONLY="this",
+        ),
+        tmp_path / "log",
+        remedy="-",
+    )
     assert printed == "['ONLY']\n"
 
 
@@ -50,11 +60,17 @@ def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
 
 def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="The disk is full"):
-        runner.run(python("import sys; sys.exit('cp: No space left on device')", tmp_path), tmp_path / "log", remedy="-")
+        runner.run(
+            python("import sys; sys.exit('cp: No space left on device')", tmp_path),
+            tmp_path / "log",
+            remedy="-",
+        )
 
 
 def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
-    runner.run(Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-")
+    runner.run(
+        Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-"
+    )
     assert not (tmp_path / "made").exists()
 
 
@@ -65,7 +81,9 @@ def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.S
         "here = Path(sys.argv[1])\n"
         "shell.run(shell.Command(('/bin/sh', '-c', 'sleep 1000 & echo $! > child; wait'), here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
     )
-    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL) as caller:
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL
+    ) as caller:
         child = await_number(tmp_path / "child")
         caller.send_signal(ending)
         caller.wait(20)
@@ -73,10 +91,18 @@ def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.S
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
-def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(tmp_path: Path, number: signal.Signals) -> None:
+def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     before = signal.signal(number, signal.SIG_IGN)
     try:
-        told = runner.run(python(f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path), tmp_path / "log", remedy="-")
+        told = runner.run(
+            python(
+                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path
+            ),
+            tmp_path / "log",
+            remedy="-",
+        )
     finally:
         signal.signal(number, before)
     assert told == "False\n"
@@ -121,12 +147,19 @@ def await_number(path: Path) -> int:
 def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
     code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); __import__('time').sleep(600)"
     with pytest.raises(TimeoutError):
-        runner.attempt(python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1)
+        runner.attempt(
+            python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1
+        )
     child = int((tmp_path / "log").read_text("utf-8").split()[0])
     status = Path(f"/proc/{child}/stat")
     assert not status.exists() or status.read_text("utf-8").split()[2] == "Z"
 
 
 def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
-    assert runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
-    assert runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-") == -signal.SIGABRT
+    assert (
+        runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
+    )
+    assert (
+        runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-")
+        == -signal.SIGABRT
+    )

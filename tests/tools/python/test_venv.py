@@ -15,7 +15,17 @@ from tfwright.tools.python import packages, venv
 HERE = Path(sys.executable)
 
 
-@pytest.mark.parametrize("line", ["numpy", "numpy>=1.14", "numpy==1.*", "-r other.txt", "numpy==1.14.5 --index-url=http://x", "git+https://x/y"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "numpy",
+        "numpy>=1.14",
+        "numpy==1.*",
+        "-r other.txt",
+        "numpy==1.14.5 --index-url=http://x",
+        "git+https://x/y",
+    ],
+)
 def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(RecipeError, match="no exact pin"):
         venv.venv(HERE, [line], tmp_path, offline=False, log=tmp_path / "log")
@@ -33,7 +43,10 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> 
 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
     old = tmp_path / "python2.7"
-    old.write_text('#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; exit 1\n', "utf-8")
+    old.write_text(
+        '#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; exit 1\n',
+        "utf-8",
+    )
     old.chmod(0o755)
     with pytest.raises(HostError, match="cannot make a virtualenv") as caught:
         venv.venv(old, [], tmp_path, offline=False, log=tmp_path / "log")
@@ -44,7 +57,10 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> None:
     made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns
-    assert venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log").lstat().st_mtime_ns == stamp
+    assert (
+        venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log").lstat().st_mtime_ns
+        == stamp
+    )
     (made.parents[1] / venv.DONE).unlink()
     again = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     assert again == made
@@ -93,10 +109,22 @@ def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -
     interpreter = os.environ.get(f"TFWRIGHT_PYTHON{version.replace('.', '')}")
     if not interpreter:
         pytest.skip(f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}")
-    pins = ["numpy==1.14.5" if version == "3.6" else "numpy==1.16.6", "six==1.16.0", "wheel==0.37.1", "setuptools==59.6.0"]
+    pins = [
+        "numpy==1.14.5" if version == "3.6" else "numpy==1.16.6",
+        "six==1.16.0",
+        "wheel==0.37.1",
+        "setuptools==59.6.0",
+    ]
     made = venv.venv(Path(interpreter), pins, tmp_path, offline=False, log=tmp_path / "log")
-    said = subprocess.run([made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True).stdout.split()
+    said = subprocess.run(
+        [made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
+    ).stdout.split()
     assert set(pins) <= set(said)
     assert venv.venv(Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log") == made
-    with pytest.raises(SupplyError, match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version"):
-        venv.venv(Path(interpreter), ["numpy==9.9.9"], tmp_path, offline=False, log=tmp_path / "log")
+    with pytest.raises(
+        SupplyError,
+        match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
+    ):
+        venv.venv(
+            Path(interpreter), ["numpy==9.9.9"], tmp_path, offline=False, log=tmp_path / "log"
+        )

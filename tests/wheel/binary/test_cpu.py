@@ -11,7 +11,10 @@ from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.inspect import floor as inspection_floor
 from tfwright.wheel.inspect.library import Library
 
-pytestmark = pytest.mark.skipif(shutil.which("g++") is None or platform.machine() != "x86_64", reason="there is no g++ that compiles for x86-64")
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or platform.machine() != "x86_64",
+    reason="there is no g++ that compiles for x86-64",
+)
 
 ORDINARY = "namespace tensorflow {{ float scale{0}(const float* from) {{ return from[0] * from[1] + {0}; }} }}\n"
 """Compiled with vector registers, for whichever CPU the options allow."""
@@ -19,8 +22,13 @@ FOR_AVX2 = '__attribute__((target("avx2,fma"))) float {}(float a, float b, float
 
 
 def built(folder: Path, further: str = "", *options: str) -> Path:
-    (folder / "a.cc").write_text("".join(ORDINARY.format(number) for number in range(64)) + further, "utf-8")
-    subprocess.run(["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"], check=True)
+    (folder / "a.cc").write_text(
+        "".join(ORDINARY.format(number) for number in range(64)) + further, "utf-8"
+    )
+    subprocess.run(
+        ["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"],
+        check=True,
+    )
     return folder / "a.so"
 
 
@@ -40,8 +48,13 @@ def read(library: Path) -> Cpu:
         (["-mavx512f", "-mavx512vl"], "avx512", ["avx512"]),
     ],
 )
-def test_what_the_compiler_was_allowed_everywhere_is_needed(tmp_path: Path, options: list[str], level: str, extensions: list[str]) -> None:
-    further = "namespace tensorflow { using Long __attribute__((vector_size(64))) = float; void twice(Long* of) { *of += *of; } }\n" * (level == "avx512")
+def test_what_the_compiler_was_allowed_everywhere_is_needed(
+    tmp_path: Path, options: list[str], level: str, extensions: list[str]
+) -> None:
+    further = (
+        "namespace tensorflow { using Long __attribute__((vector_size(64))) = float; void twice(Long* of) { *of += *of; } }\n"
+        * (level == "avx512")
+    )
     found = read(built(tmp_path, further, *options))
     assert found.level == level
     assert [use.extension for use in found.needs][: len(extensions)] == extensions
@@ -54,7 +67,9 @@ def test_how_it_was_decided_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"])
-def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(tmp_path: Path, name: str) -> None:
+def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
+    tmp_path: Path, name: str
+) -> None:
     found = read(built(tmp_path, 'extern "C" ' + FOR_AVX2.format(name)))
     assert (found.level, found.needs, found.chosen) == ("x86-64", (), ("fma",))
 
@@ -63,7 +78,9 @@ def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(tmp_pat
 def test_one_function_of_tensorflow_is_enough_to_need_it(tmp_path: Path, name: str) -> None:
     found = read(built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n"))
     assert found.level == "avx2"
-    assert [(use.extension, use.decided) for use in found.needs] == [("fma", "found by a search of all code")]
+    assert [(use.extension, use.decided) for use in found.needs] == [
+        ("fma", "found by a search of all code")
+    ]
     assert "fused" in found.needs[0].function
 
 
@@ -102,13 +119,19 @@ def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> N
     content = library.read_bytes()
     size = (tmp_path / "text").stat().st_size.to_bytes(8, "little")
     table = int.from_bytes(content[40:48], "little")
-    (tmp_path / "cut.so").write_bytes(content[:table] + content[table:].replace(size, (2**40).to_bytes(8, "little")))
+    (tmp_path / "cut.so").write_bytes(
+        content[:table] + content[table:].replace(size, (2**40).to_bytes(8, "little"))
+    )
     with pytest.raises(ValueError, match="the file ends before them"):
         read(tmp_path / "cut.so")
 
 
 @pytest.mark.parametrize(("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)])
-def test_the_floor_names_library_function_and_how_it_was_decided(tmp_path: Path, floor: CpuLevel, kept: bool) -> None:  # noqa: FBT001 a parameter of the table above
+def test_the_floor_names_library_function_and_how_it_was_decided(
+    tmp_path: Path,
+    floor: CpuLevel,
+    kept: bool,  # noqa: FBT001 a parameter of the table above
+) -> None:
     with built(tmp_path, "", "-mavx").open("rb") as stream:
         library = Library("a.so", 1, elf.examine(stream)[0])
     faults = inspection_floor.cpu_faults([library], floor)

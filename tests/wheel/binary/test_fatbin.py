@@ -24,14 +24,21 @@ def read(content: bytes) -> set[str]:
 
 
 def test_kind_and_architecture_come_from_each_entrys_header(container: Container) -> None:
-    assert read(container((SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0))) == {"sm_35", "sm_70", "compute_70", "lto_80"}
+    assert read(container((SASS, 35, 0), (SASS, 70, 0), (PTX, 70, 0), (LTO, 80, 0))) == {
+        "sm_35",
+        "sm_70",
+        "compute_70",
+        "lto_80",
+    }
 
 
 def test_compressed_entries_count_as_well(container: Container) -> None:
     assert read(container((SASS, 52, ZSTD), (PTX, 52, LZ4))) == {"sm_52", "compute_52"}
 
 
-def test_code_for_one_architecture_or_its_family_only_is_named_as_nvcc_does(container: Container) -> None:
+def test_code_for_one_architecture_or_its_family_only_is_named_as_nvcc_does(
+    container: Container,
+) -> None:
     assert read(container((SASS, 90, ACCELERATED), (SASS, 100, FAMILY))) == {"sm_90a", "sm_100f"}
 
 
@@ -41,7 +48,10 @@ def test_a_kind_that_is_not_known_is_said(container: Container) -> None:
 
 def test_all_containers_are_read_whatever_lies_between_them(container: Container) -> None:
     gap = bytes(3 * 64 * 1024 - 2)
-    assert read(container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap) == {"sm_60", "sm_61"}
+    assert read(container((SASS, 60, 0)) + gap + container((SASS, 61, 0)) + gap) == {
+        "sm_60",
+        "sm_61",
+    }
 
 
 def test_only_the_section_is_read(container: Container) -> None:
@@ -67,7 +77,9 @@ def test_an_entry_that_leads_nowhere_is_said() -> None:
         read(looping)
 
 
-def test_a_section_made_to_keep_its_reader_busy_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_section_made_to_keep_its_reader_busy_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(fatbin, "MOST", 100)
     with pytest.raises(ValueError, match="more than 100 parts"):
         read(struct.pack("<IHHQ", 0xBA55ED50, 1, 16, 0) * 200)
@@ -76,7 +88,22 @@ def test_a_section_made_to_keep_its_reader_busy_is_given_up(monkeypatch: pytest.
 def built(folder: Path, *options: str) -> tuple[str, ...]:
     source, library = folder / "kernel.cu", folder / "kernel.so"
     source.write_text(KERNEL, "utf-8")
-    subprocess.run(["nvcc", "-shared", "-Xcompiler", "-fPIC", "-cudart", "none", *options, source, "-o", library], check=True, cwd=folder)
+    subprocess.run(
+        [
+            "nvcc",
+            "-shared",
+            "-Xcompiler",
+            "-fPIC",
+            "-cudart",
+            "none",
+            *options,
+            source,
+            "-o",
+            library,
+        ],
+        check=True,
+        cwd=folder,
+    )
     with library.open("rb") as stream:
         return elf.read(stream).architectures
 
@@ -87,9 +114,26 @@ def code(name: str, *kinds: str) -> list[str]:
     return ["-gencode", f"arch=compute_{name},code=[{wanted}]"]
 
 
-MIX = [*code("75", "sm"), *code("80", "sm"), *code("86", "sm", "compute"), *code("90a", "sm", "compute"), *code("100f", "sm"), *code("120", "sm", "compute")]
+MIX = [
+    *code("75", "sm"),
+    *code("80", "sm"),
+    *code("86", "sm", "compute"),
+    *code("90a", "sm", "compute"),
+    *code("100f", "sm"),
+    *code("120", "sm", "compute"),
+]
 """What nvcc 13.0 is asked for: Turing to Blackwell, two for a part of a family only, some with PTX."""
-MIXED = ("sm_75", "sm_80", "sm_86", "sm_90a", "sm_100f", "sm_120", "compute_86", "compute_90a", "compute_120")
+MIXED = (
+    "sm_75",
+    "sm_80",
+    "sm_86",
+    "sm_90a",
+    "sm_100f",
+    "sm_120",
+    "compute_86",
+    "compute_90a",
+    "compute_120",
+)
 COMPRESSIONS = [
     [],
     ["-Xfatbin", "-compress-all"],
@@ -101,7 +145,9 @@ COMPRESSIONS = [
 @nvcc
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
-def test_what_nvcc_was_asked_for_is_found_however_it_is_compressed(tmp_path: Path, compression: list[str]) -> None:
+def test_what_nvcc_was_asked_for_is_found_however_it_is_compressed(
+    tmp_path: Path, compression: list[str]
+) -> None:
     assert built(tmp_path, *MIX, *compression) == MIXED
 
 
@@ -118,8 +164,13 @@ def listed(library: Path) -> list[str]:
     """Return what cuobjdump lists; it names PTX as ``sm_`` too, and leaves off for which part of a family the code is."""
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
-        text = subprocess.run(["cuobjdump", option, library], check=True, capture_output=True, text=True).stdout
-        found += sorted({prefix + number for number in re.findall(r"\.sm_(\d+)", text)}, key=lambda name: int(name.partition("_")[2]))
+        text = subprocess.run(
+            ["cuobjdump", option, library], check=True, capture_output=True, text=True
+        ).stdout
+        found += sorted(
+            {prefix + number for number in re.findall(r"\.sm_(\d+)", text)},
+            key=lambda name: int(name.partition("_")[2]),
+        )
     return found
 
 
@@ -132,9 +183,15 @@ def test_relocatable_device_code_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("fatbinary") is None, reason="there is no fatbinary")
 @pytest.mark.parametrize("mode", ["none", "speed", "size"])
-def test_an_architecture_that_nvcc_no_longer_compiles_for_is_found(tmp_path: Path, mode: str) -> None:
+def test_an_architecture_that_nvcc_no_longer_compiles_for_is_found(
+    tmp_path: Path, mode: str
+) -> None:
     (tmp_path / "kernel.cu").write_text(KERNEL, "utf-8")
     subprocess.run(["nvcc", "-ptx", "kernel.cu"], check=True, cwd=tmp_path)
     image = f"--image3=kind=ptx,sm=30,file={tmp_path / 'kernel.ptx'}"
-    subprocess.run(["fatbinary", "-64", f"--compress-mode={mode}", "--create=made", image], check=True, cwd=tmp_path)
+    subprocess.run(
+        ["fatbinary", "-64", f"--compress-mode={mode}", "--create=made", image],
+        check=True,
+        cwd=tmp_path,
+    )
     assert read((tmp_path / "made").read_bytes()) == {"compute_30"}

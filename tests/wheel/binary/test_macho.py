@@ -19,7 +19,11 @@ def text(kind: int, path: str, words: int = 1) -> bytes:
 
 def thin(machine: int, *commands: bytes) -> bytes:
     content = b"".join(commands)
-    return b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", machine, 0, 6, len(commands), len(content), 0) + content
+    return (
+        b"\xcf\xfa\xed\xfe"
+        + struct.pack("<6I4x", machine, 0, 6, len(commands), len(content), 0)
+        + content
+    )
 
 
 LIBRARY = thin(
@@ -35,7 +39,9 @@ LIBRARY = thin(
 def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
     read = macho.read(io.BytesIO(LIBRARY))
     needed = ("@rpath/libcudart.9.2.dylib", "/usr/lib/libc++.1.dylib")
-    assert read == (MachO("x86_64", "@rpath/libtensorflow_framework.so", needed, ("@loader_path/..",), "10.12"),)
+    assert read == (
+        MachO("x86_64", "@rpath/libtensorflow_framework.so", needed, ("@loader_path/..",), "10.12"),
+    )
 
 
 def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
@@ -46,8 +52,13 @@ def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
 def test_a_universal_library_is_read_once_for_each_machine() -> None:
     other = thin(ARM64)
     head = b"\xca\xfe\xba\xbe" + struct.pack(">I", 2)
-    tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3)
-    assert [part.machine for part in macho.read(io.BytesIO(head + tables + LIBRARY + other))] == ["x86_64", "arm64"]
+    tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(
+        ">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3
+    )
+    assert [part.machine for part in macho.read(io.BytesIO(head + tables + LIBRARY + other))] == [
+        "x86_64",
+        "arm64",
+    ]
 
 
 def test_a_big_endian_32_bit_library_is_read() -> None:
@@ -59,7 +70,8 @@ def test_a_big_endian_32_bit_library_is_read() -> None:
     "content",
     [
         b"\xca\xfe\xba\xbe\x00\x00\x00\x34",  # a Java class
-        b"\xca\xfe\xba\xbe" + struct.pack(">6I", 1, X86_64, 3, 0, 100, 3),  # a slice that is its own file
+        b"\xca\xfe\xba\xbe"
+        + struct.pack(">6I", 1, X86_64, 3, 0, 100, 3),  # a slice that is its own file
         b"\xcf\xfa\xed\xfe" + struct.pack("<6I4x", X86_64, 0, 6, 1, 0xFFFFFFFF, 0),
         thin(X86_64, struct.pack("<2I", 0xC, 0)),
         thin(X86_64, struct.pack("<2I", 0xC, 500)),

@@ -22,7 +22,9 @@ def test_gpu_code_symbols_and_cpu_of_a_macos_library_are_read() -> None:
     assert found.architectures == ("sm_30", "compute_52")
     assert (found.symbols.exports, found.symbols.tensorflow) == (2, 2)
     assert found.cpu is not None
-    assert [(use.extension, use.function) for use in found.cpu.needs] == [("fma", "__ZN10tensorflow1gEv")]
+    assert [(use.extension, use.function) for use in found.cpu.needs] == [
+        ("fma", "__ZN10tensorflow1gEv")
+    ]
 
 
 def test_private_symbols_and_those_of_debuggers_are_no_exports() -> None:

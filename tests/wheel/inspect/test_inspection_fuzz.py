@@ -21,7 +21,20 @@ SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
 """Seconds of the CPU that one damaged file may take; by the clock it would depend on what else runs."""
 CORPUS = Path(__file__).parents[1] / "corpus"
-INTERESTING = (0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63, 2**64 - 1)
+INTERESTING = (
+    0,
+    1,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    0x7FFFFFFF,
+    0x80000000,
+    0xFFFFFFFF,
+    2**63,
+    2**64 - 1,
+)
 """Numbers that are at the edge of what a field can say."""
 
 
@@ -32,7 +45,9 @@ def damaged(content: bytes, luck: random.Random) -> bytes:
         place = luck.randrange(len(result) or 1)
         width = luck.choice((1, 2, 4, 8))
         number = luck.choice(INTERESTING) if luck.random() < 0.7 else luck.getrandbits(64)
-        result[place : place + width] = (number & (1 << 8 * width) - 1).to_bytes(width, luck.choice(("little", "big")))
+        result[place : place + width] = (number & (1 << 8 * width) - 1).to_bytes(
+            width, luck.choice(("little", "big"))
+        )
     if luck.random() < 0.1:
         del result[luck.randrange(len(result)) :]
     if luck.random() < 0.1:
@@ -59,7 +74,17 @@ def as_elf(content: bytes) -> None:
     """Read an ELF file; what pyelftools raises is told from what our own code does."""
     try:
         elf.examine(io.BytesIO(content))
-    except (ELFError, ValueError, struct.error, AssertionError, LookupError, TypeError, AttributeError, OverflowError, OSError):
+    except (
+        ELFError,
+        ValueError,
+        struct.error,
+        AssertionError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        OSError,
+    ):
         return
 
 
@@ -97,11 +122,19 @@ def test_damaged_libraries_are_refused_and_nothing_else_happens(kind: str) -> No
 @pytest.mark.parametrize("sample", ["elf-code", "elf-stripped", "macho-symbols", "macho-universal"])
 def test_a_damaged_library_is_compared_with_the_sound_one(sample: str) -> None:
     sound = (CORPUS / sample).read_bytes()
-    fuzz(sound, lambda content: comparison.content("a.so", io.BytesIO(sound), io.BytesIO(content)), SECONDS / 4)
+    fuzz(
+        sound,
+        lambda content: comparison.content("a.so", io.BytesIO(sound), io.BytesIO(content)),
+        SECONDS / 4,
+    )
 
 
 def test_damaged_texts_are_searched() -> None:
-    fuzz(b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0/x/bazel-out/b.cc", READERS["text"], SECONDS / 4)
+    fuzz(
+        b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0/x/bazel-out/b.cc",
+        READERS["text"],
+        SECONDS / 4,
+    )
 
 
 def test_damaged_wheels_are_reported(tmp_path: Path) -> None:
@@ -117,7 +150,9 @@ def test_damaged_wheels_are_reported(tmp_path: Path) -> None:
     fuzz(sound, read, SECONDS)
 
 
-@pytest.mark.parametrize("only", ["", "METADATA", "WHEEL", "RECORD", "build_info.py"], ids=lambda only: only or "all")
+@pytest.mark.parametrize(
+    "only", ["", "METADATA", "WHEEL", "RECORD", "build_info.py"], ids=lambda only: only or "all"
+)
 def test_wheels_with_damaged_members_are_reported(tmp_path: Path, only: str) -> None:
     path = tmp_path / "small-1.0-cp36-cp36m-manylinux1_x86_64.whl"
 
@@ -143,5 +178,9 @@ def wheel(change: Callable[[bytes], bytes] = lambda data: data, only: str = "") 
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as made:
         for name, data in files.items():
             # A fixed time, so that a seed gives the same damage again.
-            made.writestr(zipfile.ZipInfo(name), change(data) if name.endswith(only) else data, zipfile.ZIP_DEFLATED)
+            made.writestr(
+                zipfile.ZipInfo(name),
+                change(data) if name.endswith(only) else data,
+                zipfile.ZIP_DEFLATED,
+            )
     return content.getvalue()

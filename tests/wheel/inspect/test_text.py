@@ -11,14 +11,28 @@ def search(content: bytes) -> Text:
 
 
 @pytest.mark.parametrize(
-    "path", ["/home/me/tf/a.cc", "/Users/me/a.cc", "/private/var/tmp/_bazel_me/1/execroot/tf/a.cc", "/root/tf/a.cc", "/b/bazel-out/k8-opt/a.h"]
+    "path",
+    [
+        "/home/me/tf/a.cc",
+        "/Users/me/a.cc",
+        "/private/var/tmp/_bazel_me/1/execroot/tf/a.cc",
+        "/root/tf/a.cc",
+        "/b/bazel-out/k8-opt/a.h",
+    ],
 )
 def test_a_path_of_the_builder_is_found(path: str) -> None:
     assert search(b"\0" + path.encode() + b"\0") == Text(1, (path,))
 
 
 @pytest.mark.parametrize(
-    "text", [b"bazel-out/k8-opt/bin/a.cc", b"/proc/self/cwd/bazel-out/a.cc", b"https://example.org/home/page", b"/usr/lib/libm.so", b"share/home/x"]
+    "text",
+    [
+        b"bazel-out/k8-opt/bin/a.cc",
+        b"/proc/self/cwd/bazel-out/a.cc",
+        b"https://example.org/home/page",
+        b"/usr/lib/libm.so",
+        b"share/home/x",
+    ],
 )
 def test_a_path_that_is_no_builders_is_not(text: bytes) -> None:
     assert search(text) == Text()
@@ -32,7 +46,9 @@ def test_all_are_counted_and_some_are_shown() -> None:
 def test_a_path_across_two_windows_is_found_once_and_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspection_text, "_WINDOW", 1000)
     for before in range(980, 1010):
-        assert search(bytes(before) + b"/home/me/tensorflow/a.cc" + bytes(3000)) == Text(1, ("/home/me/tensorflow/a.cc",))
+        assert search(bytes(before) + b"/home/me/tensorflow/a.cc" + bytes(3000)) == Text(
+            1, ("/home/me/tensorflow/a.cc",)
+        )
 
 
 def test_the_version_of_nccl_is_found() -> None:

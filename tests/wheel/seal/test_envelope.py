@@ -15,10 +15,14 @@ def beside(wheel: Path, suffix: str) -> Path:
 
 
 @pytest.fixture
-def public(make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]) -> tuple[Path, Path]:
+def public(
+    make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+) -> tuple[Path, Path]:
     """Return a wheel with a statement and its envelope beside it, and the key that verifies it."""
     wheel, (private, public) = make_sealed(), keys()
-    said = json.dumps({"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}).encode()
+    said = json.dumps(
+        {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
+    ).encode()
     beside(wheel, statement.SUFFIX).write_bytes(said)
     beside(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
     return wheel, public
@@ -59,8 +63,12 @@ def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -
         inspection.inspect(wheel, key)
 
 
-@pytest.mark.parametrize("said", [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}'])
-def test_what_is_signed_has_to_be_a_statement(make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]], said: bytes) -> None:
+@pytest.mark.parametrize(
+    "said", [b"", b"[]", b"{}", b'{"subject": [1]}', b'{"subject": [{"digest": {}}]}']
+)
+def test_what_is_signed_has_to_be_a_statement(
+    make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]], said: bytes
+) -> None:
     wheel, (private, key) = make_sealed(), keys()
     beside(wheel, envelope.SUFFIX).write_bytes(signing.sign(said, envelope.KIND, private))
     with pytest.raises(WheelError, match="no in-toto statement"):

@@ -41,17 +41,24 @@ def scrambled(path: Path) -> Path:
     return copy
 
 
-def test_the_same_files_give_the_same_bytes_however_they_were_zipped(make_wheel: Callable[..., Path]) -> None:
+def test_the_same_files_give_the_same_bytes_however_they_were_zipped(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel({"b.py": "1", "a/c.py": "2", "a.py": "3"})
     assert sealed(path) == sealed(scrambled(path))
 
 
 def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
     # On every Python, zlib, system and number of processors. If this changes, so does every published wheel: raise seal's REVISION.
-    assert hashlib.sha256(sealed(make_wheel())).hexdigest() == "37c53b9930c7fea22e212a472bd4fe795e2ea9c6f7905c537b89b0ba5b1f462e"
+    assert (
+        hashlib.sha256(sealed(make_wheel())).hexdigest()
+        == "37c53b9930c7fea22e212a472bd4fe795e2ea9c6f7905c537b89b0ba5b1f462e"
+    )
 
 
-def test_sealing_a_sealed_wheel_changes_nothing(make_wheel: Callable[..., Path], tmp_path: Path) -> None:
+def test_sealing_a_sealed_wheel_changes_nothing(
+    make_wheel: Callable[..., Path], tmp_path: Path
+) -> None:
     once = tmp_path / "once.whl"
     once.write_bytes(sealed(make_wheel()))
     assert sealed(once) == once.read_bytes()
@@ -66,10 +73,14 @@ def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]
 
 def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
-        assert {(one.extra, one.comment, one.flag_bits, one.create_system) for one in wheel.infolist()} == {(b"", b"", 0, 3)}
+        assert {
+            (one.extra, one.comment, one.flag_bits, one.create_system) for one in wheel.infolist()
+        } == {(b"", b"", 0, 3)}
 
 
-def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(make_wheel: Callable[..., Path]) -> None:
+def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel({"program": "#!/bin/sh\n", "small.py": ""})
     copy = path.with_name(f"copy-{path.name}")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
@@ -84,14 +95,18 @@ def test_only_whether_a_file_can_be_executed_is_kept_of_its_mode(make_wheel: Cal
 
 def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., Path]) -> None:
     noise = "".join(random.Random(1).choices("0123456789abcdef", k=5))
-    with zipfile.ZipFile(io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))) as wheel:
+    with zipfile.ZipFile(
+        io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))
+    ) as wheel:
         kept = {one.filename: (one.compress_type, wheel.read(one)) for one in wheel.infolist()}
     assert kept["much.txt"] == (zipfile.ZIP_DEFLATED, b"much " * 1000)
     assert kept["noise"] == (zipfile.ZIP_STORED, noise.encode())
     assert kept["empty"] == (zipfile.ZIP_STORED, b"")
 
 
-def test_the_number_of_processors_does_not_show(make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_number_of_processors_does_not_show(
+    make_wheel: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = make_wheel({f"{number}.py": "x = 1\n" * 10 * number for number in range(200)})
     made = []
     for processors in (1, 2, 7):
@@ -100,7 +115,9 @@ def test_the_number_of_processors_does_not_show(make_wheel: Callable[..., Path],
     assert made[0] == made[1] == made[2]
 
 
-def test_added_files_are_listed_and_replace_those_of_their_name(make_wheel: Callable[..., Path], tmp_path: Path) -> None:
+def test_added_files_are_listed_and_replace_those_of_their_name(
+    make_wheel: Callable[..., Path], tmp_path: Path
+) -> None:
     once = tmp_path / "once.whl"
     once.write_bytes(sealed(make_wheel(), additions={"record.json": b"{}", "sboms/a.json": b"[]"}))
     with zipfile.ZipFile(io.BytesIO(sealed(once, additions={"record.json": b"new"}))) as wheel:
@@ -146,10 +163,16 @@ def test_times_that_zip_cannot_say_are_clipped(epoch: int, moment: Moment) -> No
     "installer",
     [
         pytest.param([sys.executable, "-m", "pip", "install", "--no-index", "--target"], id="pip"),
-        pytest.param([UV, "pip", "install", "--no-index", "--target"], id="uv", marks=pytest.mark.skipif(UV is None, reason="uv is not on PATH")),
+        pytest.param(
+            [UV, "pip", "install", "--no-index", "--target"],
+            id="uv",
+            marks=pytest.mark.skipif(UV is None, reason="uv is not on PATH"),
+        ),
     ],
 )
-def test_a_sealed_wheel_installs(installer: list[str], make_wheel: Callable[..., Path], tmp_path: Path) -> None:
+def test_a_sealed_wheel_installs(
+    installer: list[str], make_wheel: Callable[..., Path], tmp_path: Path
+) -> None:
     path = make_wheel()
     path.write_bytes(sealed(path))
     subprocess.run([*installer, str(tmp_path / "installed"), str(path)], check=True)

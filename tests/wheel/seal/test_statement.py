@@ -23,7 +23,15 @@ SHA256 = "5" * 64
 def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON holds
     path = make_sealed()
     with zipfile.ZipFile(path) as wheel:
-        return json.loads(statement.write(wheel, path.name, SHA256, [{"name": "RECORD", "passed": True, "detail": "3 files"}], WHEN))
+        return json.loads(
+            statement.write(
+                wheel,
+                path.name,
+                SHA256,
+                [{"name": "RECORD", "passed": True, "detail": "3 files"}],
+                WHEN,
+            )
+        )
 
 
 def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # noqa: ANN401 the same
@@ -42,13 +50,22 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
 
 
 def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
-    inputs = {one["name"]: (one["uri"], one["digest"]) for one in said["predicate"]["buildDefinition"]["resolvedDependencies"]}
+    inputs = {
+        one["name"]: (one["uri"], one["digest"])
+        for one in said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    }
     commit = "0123456789" * 4
     assert inputs == {
         "source": (f"git+https://example.org/tensorflow.git@{commit}", {"gitCommit": commit}),
         "bazel": ("pkg:github/bazelbuild/bazel@0.26.1", {"sha256": "2" * 64}),
-        "r1.8/0001-why.patch": ("pkg:generic/0001-why.patch?checksum=sha256:" + "3" * 64, {"sha256": "3" * 64}),
-        "nsync": ("pkg:github/google/nsync@1.20.1?checksum=sha256:" + "4" * 64, {"sha256": "4" * 64}),
+        "r1.8/0001-why.patch": (
+            "pkg:generic/0001-why.patch?checksum=sha256:" + "3" * 64,
+            {"sha256": "3" * 64},
+        ),
+        "nsync": (
+            "pkg:github/google/nsync@1.20.1?checksum=sha256:" + "4" * 64,
+            {"sha256": "4" * 64},
+        ),
     }
 
 

@@ -15,7 +15,14 @@ UNZIP = shutil.which("unzip")
 
 
 def member(name: str, content: bytes, size: int | None = None) -> ZipMember:
-    return ZipMember(name, zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content) if size is None else size, 0o100644)
+    return ZipMember(
+        name,
+        zipfile.ZIP_STORED,
+        zlib.crc32(content),
+        len(content),
+        len(content) if size is None else size,
+        0o100644,
+    )
 
 
 def written(contents: dict[str, bytes]) -> bytes:
@@ -59,7 +66,9 @@ def test_more_than_65534_members_are_counted_in_64_bits() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 3, 40, 67])
-def test_numbers_that_do_not_fit_go_into_64_bit_fields(limit: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_numbers_that_do_not_fit_go_into_64_bit_fields(
+    limit: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     # Readers look for the field where a number is all ones; a reader with the smaller limit stands in for 4 GiB.
     made = []
     for full in (0xFFFFFFFF, limit):
@@ -79,11 +88,23 @@ def test_a_member_of_more_than_4_gib_is_read(tmp_path: Path) -> None:
     for _ in range(size >> 20):
         crc = zlib.crc32(block, crc)
     pack = zlib.compressobj(1, zlib.DEFLATED, -15)
-    packed = b"".join([*(pack.compress(block) for _ in range(size >> 20)), pack.compress(bytes(5)), pack.flush()])
+    packed = b"".join(
+        [*(pack.compress(block) for _ in range(size >> 20)), pack.compress(bytes(5)), pack.flush()]
+    )
     path = tmp_path / "large.zip"
     with path.open("wb") as stream:
         writer = ZipWriter(stream, WHEN)
-        writer.add(ZipMember("large", zipfile.ZIP_DEFLATED, zlib.crc32(bytes(5), crc), len(packed), size, 0o100644), [packed])
+        writer.add(
+            ZipMember(
+                "large",
+                zipfile.ZIP_DEFLATED,
+                zlib.crc32(bytes(5), crc),
+                len(packed),
+                size,
+                0o100644,
+            ),
+            [packed],
+        )
         writer.finish()
     with zipfile.ZipFile(path) as archive:
         assert archive.getinfo("large").file_size == size

@@ -43,12 +43,17 @@ def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
 
 def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
     """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
-    return next((finding.found for finding in examine(recipe, host_file, probes.here()) if finding.blocks), None)
+    return next(
+        (finding.found for finding in examine(recipe, host_file, probes.here()) if finding.blocks),
+        None,
+    )
 
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     """Sort by the stage that is blocked, the earliest first, notes last."""
-    return sorted(findings, key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES))
+    return sorted(
+        findings, key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES)
+    )
 
 
 def blocks(finding: Finding, until: str) -> bool:
@@ -61,13 +66,22 @@ def refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     goal = f"{job.recipe.name} cannot be built here up to '{job.until}'"
     if len(findings) == 1:
         return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
-    lines = [f"  {number}. {finding}\n     {_advice(job, finding)}" for number, finding in enumerate(findings, 1)]
-    return HostError("\n".join([f"{goal}:", *lines]), remedy="Do what stands under each, then start again.")
+    lines = [
+        f"  {number}. {finding}\n     {_advice(job, finding)}"
+        for number, finding in enumerate(findings, 1)
+    ]
+    return HostError(
+        "\n".join([f"{goal}:", *lines]), remedy="Do what stands under each, then start again."
+    )
 
 
 def _advice(job: Job, finding: Finding) -> str:
     """Return a remedy on one line; several commands are left to where there is room for them."""
-    return finding.remedy if "\n" not in finding.remedy else f"'invoke doctor --recipe {job.recipe.name}' has the commands."
+    return (
+        finding.remedy
+        if "\n" not in finding.remedy
+        else f"'invoke doctor --recipe {job.recipe.name}' has the commands."
+    )
 
 
 def facts(job: Job, host: Host, interpreter: Path) -> HostFacts:

@@ -43,17 +43,33 @@ FIRST_WITH_TRACKED_RC = Release(1, 13)
 """From here on the tree's own .bazelrc is the whole story: it imports .tf_configure.bazelrc by itself."""
 
 
-def run(job: Job, table: CompileTable, host: HostFacts, inputs: Inputs, tree: Tree, configured: Configured) -> Built:
+def run(
+    job: Job,
+    table: CompileTable,
+    host: HostFacts,
+    inputs: Inputs,
+    tree: Tree,
+    configured: Configured,
+) -> Built:
     """Build the target; whatever happens, no Bazel is left running."""
     job = _with_jobs(job, table)
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
-    client = _client(job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported})
+    client = _client(
+        job, inputs.bazel.path, options, {**_environment(job, tree.epoch), **configured.exported}
+    )
     _write_settings(job, client, inputs)
     files.remove(job.log("compile"))
     _close_off(job, client)
     _forget_compiler(job, client, host)
     try:
-        outcome = _build(job, table, client, lambda job: _arguments(job, table, options, inputs.python), pauses=PAUSES, before=None)
+        outcome = _build(
+            job,
+            table,
+            client,
+            lambda job: _arguments(job, table, options, inputs.python),
+            pauses=PAUSES,
+            before=None,
+        )
     finally:
         client.stop()
     outputs = tuple(Artefact.of(path) for path in events.outputs(_events(job)))
@@ -68,10 +84,17 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> Mapp
     """
     options = bazel_client.options(inputs.bazel.path, _install_root(job))
     env = {**_environment(job, tree.epoch), **configured.exported}
-    client = replace(_client(job, inputs.bazel.path, options, env), output_base=job.places.own / "asked")
+    client = replace(
+        _client(job, inputs.bazel.path, options, env), output_base=job.places.own / "asked"
+    )
     told = job.places.logs / "resolved.bzl"
-    named, target = _arguments(job, job.recipe.compile, options, inputs.python)[:-2], job.recipe.compile.target
-    command = client.command(*named, "--nobuild", f"--experimental_repository_resolved_file={told}", "--", target)
+    named, target = (
+        _arguments(job, job.recipe.compile, options, inputs.python)[:-2],
+        job.recipe.compile.target,
+    )
+    command = client.command(
+        *named, "--nobuild", f"--experimental_repository_resolved_file={told}", "--", target
+    )
     _write_settings(job, client, inputs)
     try:
         outcome = client.run(command, job.log("lock"), job.listener.progress)
@@ -94,7 +117,10 @@ def steps(job: Job) -> Sequence[Step]:
     client = _client(job, binary, options, {**_environment(job, source.epoch(job)), **exported})
     fetched = stamps.last(job, "fetch", Inputs)
     python = fetched.python if fetched and fetched.programs else Path("@PYTHON@")
-    return (*_settings(job, client, fetched), client.command(*_arguments(job, job.recipe.compile, options, python)))
+    return (
+        *_settings(job, client, fetched),
+        client.command(*_arguments(job, job.recipe.compile, options, python)),
+    )
 
 
 def _write_settings(job: Job, client: Client, inputs: Inputs) -> None:
@@ -107,7 +133,10 @@ def _settings(job: Job, client: Client, inputs: Inputs | None) -> Iterator[Write
     """Yield what Bazel reads, and what leads its git to the clones on this host, if there are any."""
     yield Writes(client.rc, _rc(job))
     if inputs and inputs.clones:
-        yield Writes(_gitconfig(job), clones.configuration({one.remote: one.repository for one in inputs.clones}))
+        yield Writes(
+            _gitconfig(job),
+            clones.configuration({one.remote: one.repository for one in inputs.clones}),
+        )
 
 
 def _gitconfig(job: Job) -> Path:
@@ -126,7 +155,16 @@ def _client(job: Job, binary: Path, options: Options, env: dict[str, str]) -> Cl
     """Return the Bazel of this recipe."""
     places = job.places
     alone = job.offline and isolation.obstacle() is None
-    return Client(binary, places.tree, places.bazel, _install_root(job), places.own / "bazelrc", env, options, alone)
+    return Client(
+        binary,
+        places.tree,
+        places.bazel,
+        _install_root(job),
+        places.own / "bazelrc",
+        env,
+        options,
+        alone,
+    )
 
 
 def _close_off(job: Job, client: Client) -> None:
@@ -135,7 +173,9 @@ def _close_off(job: Job, client: Client) -> None:
         # One that a killed build left behind still has the network.
         client.stop()
     elif job.offline:
-        job.listener.note(f"That nothing is downloaded is not proved: {isolation.obstacle()}. Bazel is told not to, and finds no proxy")
+        job.listener.note(
+            f"That nothing is downloaded is not proved: {isolation.obstacle()}. Bazel is told not to, and finds no proxy"
+        )
 
 
 def _forget_compiler(job: Job, client: Client, host: HostFacts) -> None:
@@ -154,7 +194,9 @@ def _environment(job: Job, epoch: int) -> dict[str, str]:
     """Return what Bazel's client and server see; the programs first on PATH are the ones that configure had."""
     names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
     network = dict.fromkeys(names, NOWHERE) if job.offline else package_clients.proxies()
-    return environment.clean(job.places.home, (job.places.programs,), epoch, {**network, **job.recipe.compile.env})
+    return environment.clean(
+        job.places.home, (job.places.programs,), epoch, {**network, **job.recipe.compile.env}
+    )
 
 
 def _rc(job: Job) -> str:
@@ -199,14 +241,28 @@ def _caches(job: Job, options: Options) -> Iterator[str]:
     if "repository_cache" in options.build:
         yield f"--repository_cache={job.places.vault / 'repository_cache'}"
     # Three names in the course of time; 0.24.1 has two of them, and takes http:// only by the older.
-    spelling = next((name for name in ("remote_rest_cache", "remote_http_cache", "remote_cache") if name in options.build), None)
+    spelling = next(
+        (
+            name
+            for name in ("remote_rest_cache", "remote_http_cache", "remote_cache")
+            if name in options.build
+        ),
+        None,
+    )
     if job.host_file.remote_cache and spelling and not job.offline:
         yield f"--{spelling}={job.host_file.remote_cache}"
 
 
 def _profile(job: Job, options: Options) -> Iterator[str]:
     """Yield what makes Bazel write down how long each action takes."""
-    spelling = next((name for name in ("generate_json_trace_profile", "experimental_generate_json_trace_profile") if name in options.build), None)
+    spelling = next(
+        (
+            name
+            for name in ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
+            if name in options.build
+        ),
+        None,
+    )
     if spelling and "profile" in options.build:
         yield from (f"--{spelling}", f"--profile={cost.profile(job)}")
 
@@ -229,20 +285,39 @@ def _hermetic(job: Job, options: Options, python: Path) -> Iterator[str]:
     target Python comes first on the actions' PATH.
     """
     yield f"--action_env=PATH={':'.join(map(str, (python.parent, *environment.SYSTEM_PATH)))}"
-    yield from (f"--{name}" for name in ("incompatible_strict_action_env", "experimental_strict_action_env") if name in options.build)
+    yield from (
+        f"--{name}"
+        for name in ("incompatible_strict_action_env", "experimental_strict_action_env")
+        if name in options.build
+    )
     if job.offline:
         disabling = ("repository_disable_download", "experimental_repository_disable_download")
         yield from (f"--{name}" for name in disabling if name in options.build)
 
 
-def _build(job: Job, table: CompileTable, client: Client, arguments: Arguments, *, pauses: Sequence[float], before: Match | None) -> BazelRun:
+def _build(
+    job: Job,
+    table: CompileTable,
+    client: Client,
+    arguments: Arguments,
+    *,
+    pauses: Sequence[float],
+    before: Match | None,
+) -> BazelRun:
     """Run Bazel until it succeeds, or until the catalogue says of its first error that trying again does not help."""
     command = client.command(*arguments(job))
-    outcome = client.run(command, job.log("compile"), job.listener.progress, partial(cost.note, job))
+    outcome = client.run(
+        command, job.log("compile"), job.listener.progress, partial(cost.note, job)
+    )
     _learn(job, table, outcome)
     if outcome.status == 0:
         return outcome
-    known = again.cause(job.log("compile"), outcome.start, killed=outcome.killed > 0, died=outcome.status == bazel_client.SERVER_DIED)
+    known = again.cause(
+        job.log("compile"),
+        outcome.start,
+        killed=outcome.killed > 0,
+        died=outcome.status == bazel_client.SERVER_DIED,
+    )
     jobs = attempts.jobs(job, table)
     if known and known.entry.retry == "fewer" and jobs > 1:
         return _build(_with_fewer(job, jobs), table, client, arguments, pauses=pauses, before=known)
@@ -257,7 +332,9 @@ def _with_jobs(job: Job, table: CompileTable) -> Job:
     """Return the job with a fixed number of actions at once: how much memory is free changes while it is built."""
     jobs = attempts.jobs(job, table)
     if job.jobs is None and jobs == attempts.read(job).jobs:
-        job.listener.note(f"{jobs} at once, since more actions did not fit into the memory before ({job.places.memory})")
+        job.listener.note(
+            f"{jobs} at once, since more actions did not fit into the memory before ({job.places.memory})"
+        )
     return replace(job, jobs=jobs)
 
 
@@ -265,18 +342,24 @@ def _learn(job: Job, table: CompileTable, outcome: BazelRun) -> None:
     """Remember for later builds what this run did to the memory."""
     peak, jobs = outcome.peak / capacity.GIB, attempts.jobs(job, table)
     if peak > max(table.peak, attempts.read(job).peak):
-        job.listener.note(f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of {table.peak:g}; later builds reckon with it")
+        job.listener.note(
+            f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of {table.peak:g}; later builds reckon with it"
+        )
     attempts.learn_peak(job, peak)
     if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
         attempts.learn_jobs(job, jobs - 1)
-        job.listener.note(f"With {jobs} actions at once everything waited for memory {outcome.pressure:.0f} % of the time; later builds run {jobs - 1}")
+        job.listener.note(
+            f"With {jobs} actions at once everything waited for memory {outcome.pressure:.0f} % of the time; later builds run {jobs - 1}"
+        )
 
 
 def _with_fewer(job: Job, jobs: int) -> Job:
     """Return the job with half as many actions at once, and remember that for the next build."""
     fewer = jobs // 2
     attempts.learn_jobs(job, fewer)
-    job.listener.note(f"The memory did not hold {jobs} actions at once; going on with {fewer}, now and in later builds ({job.places.memory} keeps it)")
+    job.listener.note(
+        f"The memory did not hold {jobs} actions at once; going on with {fewer}, now and in later builds ({job.places.memory} keeps it)"
+    )
     return replace(job, jobs=fewer)
 
 
@@ -291,13 +374,25 @@ def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
 def _said(outcome: BazelRun, known: Match) -> str:
     """Say in one line what stopped Bazel."""
     fault = download_fault(outcome.errors)
-    return f"{fault.url} could not be downloaded ({fault.why})" if fault else known.entry.cause.rstrip(".")
+    return (
+        f"{fault.url} could not be downloaded ({fault.why})"
+        if fault
+        else known.entry.cause.rstrip(".")
+    )
 
 
 def _failure(job: Job, command: Command, outcome: BazelRun, known: Match | None) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
-    fault = first_fault(outcome.errors) or Fault(f"Bazel {_ending(outcome.status)}", "", outcome.errors)
-    evidence = Evidence(where=fault.where, command=command.argv, status=outcome.status, log=job.log("compile"), lines=fault.lines)
+    fault = first_fault(outcome.errors) or Fault(
+        f"Bazel {_ending(outcome.status)}", "", outcome.errors
+    )
+    evidence = Evidence(
+        where=fault.where,
+        command=command.argv,
+        status=outcome.status,
+        log=job.log("compile"),
+        lines=fault.lines,
+    )
     if download := download_fault(outcome.errors):
         return _no_download(job, download, evidence)
     if outcome.status == bazel_client.REFUSED:
@@ -309,8 +404,14 @@ def _failure(job: Job, command: Command, outcome: BazelRun, known: Match | None)
             evidence=evidence,
         )
     if known and "disk" in known.entry.evidence:
-        return HostError(f"The disk is full: {fault.what}", remedy=known.entry.remedy, evidence=evidence)
-    return ToolError(fault.what, remedy="Look at the lines above; the log holds the whole command. What was built is kept.", evidence=evidence)
+        return HostError(
+            f"The disk is full: {fault.what}", remedy=known.entry.remedy, evidence=evidence
+        )
+    return ToolError(
+        fault.what,
+        remedy="Look at the lines above; the log holds the whole command. What was built is kept.",
+        evidence=evidence,
+    )
 
 
 def _ending(status: int) -> str:
@@ -320,9 +421,15 @@ def _ending(status: int) -> str:
 def _no_download(job: Job, fault: DownloadFault, evidence: Evidence) -> SupplyError:
     """Return the error for an archive that Bazel could not get."""
     if job.offline:
-        what, remedy = f"This build is offline, and Bazel wanted to download {fault.url}", "Run 'invoke fetch' first, with a network."
+        what, remedy = (
+            f"This build is offline, and Bazel wanted to download {fault.url}",
+            "Run 'invoke fetch' first, with a network.",
+        )
     else:
-        what, remedy = f"Bazel could not download {fault.url}: {fault.why}", "Check the network, or get the archive into the vault from a mirror."
+        what, remedy = (
+            f"Bazel could not download {fault.url}: {fault.why}",
+            "Check the network, or get the archive into the vault from a mirror.",
+        )
     return SupplyError(what, remedy=remedy, evidence=evidence)
 
 
@@ -330,4 +437,6 @@ def _refused(job: Job, fault: Fault, evidence: Evidence) -> RecipeError:
     """Return the error for a command line that Bazel does not understand."""
     version = job.recipe.bazel.version
     remedy = f"Correct flags in the recipe's [compile], or pin a Bazel other than {version}; the log says from which rc file a flag came."
-    return RecipeError(f"Bazel {version} refuses the build: {fault.what}", remedy=remedy, evidence=evidence)
+    return RecipeError(
+        f"Bazel {version} refuses the build: {fault.what}", remedy=remedy, evidence=evidence
+    )

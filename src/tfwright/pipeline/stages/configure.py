@@ -39,7 +39,10 @@ LAST_WITH_SERVER = Release(1, 3)
 
 def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
-    python = {"PYTHON_BIN_PATH": str(inputs.python), "PYTHON_LIB_PATH": _site_packages(job, inputs.python)}
+    python = {
+        "PYTHON_BIN_PATH": str(inputs.python),
+        "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
+    }
     answers = complete(job.recipe, job.host_file, python, host.cuda, host.cudnn)
     rendered = _render(tree.release, host.system, answers, table, host.python)
     command = _command(job, tree.path, host.system, answers, tree.epoch)
@@ -51,7 +54,12 @@ def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: 
         _agree(rendered, _written(tree), job.log("configure"))
         target = tree.path / bazelrc.name(tree.release)
         files.write(target, rendered)
-    return Configured(bazelrc=Artefact.of(target), asked=asked, never_asked=never_asked, exported=bazelrc.exported(tree.release, answers))
+    return Configured(
+        bazelrc=Artefact.of(target),
+        asked=asked,
+        never_asked=never_asked,
+        exported=bazelrc.exported(tree.release, answers),
+    )
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -68,8 +76,13 @@ def steps(job: Job) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     release, system = job.recipe.source.release, _system(job)
     fetched = stamps.last(job, "fetch", Inputs)
-    python = {**UNKNOWN_PYTHON, **({"PYTHON_BIN_PATH": str(fetched.python)} if fetched and fetched.programs else {})}
-    command = _command(job, job.places.tree, system, complete(job.recipe, job.host_file, python), source.epoch(job))
+    python = {
+        **UNKNOWN_PYTHON,
+        **({"PYTHON_BIN_PATH": str(fetched.python)} if fetched and fetched.programs else {}),
+    }
+    command = _command(
+        job, job.places.tree, system, complete(job.recipe, job.host_file, python), source.epoch(job)
+    )
     return (command, Writes(job.places.tree / bazelrc.name(release), rendered(job)))
 
 
@@ -80,8 +93,16 @@ def rendered(job: Job) -> str:
     does not answer.
     """
     release = job.recipe.source.release
-    answers = complete(job.recipe, job.host_file, UNKNOWN_PYTHON, Path("@CUDA_TOOLKIT_PATH@"), Path("@CUDNN_INSTALL_PATH@"))
-    version = job.recipe.host.python if job.recipe.host.python != "any" else str(sys.version_info.major)
+    answers = complete(
+        job.recipe,
+        job.host_file,
+        UNKNOWN_PYTHON,
+        Path("@CUDA_TOOLKIT_PATH@"),
+        Path("@CUDNN_INSTALL_PATH@"),
+    )
+    version = (
+        job.recipe.host.python if job.recipe.host.python != "any" else str(sys.version_info.major)
+    )
     return _render(release, _system(job), answers, job.recipe.configure, version)
 
 
@@ -90,7 +111,9 @@ def _system(job: Job) -> str:
     return platform.system() if job.recipe.host.system == "any" else job.recipe.host.system
 
 
-def _render(release: Release, system: str, answers: Answers, table: ConfigureTable, python: str) -> str:
+def _render(
+    release: Release, system: str, answers: Answers, table: ConfigureTable, python: str
+) -> str:
     """Render the file, once it is certain that no expected question lacks its answer."""
     lacking = catalogue.unanswered(release, system, answers)
     if lacking:
@@ -102,14 +125,22 @@ def _site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     command = Command((str(python), "-c", code), job.places.own, environment.clean(job.places.home))
-    return runner.run(command, job.log("configure-python"), remedy="Run 'invoke build --again fetch' to make the target Python's venv anew.").strip()
+    return runner.run(
+        command,
+        job.log("configure-python"),
+        remedy="Run 'invoke build --again fetch' to make the target Python's venv anew.",
+    ).strip()
 
 
 def _command(job: Job, tree: Path, system: str, answers: Answers, epoch: int) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
     everything = job.recipe.configure.by == "environment"
     given = exports(job.recipe.source.release, system, answers, everything=everything)
-    return Command((str(tree / "configure"),), tree, environment.clean(job.places.home, (job.places.programs,), epoch, given))
+    return Command(
+        (str(tree / "configure"),),
+        tree,
+        environment.clean(job.places.home, (job.places.programs,), epoch, given),
+    )
 
 
 def _prepare_programs(job: Job, inputs: Inputs, release: Release) -> None:
@@ -140,10 +171,14 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
         raise
 
 
-def _converse(job: Job, command: Command, release: Release, system: str, answers: Answers) -> tuple[str, ...]:
+def _converse(
+    job: Job, command: Command, release: Release, system: str, answers: Answers
+) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
     table = job.recipe.configure
-    respondent = (answering.Typist if table.by == "dialogue" else answering.Watcher)(release, system, answers)
+    respondent = (answering.Typist if table.by == "dialogue" else answering.Watcher)(
+        release, system, answers
+    )
     spoken = dialogue.converse(command, job.log("configure"), respondent, timeout=table.timeout)
     written = [command.cwd / name for name in bazelrc.written_in(release)]
     if spoken.status != 0 or not all(path.is_file() for path in written):
@@ -154,23 +189,48 @@ def _converse(job: Job, command: Command, release: Release, system: str, answers
 def _explain(job: Job, command: Command, spoken: dialogue.Spoken) -> NoReturn:
     """Say why ./configure wrote nothing, whatever its exit status: several releases exit with 0 then."""
     crash = _CRASH.search(spoken.text)
-    evidence = Evidence(command=command.argv, status=spoken.status, log=job.log("configure"), lines=dialogue.last_lines(crash[0] if crash else spoken.text))
+    evidence = Evidence(
+        command=command.argv,
+        status=spoken.status,
+        log=job.log("configure"),
+        lines=dialogue.last_lines(crash[0] if crash else spoken.text),
+    )
     pinned = f"the recipe pins Bazel {job.recipe.bazel.version}"
     if old := _TOO_OLD.search(spoken.text):
-        raise RecipeError(f"This TensorFlow wants Bazel {old[1]} or newer; {pinned}", remedy=f'Set version = "{old[1]}" in [bazel].', evidence=evidence)
+        raise RecipeError(
+            f"This TensorFlow wants Bazel {old[1]} or newer; {pinned}",
+            remedy=f'Set version = "{old[1]}" in [bazel].',
+            evidence=evidence,
+        )
     if new := _TOO_NEW.search(spoken.text):
-        raise RecipeError(f"This TensorFlow wants Bazel {new[1]} or older; {pinned}", remedy=f'Set version = "{new[1]}" in [bazel].', evidence=evidence)
+        raise RecipeError(
+            f"This TensorFlow wants Bazel {new[1]} or older; {pinned}",
+            remedy=f'Set version = "{new[1]}" in [bazel].',
+            evidence=evidence,
+        )
     if crash:
         raise ToolError(
-            f"./configure crashed: {evidence.lines[-1]}", remedy="Correct the answer that it fell over; its questions stand in the log.", evidence=evidence
+            f"./configure crashed: {evidence.lines[-1]}",
+            remedy="Correct the answer that it fell over; its questions stand in the log.",
+            evidence=evidence,
         )
-    ending = f"exited with status {spoken.status}" if spoken.status else "exited with status 0 and wrote no bazelrc"
-    raise ToolError(f"./configure {ending}", remedy="Do what its last lines ask for.", evidence=evidence)
+    ending = (
+        f"exited with status {spoken.status}"
+        if spoken.status
+        else "exited with status 0 and wrote no bazelrc"
+    )
+    raise ToolError(
+        f"./configure {ending}", remedy="Do what its last lines ask for.", evidence=evidence
+    )
 
 
-def _never_asked(job: Job, table: ConfigureTable, release: Release, system: str, asked: Sequence[str]) -> tuple[str, ...]:
+def _never_asked(
+    job: Job, table: ConfigureTable, release: Release, system: str, asked: Sequence[str]
+) -> tuple[str, ...]:
     """Return the recipe's answers that nobody wanted; a yes among them is an error."""
-    taken = set(asked) | set(exports(release, system, table.answers, everything=table.by == "environment"))
+    taken = set(asked) | set(
+        exports(release, system, table.answers, everything=table.by == "environment")
+    )
     rest = tuple(variable for variable in table.answers if variable not in taken)
     wanted = [variable for variable in rest if table.answers[variable] is True]
     if wanted:
@@ -186,7 +246,9 @@ def _never_asked(job: Job, table: ConfigureTable, release: Release, system: str,
 
 def _written(tree: Tree) -> str:
     """Return all that ./configure wrote for Bazel."""
-    return "\n".join((tree.path / name).read_text("utf-8") for name in bazelrc.written_in(tree.release))
+    return "\n".join(
+        (tree.path / name).read_text("utf-8") for name in bazelrc.written_in(tree.release)
+    )
 
 
 def _agree(rendered: str, written: str, log: Path) -> None:

@@ -36,15 +36,35 @@ from tfwright.vault.store import Store
 REVISION = 2
 
 
-def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fetch: FetchTable, verify: VerifyTable, host: HostFacts) -> Inputs:
+def run(
+    job: Job,
+    source: SourceTable,
+    bazel: BazelTable,
+    wanted: HostTable,
+    fetch: FetchTable,
+    verify: VerifyTable,
+    host: HostFacts,
+) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
     pin = _pin(source)
-    repository = mirror.bring(pin, job.places.git, _origin(job, source.url), job.listener, offline=job.offline)
+    repository = mirror.bring(
+        pin, job.places.git, _origin(job, source.url), job.listener, offline=job.offline
+    )
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
-    programs = None if foreign else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
+    programs = (
+        None
+        if foreign
+        else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
+    )
     if programs and (pins := [*verify.requirements, *verify.plugins]):
-        packages.supply(programs.python, pins, job.places.vault, job.log("fetch-packages"), offline_only=job.offline)
+        packages.supply(
+            programs.python,
+            pins,
+            job.places.vault,
+            job.log("fetch-packages"),
+            offline_only=job.offline,
+        )
     reached = archives(job, repository, programs, locked)
     if locked and job.locked:
         _insist_on_lock(job, job.locked, locked, now(job, repository, reached, programs))
@@ -54,16 +74,25 @@ def run(job: Job, source: SourceTable, bazel: BazelTable, wanted: HostTable, fet
         epoch=git.epoch(repository, pin.commit),
         programs=programs,
         archives=_artefacts(store(job), reached),
-        clones=tuple(Copied(remote=one.remote, commit=one.commit, repository=repository) for one, repository in sorted(reached.clones.items())),
+        clones=tuple(
+            Copied(remote=one.remote, commit=one.commit, repository=repository)
+            for one, repository in sorted(reached.clones.items())
+        ),
         substitutes=tuple(_substituted(job, reached.rules)),
     )
 
 
-def _programs(job: Job, bazel: BazelTable, requirements: Sequence[str], host: HostFacts) -> Programs:
+def _programs(
+    job: Job, bazel: BazelTable, requirements: Sequence[str], host: HostFacts
+) -> Programs:
     """Obtain what runs during the build."""
     vault, given = job.places.vault, job.host_file.bazels.get(bazel.version)
-    binary = bazels.obtain(bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note)
-    interpreter = venv.venv(host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python"))
+    binary = bazels.obtain(
+        bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note
+    )
+    interpreter = venv.venv(
+        host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python")
+    )
     return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
 
 
@@ -74,7 +103,11 @@ def read(job: Job, repository: Path, programs: Programs | None) -> Rules:
     found = repositories.read(sources.texts(tree, job.recipe.source, content))
     files.remove(tree)
     files.remove(git.repository_of(tree))
-    return found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path)) if programs else found
+    return (
+        found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
+        if programs
+        else found
+    )
 
 
 def store(job: Job) -> Store:
@@ -93,7 +126,9 @@ def archives(job: Job, repository: Path, programs: Programs | None, locked: Lock
     for name in tables:
         substitutes.replaced(name, found.repositories)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
-    reached = reach.bring(found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline)))
+    reached = reach.bring(
+        found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline))
+    )
     missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
     if missing or refused:
         raise origins.unobtainable(missing, refused, job.recipe.compile.target)
@@ -111,16 +146,32 @@ def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
     return clones.bring(wanted, job.places.git, _origin(job, wanted.remote), offline=offline)
 
 
-def now(job: Job, repository: Path, reached: Reached, programs: Programs | None, wanted: Mapping[str, str] | None = None) -> Lock:
+def now(
+    job: Job,
+    repository: Path,
+    reached: Reached,
+    programs: Programs | None,
+    wanted: Mapping[str, str] | None = None,
+) -> Lock:
     """Return the lock that fits what the inputs are now; `wanted` are the repositories that Bazel was seen to want."""
     source = job.recipe.source
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
-        binaries=locking.binaries(job.recipe.bazel.version, programs.bazel.path, programs.bazel.sha256) if programs else {},
-        files={file: files.sha256(PATCHES / file) for file in (*source.patches, *source.assets.values())},
+        binaries=locking.binaries(
+            job.recipe.bazel.version, programs.bazel.path, programs.bazel.sha256
+        )
+        if programs
+        else {},
+        files={
+            file: files.sha256(PATCHES / file)
+            for file in (*source.patches, *source.assets.values())
+        },
         sizes=store(job).sizes(),
         wanted=wanted,
-        substitutes=locking.substitutes(job.recipe.fetch.substitutes, {one.name: one.sha256 for one in _substituted(job, reached.rules)}),
+        substitutes=locking.substitutes(
+            job.recipe.fetch.substitutes,
+            {one.name: one.sha256 for one in _substituted(job, reached.rules)},
+        ),
     )
     return lock.of(job.recipe, reached.rules, gathered)
 
@@ -128,16 +179,22 @@ def now(job: Job, repository: Path, reached: Reached, programs: Programs | None,
 def known(job: Job, inputs: Inputs) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none; nothing is downloaded, and nothing said."""
     quiet = replace(job, offline=True, listener=SILENCE)
-    return now(quiet, inputs.mirror, archives(quiet, inputs.mirror, inputs.programs, None), inputs.programs)
+    return now(
+        quiet, inputs.mirror, archives(quiet, inputs.mirror, inputs.programs, None), inputs.programs
+    )
 
 
 def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:
     """Refuse an input that is not the one that was locked."""
     requirements = found.model_copy(update={"requirements": locked.requirements})
-    wrong = [*lock.differences(locked, requirements), *locking.unlocked(job.recipe.host.requirements, locked)]
+    wrong = [
+        *lock.differences(locked, requirements),
+        *locking.unlocked(job.recipe.host.requirements, locked),
+    ]
     if wrong:
         raise SupplyError(
-            f"{path.name} does not fit the inputs: {wrong[0]}" + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
+            f"{path.name} does not fit the inputs: {wrong[0]}"
+            + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
             remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}' and look at the difference.",
             evidence=Evidence(where=str(path), lines=wrong),
         )
@@ -146,18 +203,27 @@ def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:
 def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
     """Return what is in the vault; each was hashed in this run, and is not hashed again."""
     paths = {sha256: kept.path(sha256) for sha256 in sorted(reached.supply.ways)}
-    return tuple(Artefact(path=path, sha256=sha256, size=path.stat().st_size) for sha256, path in paths.items())
+    return tuple(
+        Artefact(path=path, sha256=sha256, size=path.stat().st_size)
+        for sha256, path in paths.items()
+    )
 
 
 def _substituted(job: Job, found: Rules) -> list[Substituted]:
     tables = job.recipe.fetch.substitutes
     pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
-    return [Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256) for name, table in sorted(tables.items())]
+    return [
+        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
+        for name, table in sorted(tables.items())
+    ]
 
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return the digests of the lock, and of the patches, which can change rules."""
-    return {**sources.inputs(job), **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
+    return {
+        **sources.inputs(job),
+        **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
+    }
 
 
 def steps(job: Job) -> Sequence[Step]:
@@ -166,7 +232,10 @@ def steps(job: Job) -> Sequence[Step]:
     substituted = job.recipe.fetch.substitutes.items()
     return (
         mirror.fetching(mirror.place(job.places.git, pin.url), pin),
-        *(Writes(store(job).path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}") for name, table in substituted),
+        *(
+            Writes(store(job).path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}")
+            for name, table in substituted
+        ),
     )
 
 

@@ -30,37 +30,75 @@ SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
 LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
 RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
-EXTERNAL_HEADERS = ("eigen_archive", "protobuf_archive/src", "com_google_absl", "nsync/public", "local_config_cuda/cuda")
+EXTERNAL_HEADERS = (
+    "eigen_archive",
+    "protobuf_archive/src",
+    "com_google_absl",
+    "nsync/public",
+    "local_config_cuda/cuda",
+)
 """Where the headers of other projects lie that TensorFlow's own include, under Bazel's external/."""
 
 
-def run(job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built) -> NcclOps:
+def run(
+    job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
+) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
-    runner.run(command, job.log("nccl"), remedy="Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built.")
+    runner.run(
+        command,
+        job.log("nccl"),
+        remedy="Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built.",
+    )
     _replace(place, _output(job))
     stub = libraries.registered(place).stub
-    job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}" + (f": a stub, with which TensorFlow imports; {stub}" if stub else ""))
+    job.listener.note(
+        f"_nccl_ops.so rebuilt by {host.compiler}"
+        + (f": a stub, with which TensorFlow imports; {stub}" if stub else "")
+    )
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
 def steps(job: Job) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
     recipe = job.recipe
-    return (_command(job, recipe.nccl, recipe.compile, source.epoch(job)),) if recipe.nccl.rebuild else ()
+    return (
+        (_command(job, recipe.nccl, recipe.compile, source.epoch(job)),)
+        if recipe.nccl.rebuild
+        else ()
+    )
 
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
     """Return the compiler's run: the one that the recipe gives Bazel as CXX, else the host's own."""
     tree, external = job.places.tree, job.places.bazel / "external"
-    headers = [tree, tree / "bazel-genfiles", *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir())]
+    headers = [
+        tree,
+        tree / "bazel-genfiles",
+        *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir()),
+    ]
     # Relative: where the tree lies would else be in the library, by way of __FILE__.
-    fixed = ("-shared", "-fPIC", "-O2", "-std=c++11", *_system_flags(), *(f"-I{os.path.relpath(path, tree)}" for path in headers))
-    argv = (compiling.env.get("CXX", "c++"), *fixed, *table.flags, SOURCE, *_framework(tree), "-o", str(_output(job)))
+    fixed = (
+        "-shared",
+        "-fPIC",
+        "-O2",
+        "-std=c++11",
+        *_system_flags(),
+        *(f"-I{os.path.relpath(path, tree)}" for path in headers),
+    )
+    argv = (
+        compiling.env.get("CXX", "c++"),
+        *fixed,
+        *table.flags,
+        SOURCE,
+        *_framework(tree),
+        "-o",
+        str(_output(job)),
+    )
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
 
 
@@ -85,11 +123,15 @@ def _output(job: Job) -> Path:
 def _place(tree: Tree, built: Built) -> Path:
     """Return the library that Bazel built; raise RecipeError where there can be, or is, none."""
     if not FIRST <= tree.release <= LAST:
-        raise RecipeError(f"TensorFlow {tree.release} has no separate _nccl_ops.so; only {FIRST} to {LAST} do", remedy="Take nccl.rebuild out of the recipe.")
+        raise RecipeError(
+            f"TensorFlow {tree.release} has no separate _nccl_ops.so; only {FIRST} to {LAST} do",
+            remedy="Take nccl.rebuild out of the recipe.",
+        )
     place = (tree.path / "bazel-bin" / LIBRARY).resolve()
     if not place.is_file():
         raise RecipeError(
-            f"{built.target} built no _nccl_ops.so that could be replaced", remedy="Take nccl.rebuild out of the recipe, or build the pip package."
+            f"{built.target} built no _nccl_ops.so that could be replaced",
+            remedy="Take nccl.rebuild out of the recipe, or build the pip package.",
         )
     return place
 

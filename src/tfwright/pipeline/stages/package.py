@@ -28,7 +28,15 @@ FIRST_WITH_PROJECT_NAME = Release(1, 9)
 """Before it, --gpu and --nightly_flag choose among fixed names."""
 
 
-def run(job: Job, table: PackageTable, inputs: Inputs, tree: Tree, configured: Configured, built: Built, nccl: NcclOps) -> RawWheel:
+def run(
+    job: Job,
+    table: PackageTable,
+    inputs: Inputs,
+    tree: Tree,
+    configured: Configured,
+    built: Built,
+    nccl: NcclOps,
+) -> RawWheel:
     """Make the wheel with the tree's own means."""
     for folder in (_destination(job), _scratch(job)):
         files.remove(folder)
@@ -37,9 +45,16 @@ def run(job: Job, table: PackageTable, inputs: Inputs, tree: Tree, configured: C
         _collect(built, _destination(job))
     elif built.target == SCRIPT:
         command = _command(job, table, tree.epoch)
-        runner.run(command, job.log("package"), remedy="Look into the log; 'invoke shell --stage package' opens a shell in the same environment.")
+        runner.run(
+            command,
+            job.log("package"),
+            remedy="Look into the log; 'invoke shell --stage package' opens a shell in the same environment.",
+        )
     else:
-        raise RecipeError(f"{built.target} makes no wheel", remedy=f"Set compile.target to {SCRIPT} or {WHEEL}, or build with --until compile.")
+        raise RecipeError(
+            f"{built.target} makes no wheel",
+            remedy=f"Set compile.target to {SCRIPT} or {WHEEL}, or build with --until compile.",
+        )
     wheel = _only_wheel(job)
     if table.libraries or table.rpath:
         _relink(job, table, wheel)
@@ -48,7 +63,11 @@ def run(job: Job, table: PackageTable, inputs: Inputs, tree: Tree, configured: C
 
 def steps(job: Job) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
-    return (_command(job, job.recipe.package, source.epoch(job)),) if job.recipe.compile.target == SCRIPT else ()
+    return (
+        (_command(job, job.recipe.package, source.epoch(job)),)
+        if job.recipe.compile.target == SCRIPT
+        else ()
+    )
 
 
 def _command(job: Job, table: PackageTable, epoch: int) -> Command:
@@ -57,7 +76,9 @@ def _command(job: Job, table: PackageTable, epoch: int) -> Command:
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     argv = (str(script), str(_destination(job)), *_project_name(job.recipe, table), *table.flags)
     # The `python` that configure put there is the target's.
-    env = environment.clean(job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))})
+    env = environment.clean(
+        job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
+    )
     return Command(argv, job.places.tree, env)
 
 
@@ -67,7 +88,10 @@ def _project_name(recipe: Recipe, table: PackageTable) -> tuple[str, ...]:
         return ()
     if recipe.source.release < FIRST_WITH_PROJECT_NAME:
         what = f"package.project_name: build_pip_package of TensorFlow {recipe.source.release} does not know --project_name"
-        raise RecipeError(what, remedy='Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].')
+        raise RecipeError(
+            what,
+            remedy='Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].',
+        )
     return ("--project_name", table.project_name)
 
 
@@ -92,16 +116,30 @@ def _only_wheel(job: Job) -> Path:
     if len(made) == 1 and made[0].suffix == ".whl":
         return made[0]
     log = job.log("package")
-    evidence = Evidence(where=str(_destination(job)), log=log if log.is_file() else None, lines=[path.name for path in made])
-    raise ToolError(f"Packaging should have made one wheel, and made {len(made)} files", remedy="Look into the log for what it did instead.", evidence=evidence)
+    evidence = Evidence(
+        where=str(_destination(job)),
+        log=log if log.is_file() else None,
+        lines=[path.name for path in made],
+    )
+    raise ToolError(
+        f"Packaging should have made one wheel, and made {len(made)} files",
+        remedy="Look into the log for what it did instead.",
+        evidence=evidence,
+    )
 
 
 def _relink(job: Job, table: PackageTable, path: Path) -> None:
     """Write into the wheel's macOS libraries where their own libraries are found, and say what changed."""
-    with archive.opened(path) as wheel, files.replacing(path) as temporary, temporary.open("w+b") as stream:
+    with (
+        archive.opened(path) as wheel,
+        files.replacing(path) as temporary,
+        temporary.open("w+b") as stream,
+    ):
         changes = relinking.relink(wheel, stream, WantedCommands(table.libraries, table.rpath))
     for change, count in sorted(changes.items()):
         job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
         if not any(change.startswith(f"{name} is now ") for change in changes):
-            job.listener.note(f"package.libraries names {name}, which no library of the wheel asks for")
+            job.listener.note(
+                f"package.libraries names {name}, which no library of the wheel asks for"
+            )

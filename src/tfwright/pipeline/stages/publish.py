@@ -20,7 +20,9 @@ def run(job: Job, verdict: Verdict) -> Published:
     wheel, text = verdict.wheel, _statement(verdict)
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
-    beside, enveloped = (place.with_name(place.name + suffix) for suffix in (statement.SUFFIX, envelope.SUFFIX))
+    beside, enveloped = (
+        place.with_name(place.name + suffix) for suffix in (statement.SUFFIX, envelope.SUFFIX)
+    )
     # Gone before what they are about: none is better than one about other bytes.
     files.remove(enveloped)
     if not place.exists() or _differs(job, place, wheel):
@@ -30,7 +32,11 @@ def run(job: Job, verdict: Verdict) -> Published:
     files.write(beside, text)
     if signed:
         files.write(enveloped, signed)
-    return Published(wheel=Artefact.of(place), statement=Artefact.of(beside), envelope=Artefact.of(enveloped) if signed else None)
+    return Published(
+        wheel=Artefact.of(place),
+        statement=Artefact.of(beside),
+        envelope=Artefact.of(enveloped) if signed else None,
+    )
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -47,7 +53,9 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
     before = files.sha256(place)
     if before != wheel.sha256:
-        job.listener.note(f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is replaced (by {wheel.sha256[:12]}…)")
+        job.listener.note(
+            f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is replaced (by {wheel.sha256[:12]}…)"
+        )
     return before != wheel.sha256
 
 
@@ -56,4 +64,6 @@ def _statement(verdict: Verdict) -> bytes:
     wheel = verdict.wheel
     checks = [check.model_dump() for check in verdict.checks]
     with archive.opened(wheel.path) as content:
-        return statement.write(content, wheel.path.name, wheel.sha256, checks, dt.datetime.now(dt.UTC))
+        return statement.write(
+            content, wheel.path.name, wheel.sha256, checks, dt.datetime.now(dt.UTC)
+        )

@@ -65,16 +65,33 @@ def run(
             sealer=SEALER,
             recipe=build_record.recipe_content(job.recipe),
             lock=files.sha256(job.locked) if job.locked else None,
-            source=RecordedSource(url=source.url, commit=tree.commit, release=str(tree.release), content=tree.content, epoch=tree.epoch),
-            files=tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in _files(job).items()),
+            source=RecordedSource(
+                url=source.url,
+                commit=tree.commit,
+                release=str(tree.release),
+                content=tree.content,
+                epoch=tree.epoch,
+            ),
+            files=tuple(
+                RecordedFile(path=file, sha256=sha256) for file, sha256 in _files(job).items()
+            ),
             bazel=RecordedProgram(version=job.recipe.bazel.version, sha256=inputs.bazel.sha256),
             found=found(job, host),
-            build=RecordedBazel(target=compiling.target, flags=compiling.flags, environment=_environment(compiling, tree, configured)),
-            substitutions=tuple(Substitution.model_validate(one.model_dump()) for one in inputs.substitutes),
+            build=RecordedBazel(
+                target=compiling.target,
+                flags=compiling.flags,
+                environment=_environment(compiling, tree, configured),
+            ),
+            substitutions=tuple(
+                Substitution.model_validate(one.model_dump()) for one in inputs.substitutes
+            ),
             stubs=(PurePosixPath(nccl.LIBRARY).name,) if nccl_ops.stub else (),
             checks=tuple(_checks(path, wheel, floor, host)),
         )
-        additions = {build_record.NAME: build_record.write(record), sbom.NAME: sbom.write(_materials(job, path, inputs))}
+        additions = {
+            build_record.NAME: build_record.write(record),
+            sbom.NAME: sbom.write(_materials(job, path, inputs)),
+        }
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
             sealing.seal(wheel, stream, tree.epoch, additions)
     return SealedWheel(wheel=Artefact.of(target))
@@ -82,20 +99,28 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    versions = {"the version of tfwright": SEALER.version, f"the version of {COMPRESSOR}": SEALER.deflate}
+    versions = {
+        "the version of tfwright": SEALER.version,
+        f"the version of {COMPRESSOR}": SEALER.deflate,
+    }
     return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
 
 
 def _files(job: Job) -> dict[str, str]:
     """Return the digests of patches and assets, by path under patches/."""
-    return {file: files.sha256(PATCHES / file) for file in (*job.recipe.source.patches, *job.recipe.source.assets.values())}
+    return {
+        file: files.sha256(PATCHES / file)
+        for file in (*job.recipe.source.patches, *job.recipe.source.assets.values())
+    }
 
 
 def found(job: Job, host: HostFacts) -> Found:
     """Return what of the host takes part in the bytes: versions, not places."""
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    cudnn = nvidia.cudnn(place, cuda.prefixes(job.recipe, job.host_file)).value if host.cudnn else ""
+    cudnn = (
+        nvidia.cudnn(place, cuda.prefixes(job.recipe, job.host_file)).value if host.cudnn else ""
+    )
     return Found(
         system=host.system,
         machine=host.machine,
@@ -109,14 +134,25 @@ def found(job: Job, host: HostFacts) -> Found:
 
 def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
     """Return all that Bazel's actions could see; what configure found on this host stands as ``@NAME@``."""
-    exported = {name: f"@{name}@" if value.startswith("/") else value for name, value in configured.exported.items()}
-    return environment.clean(Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported})
+    exported = {
+        name: f"@{name}@" if value.startswith("/") else value
+        for name, value in configured.exported.items()
+    }
+    return environment.clean(
+        Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported}
+    )
 
 
-def _checks(path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts) -> Iterator[build_record.RecordedCheck]:
+def _checks(
+    path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
+) -> Iterator[build_record.RecordedCheck]:
     """Say what can be read off the wheel; to refuse it is left to verify, which reads the sealed one."""
     for reading in verify.readings(path, wheel, floor, host.python):
-        yield build_record.RecordedCheck(name=reading.name, passed=not reading.faults, detail=reading.faults[0] if reading.faults else reading.detail)
+        yield build_record.RecordedCheck(
+            name=reading.name,
+            passed=not reading.faults,
+            detail=reading.faults[0] if reading.faults else reading.detail,
+        )
 
 
 def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
@@ -137,7 +173,12 @@ def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
 
 def _archives(known: lock.Lock) -> Iterator[sbom.ArchiveComponent]:
     """Yield what the build can have taken; without a lock nobody knows what of it Bazel wanted, least of all of its own."""
-    substitutes = {one.sha256: sbom.SubstituteComponent(one.used, one.source, one.reason) for one in known.substitutes}
+    substitutes = {
+        one.sha256: sbom.SubstituteComponent(one.used, one.source, one.reason)
+        for one in known.substitutes
+    }
     for one in known.archives:
         if one.needed or (one.needed is None and not one.of_bazel):
-            yield sbom.ArchiveComponent(one.names, one.urls, one.sha256, substitutes.get(one.sha256))
+            yield sbom.ArchiveComponent(
+                one.names, one.urls, one.sha256, substitutes.get(one.sha256)
+            )

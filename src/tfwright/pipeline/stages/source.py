@@ -19,11 +19,15 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     tree = job.places.tree
     content = patched(tree, table, inputs.mirror, inputs.commit)
     if fetch.substitutes:
-        for path, text in substitutes.rewritten(texts(tree, table, content), fetch.substitutes).items():
+        for path, text in substitutes.rewritten(
+            texts(tree, table, content), fetch.substitutes
+        ).items():
             git.replace(tree, path, text)
         content = git.content(tree)
     git.check_out(tree, content)
-    return Tree(path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content)
+    return Tree(
+        path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
+    )
 
 
 def patched(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
@@ -41,7 +45,11 @@ def patched(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
 
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules."""
-    return git.texts(git.repository_of(tree), content, lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude))
+    return git.texts(
+        git.repository_of(tree),
+        content,
+        lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude),
+    )
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -73,4 +81,8 @@ def _files(table: SourceTable) -> list[str]:
 def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:
     """Refuse to change what is never checked out."""
     if git.left_out(path, table.exclude):
-        raise RecipeError(f"{what} changes {path}, which source.exclude leaves out", remedy="Drop one of the two.", evidence=Evidence(where=path))
+        raise RecipeError(
+            f"{what} changes {path}, which source.exclude leaves out",
+            remedy="Drop one of the two.",
+            evidence=Evidence(where=path),
+        )

@@ -65,7 +65,15 @@ Way = Callable[[_Wanted, Path], Path]
 """Brings a binary, using an empty directory, and returns where it now lies; raises _NotThereError."""
 
 
-def obtain(version: str, digests: Mapping[str, str], store: Path, *, given: Path | None, offline: bool, note: Callable[[str], None]) -> Binary:  # noqa: PLR0913 each is a fact of its own
+def obtain(  # noqa: PLR0913 each is a fact of its own
+    version: str,
+    digests: Mapping[str, str],
+    store: Path,
+    *,
+    given: Path | None,
+    offline: bool,
+    note: Callable[[str], None],
+) -> Binary:
     """Return Bazel `version` for this machine, from the store or the first place that has it.
 
     The order: the binary `given` by the host file, because that is this host's explicit wish and a
@@ -101,21 +109,33 @@ def release(version: str) -> str:
 
 def here() -> str:
     """Return this machine as Bazel's releases and the recipes name it."""
-    machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(platform.machine().lower(), platform.machine())
+    machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(
+        platform.machine().lower(), platform.machine()
+    )
     return f"{platform.system().lower()}-{machine}"
 
 
 def _digest_of(given: Path) -> str:
     if not given.is_file():
-        raise RecipeError(f"The host file names {given} as Bazel, and there is no such file", remedy="Correct [bazels] in the host file, or take it out.")
+        raise RecipeError(
+            f"The host file names {given} as Bazel, and there is no such file",
+            remedy="Correct [bazels] in the host file, or take it out.",
+        )
     return files.sha256(given)
 
 
 def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     """Return the binary from the store, if it is there and still what it was; any digest will do if none is given."""
     for about in sorted(wanted.shelf.glob("*/about.json")):
-        path, sha256, known = about.with_name("bazel"), about.parent.name, json.loads(about.read_text("utf-8"))
-        fits = (known["version"], known["platform"]) == (wanted.version, wanted.platform) and digest in {None, sha256}
+        path, sha256, known = (
+            about.with_name("bazel"),
+            about.parent.name,
+            json.loads(about.read_text("utf-8")),
+        )
+        fits = (known["version"], known["platform"]) == (
+            wanted.version,
+            wanted.platform,
+        ) and digest in {None, sha256}
         if fits and path.is_file() and files.sha256(path) == sha256:
             return Binary(path, sha256, known["origin"])
     return None
@@ -167,7 +187,10 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     path = wanted.shelf / sha256 / "bazel"
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
-    files.write(path.with_name("about.json"), json.dumps({"version": wanted.version, "platform": wanted.platform, "origin": origin}))
+    files.write(
+        path.with_name("about.json"),
+        json.dumps({"version": wanted.version, "platform": wanted.platform, "origin": origin}),
+    )
     return Binary(path, sha256, origin)
 
 
@@ -185,7 +208,10 @@ def _from(given: Path) -> Way:
         try:
             _insist(wanted, given, room)
         except _NotThereError as why:
-            raise RecipeError(f"The host file's Bazel {wanted.version} {why}", remedy="Correct [bazels] in the host file.") from why
+            raise RecipeError(
+                f"The host file's Bazel {wanted.version} {why}",
+                remedy="Correct [bazels] in the host file.",
+            ) from why
         return given
 
     return bring
@@ -217,8 +243,16 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     """Take the binary out of the npm package that carries it."""
     npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
     if not npm or not package:
-        raise _NotThereError("npm is not installed" if package else f"there is no package for {wanted.platform}")
-    argv = (npm, "pack", "--fetch-retries=1", "--fetch-retry-mintimeout=1000", f"{package}@{wanted.version}")
+        raise _NotThereError(
+            "npm is not installed" if package else f"there is no package for {wanted.platform}"
+        )
+    argv = (
+        npm,
+        "pack",
+        "--fetch-retries=1",
+        "--fetch-retry-mintimeout=1000",
+        f"{package}@{wanted.version}",
+    )
     command = Command(argv, room, package_clients.of("npm", (Path(npm).parent,)))
     try:
         runner.run(command, room / "log", remedy="-")
@@ -229,7 +263,11 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
 
 def _complaint(fault: ToolError) -> str:
     """Return the line in which npm says what is wrong."""
-    said = [line for line in fault.evidence.lines if re.match(r"npm (error|ERR!) ", line) and "A complete log" not in line]
+    said = [
+        line
+        for line in fault.evidence.lines
+        if re.match(r"npm (error|ERR!) ", line) and "A complete log" not in line
+    ]
     return said[-1] if said else fault.what
 
 
@@ -237,7 +275,11 @@ def _unpack(archive: Path, to: Path) -> Path:
     """Copy the one binary out of a package; no path of the archive is ever written to."""
     with tarfile.open(archive) as members:
         for member in members:
-            stream = members.extractfile(member) if re.fullmatch(r"package/bazel-[\w.-]+", member.name) else None
+            stream = (
+                members.extractfile(member)
+                if re.fullmatch(r"package/bazel-[\w.-]+", member.name)
+                else None
+            )
             if stream:
                 with to.open("wb") as output:
                     shutil.copyfileobj(stream, output)
@@ -262,10 +304,18 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
         # Bazel is a program with a zip at its end. Wrappers and launchers are not, and run what they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
-    command = Command((str(path), f"--output_user_root={room / 'user'}", "--batch", "version"), room, environment.clean(room))
+    command = Command(
+        (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
+        room,
+        environment.clean(room),
+    )
     try:
-        said = re.search(r"^Build label: (\S+)", runner.run(command, room / "log", remedy="-"), re.MULTILINE)
+        said = re.search(
+            r"^Build label: (\S+)", runner.run(command, room / "log", remedy="-"), re.MULTILINE
+        )
     except TfwrightError as fault:
         raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
     if not said or said[1] != wanted.version:
-        raise _NotThereError(f"is at {path} and is {said[1] if said else 'of no version'}, not {wanted.version}")
+        raise _NotThereError(
+            f"is at {path} and is {said[1] if said else 'of no version'}, not {wanted.version}"
+        )

@@ -52,7 +52,10 @@ def options(binary: Path, install_root: Path) -> Options:
     kept = binary.with_name("options.json")
     if not kept.is_file():
         with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
-            asked = {name: _parse(_help(binary, install_root, Path(room), topic)) for name, topic in _TOPICS.items()}
+            asked = {
+                name: _parse(_help(binary, install_root, Path(room), topic))
+                for name, topic in _TOPICS.items()
+            }
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
 
@@ -68,7 +71,14 @@ def known_options(binary: Path) -> Options:
 
 def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
     """Return a page of Bazel's help; asked without a server, outside of any workspace."""
-    argv = (str(binary), f"--output_user_root={install_root}", f"--output_base={room / 'base'}", "--batch", "help", *topic)
+    argv = (
+        str(binary),
+        f"--output_user_root={install_root}",
+        f"--output_base={room / 'base'}",
+        "--batch",
+        "help",
+        *topic,
+    )
     remedy = "Bazel does not run on this host: look at the log, and choose another binary in the host file: [bazels]."
     said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
     files.remove(room / "base")
@@ -77,7 +87,10 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
 
 def _parse(page: str) -> dict[str, str]:
     """Read the flags off a page of help."""
-    return {name: kind.partition(";")[0] for name, kind in re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)}
+    return {
+        name: kind.partition(";")[0]
+        for name, kind in re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+    }
 
 
 @dataclass(frozen=True)
@@ -131,7 +144,11 @@ class Client:
 
     def command(self, *arguments: str) -> Command:
         """Return a run of this Bazel; it does not find a server that was started in another network."""
-        return isolation.enclosed(self._command(*arguments)) if self.alone else self._command(*arguments)
+        return (
+            isolation.enclosed(self._command(*arguments))
+            if self.alone
+            else self._command(*arguments)
+        )
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller. All have the same startup options, or the server would restart in between."""
@@ -140,19 +157,33 @@ class Client:
             f"--output_base={self.output_base}",
             f"--max_idle_secs={IDLE_SECONDS}",
             # Bazel before 0.18 has one switch for the rc files that it finds by itself, later ones have three.
-            *(f"--no{name}" for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc") if name in self.options.startup),
+            *(
+                f"--no{name}"
+                for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")
+                if name in self.options.startup
+            ),
             f"--bazelrc={self.rc}",
         )
         return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
 
-    def run(self, command: Command, log: Path, hear: Callable[[Progress], None], spent: Callable[[Spent], None] = lambda _: None) -> BazelRun:
+    def run(
+        self,
+        command: Command,
+        log: Path,
+        hear: Callable[[Progress], None],
+        spent: Callable[[Spent], None] = lambda _: None,
+    ) -> BazelRun:
         """Run a command to its end; its lines are added to `log`, its progress goes to `hear`, what it cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         display, kills, room = Display(), capacity.kills(), capacity.total()
-        with _counting(spent, gauge.watching(self._server)) as seen, log.open("a", encoding="utf-8") as stream, _running(command) as child:
+        with (
+            _counting(spent, gauge.watching(self._server)) as seen,
+            log.open("a", encoding="utf-8") as stream,
+            _running(command) as child,
+        ):
             start, record = stream.tell(), _Record(stream)
             for text in _output(child):
                 record.add(display.feed(text))
@@ -160,7 +191,15 @@ class Client:
             record.add(display.close())
             status = _status(child)
         errors = tuple(record.errors) or runner.last_lines(log)
-        return BazelRun(status, errors, display.actions, start, seen.action, seen.pressure, capacity.kills() - kills)
+        return BazelRun(
+            status,
+            errors,
+            display.actions,
+            start,
+            seen.action,
+            seen.pressure,
+            capacity.kills() - kills,
+        )
 
     def stop(self) -> None:
         """End the server of this output base, if one runs; by force if it does not end when asked to."""
@@ -189,10 +228,16 @@ class Client:
             client.kill()
         self._await_end(server, patience)
 
-    def _await_end(self, server: int, patience: float, client: "subprocess.Popen[bytes] | None" = None) -> None:
+    def _await_end(
+        self, server: int, patience: float, client: "subprocess.Popen[bytes] | None" = None
+    ) -> None:
         """Wait until the server has ended, but not longer than `patience` seconds, nor than `client` runs."""
         until = time.monotonic() + patience
-        while self._runs(server) and time.monotonic() < until and (client is None or client.poll() is None):
+        while (
+            self._runs(server)
+            and time.monotonic() < until
+            and (client is None or client.poll() is None)
+        ):
             time.sleep(POLL_SECONDS)
 
     def _server(self) -> int | None:
@@ -212,9 +257,16 @@ def _arguments(pid: int) -> str:
     """Return the command line of a process; empty if there is none."""
     if Path("/proc/self").exists():
         with suppress(OSError):
-            return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+            return (
+                Path(f"/proc/{pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode("utf-8", "replace")
+            )
         return ""
-    return subprocess.run(("/bin/ps", "-o", "args=", "-p", str(pid)), capture_output=True, text=True, check=False).stdout  # noqa: S603 argv is a tuple, never a shell line
+    return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+        ("/bin/ps", "-o", "args=", "-p", str(pid)), capture_output=True, text=True, check=False
+    ).stdout
 
 
 class _Record:
@@ -233,7 +285,9 @@ class _Record:
 
 
 @contextmanager
-def _counting(spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]) -> Iterator[gauge.Gauge]:
+def _counting(
+    spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]
+) -> Iterator[gauge.Gauge]:
     """Tell at the end of the block, also of one that is interrupted, what was seen."""
     begun = time.monotonic()
     with watching as seen:
@@ -246,7 +300,9 @@ def _counting(spent: Callable[[Spent], None], watching: AbstractContextManager[g
 @contextmanager
 def _running(command: Command) -> "Iterator[pexpect.spawn[str]]":
     """Start Bazel's client on a terminal of its own; if the block fails, cancel what Bazel does."""
-    child = pseudo_terminal.spawn(command, remedy="Run 'invoke build --again fetch' to obtain it anew.")
+    child = pseudo_terminal.spawn(
+        command, remedy="Run 'invoke build --again fetch' to obtain it anew."
+    )
     try:
         yield child
     except BaseException:

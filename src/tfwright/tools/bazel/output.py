@@ -10,7 +10,9 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNTED = re.compile(r"\[([\d,]+) / ([\d,]+)\] (.*)")
 _SEVERAL = re.compile(r"\d+ actions?\b.*")
 _STATE = re.compile(r"\[[-\w]{5}\] ")
-_PHASE = re.compile(r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*")
+_PHASE = re.compile(
+    r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
+)
 FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
 _CONCLUSION = re.compile(r"INFO: Build completed successfully, ([\d,]+) total actions?")
 
@@ -67,11 +69,21 @@ class Display:
         elif concluded := _CONCLUSION.match(line):
             self.actions = _number(concluded[1])
         elif FAILED_ACTION.match(line):
-            self._tell(self.progress.done, self.progress.total, self.progress.doing, self.progress.failures + 1)
+            self._tell(
+                self.progress.done,
+                self.progress.total,
+                self.progress.doing,
+                self.progress.failures + 1,
+            )
 
     def _tell(self, done: int, total: int | None, doing: str, failures: int | None = None) -> None:
         shown = _STATE.sub("", doing.strip())
-        self.progress = Progress(done, total, doing=shown, failures=self.progress.failures if failures is None else failures)
+        self.progress = Progress(
+            done,
+            total,
+            doing=shown,
+            failures=self.progress.failures if failures is None else failures,
+        )
 
 
 def _number(text: str) -> int:
@@ -104,7 +116,11 @@ def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
         if found := _ERROR.fullmatch(line):
             what = found["what"].strip()
             ending = _ENDING.fullmatch(what)
-            return Fault(ending[1] if ending else what, found["where"] or "", _output(lines[number + 1 :], most))
+            return Fault(
+                ending[1] if ending else what,
+                found["where"] or "",
+                _output(lines[number + 1 :], most),
+            )
     return None
 
 
@@ -124,7 +140,9 @@ class DownloadFault:
     why: str
 
 
-_DOWNLOAD = re.compile(r"Error downloading \[([^\],]*)[^\]]*\] to \S+: (.*?)(?: and referenced by .*)?$")
+_DOWNLOAD = re.compile(
+    r"Error downloading \[([^\],]*)[^\]]*\] to \S+: (.*?)(?: and referenced by .*)?$"
+)
 
 
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:

@@ -30,7 +30,11 @@ def _read(binary: Path) -> dict[str, str]:
             with outer.open(SERVER) as packed:
                 shutil.copyfileobj(packed, room)
             with zipfile.ZipFile(room) as jar:
-                members = [one for one in jar.infolist() if one.filename.endswith(SUFFIX) and one.file_size <= LONGEST]
+                members = [
+                    one
+                    for one in jar.infolist()
+                    if one.filename.endswith(SUFFIX) and one.file_size <= LONGEST
+                ]
                 return {one.filename: jar.read(one).decode("utf-8", "replace") for one in members}
     except (KeyError, zipfile.BadZipFile):
         return {}

@@ -62,10 +62,19 @@ class Change:
     new: str
 
 
-def command(repository: Path, *arguments: str, tree: Path | None = None, env: Mapping[str, str] | None = None) -> Command:
+def command(
+    repository: Path,
+    *arguments: str,
+    tree: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Command:
     """Return a git command on a repository, which is not looked for: git's search could end in another one."""
     place = (f"--git-dir={repository}", *((f"--work-tree={tree}",) if tree else ()))
-    return Command(("git", *place, *arguments), tree or repository, environment.clean(repository, extra={**_settled(), **(env or {})}))
+    return Command(
+        ("git", *place, *arguments),
+        tree or repository,
+        environment.clean(repository, extra={**_settled(), **(env or {})}),
+    )
 
 
 def network() -> dict[str, str]:
@@ -93,31 +102,50 @@ def run(command: Command) -> str:
     except OSError as fault:
         raise unusable(fault) from fault
     if process.returncode != 0:
-        raise failure(command, process.returncode, complaint.decode("utf-8", "replace").splitlines())
+        raise failure(
+            command, process.returncode, complaint.decode("utf-8", "replace").splitlines()
+        )
     return printed.decode("utf-8", "surrogateescape")
 
 
 def unusable(fault: OSError) -> HostError:
     """Return the error for a git that does not start."""
-    return HostError(f"git cannot be run: {fault.strerror}", remedy=f"Install git {_said(OLDEST)} or newer.")
+    return HostError(
+        f"git cannot be run: {fault.strerror}", remedy=f"Install git {_said(OLDEST)} or newer."
+    )
 
 
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
     evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
-    if any("No space left on device" in line for line in complaint) or shutil.disk_usage(command.cwd).free < NO_ROOM:
+    if (
+        any("No space left on device" in line for line in complaint)
+        or shutil.disk_usage(command.cwd).free < NO_ROOM
+    ):
         return HostError(
-            "The disk is full: git could not write", remedy="Free some space, or set build_out in the host file to a larger disk.", evidence=evidence
+            "The disk is full: git could not write",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+            evidence=evidence,
         )
-    said = next((line for line in complaint if line.startswith(("fatal:", "error:"))), f"exit status {status}")
-    return ToolError(f"git failed: {said}", remedy="Read what git said; the next build starts this stage anew.", evidence=evidence)
+    said = next(
+        (line for line in complaint if line.startswith(("fatal:", "error:"))),
+        f"exit status {status}",
+    )
+    return ToolError(
+        f"git failed: {said}",
+        remedy="Read what git said; the next build starts this stage anew.",
+        evidence=evidence,
+    )
 
 
 def insist_on_version(repository: Path) -> None:
     """Raise HostError if this host's git is too old."""
     found = re.search(r"(\d+)\.(\d+)", run(command(repository, "version")))
     if found and (int(found[1]), int(found[2])) < OLDEST:
-        raise HostError(f"git {found[0]} is too old: {_said(OLDEST)} or newer is needed", remedy=f"Install git {_said(OLDEST)} or newer.")
+        raise HostError(
+            f"git {found[0]} is too old: {_said(OLDEST)} or newer is needed",
+            remedy=f"Install git {_said(OLDEST)} or newer.",
+        )
 
 
 def _said(version: tuple[int, int]) -> str:
@@ -132,7 +160,10 @@ def reader(repository: Path) -> "Iterator[git.Repo]":
     """
     import git
 
-    with _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}), git.Repo(repository) as repo:
+    with (
+        _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}),
+        git.Repo(repository) as repo,
+    ):
         yield repo
 
 
@@ -165,18 +196,28 @@ def entries(repository: Path, commit: str) -> list[TreeEntry]:
     """Return the files of a commit, and the places of repositories within it (submodules)."""
     with reader(repository) as repo:
         found = repo.commit(commit).tree.traverse(branch_first=False)
-        return [TreeEntry(str(one.path), one.mode, one.hexsha) for one in found if not isinstance(one, tuple) and one.type != "tree"]
+        return [
+            TreeEntry(str(one.path), one.mode, one.hexsha)
+            for one in found
+            if not isinstance(one, tuple) and one.type != "tree"
+        ]
 
 
 def missing(repository: Path, commit: str) -> set[str]:
     """Return the ids of what a commit has and a repository lacks; what it borrows from others it has."""
-    listed = run(command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit))
+    listed = run(
+        command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
+    )
     return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
 
 def text(repository: Path, name: str) -> str:
     """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
-    return run(command(repository, "cat-file", "blob", name)) if kind(repository, name) == "blob" else ""
+    return (
+        run(command(repository, "cat-file", "blob", name))
+        if kind(repository, name) == "blob"
+        else ""
+    )
 
 
 def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
@@ -185,9 +226,16 @@ def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     plain = ("100644 blob", "100755 blob")
     # "100644 blob <id>", a tab and the path.
     entries = (one.partition("\t") for one in listed)
-    names = {path: fields.split()[2] for fields, _, path in entries if fields.startswith(plain) and wanted(path)}
+    names = {
+        path: fields.split()[2]
+        for fields, _, path in entries
+        if fields.startswith(plain) and wanted(path)
+    }
     with reader(repository) as repo:
-        return {path: repo.odb.stream(bytes.fromhex(name)).read().decode("utf-8", "surrogateescape") for path, name in names.items()}
+        return {
+            path: repo.odb.stream(bytes.fromhex(name)).read().decode("utf-8", "surrogateescape")
+            for path, name in names.items()
+        }
 
 
 def replace(tree: Path, path: str, text: str) -> None:
@@ -256,7 +304,10 @@ def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> No
     for one in preparation(tree, commit):
         run(one)
     if exclude:
-        files.write(repository / "info/sparse-checkout", "".join(["/*\n", *(f"!/{_literal(path)}\n" for path in exclude)]))
+        files.write(
+            repository / "info/sparse-checkout",
+            "".join(["/*\n", *(f"!/{_literal(path)}\n" for path in exclude)]),
+        )
         run(inside(tree, "config", "core.sparseCheckout", "true"))
 
 
@@ -279,7 +330,10 @@ def add(tree: Path, path: str, source: Path) -> None:
             evidence=fault.evidence,
         ) from fault
     if taken:
-        raise RecipeError(f"{path} is in the tree already", remedy="Assets are new files; change an existing one with a patch.")
+        raise RecipeError(
+            f"{path} is in the tree already",
+            remedy="Assets are new files; change an existing one with a patch.",
+        )
 
 
 def content(tree: Path) -> str:
@@ -289,9 +343,13 @@ def content(tree: Path) -> str:
 
 def changes(tree: Path, before: str, after: str) -> dict[str, Change]:
     """Return what differs between two contents of a tree, by path."""
-    said = run(inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)).split("\0")[:-1]
+    said = run(inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)).split(
+        "\0"
+    )[:-1]
     # Pairs of ":100644 100755 <old> <new> M" and the path.
-    return {path: _change(*fields.split()) for fields, path in zip(said[::2], said[1::2], strict=True)}
+    return {
+        path: _change(*fields.split()) for fields, path in zip(said[::2], said[1::2], strict=True)
+    }
 
 
 def _change(_: str, mode: str, old: str, new: str, __: str) -> Change:
@@ -310,13 +368,16 @@ def check_out(tree: Path, content: str) -> None:
     wrong = changed(tree)
     if wrong:
         raise ToolError(
-            f"{wrong[0]} was not checked out as it is in the commit", remedy="Set build_out to a disk that tells upper from lower case, and has links."
+            f"{wrong[0]} was not checked out as it is in the commit",
+            remedy="Set build_out to a disk that tells upper from lower case, and has links.",
         )
 
 
 def changed(tree: Path) -> list[str]:
     """Return the tracked files of a tree that are no longer as they were checked out; only touched ones are read."""
-    return run(inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")).split("\0")[:-1]
+    return run(
+        inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
+    ).split("\0")[:-1]
 
 
 def restore(tree: Path) -> None:

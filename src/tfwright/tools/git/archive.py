@@ -13,7 +13,9 @@ from tfwright.tools.git.mirror import Origin, place
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.environment import SYSTEM_PATH
 
-_URL = re.compile(r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)")
+_URL = re.compile(
+    r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,16 @@ class SourceArchive:
     def of(cls, url: str) -> Self | None:
         """Read an address of GitHub, or of a mirror that keeps GitHub's path; None for any other."""
         found = _URL.fullmatch(url)
-        return cls(found["owner"], found["name"], found["ref"], "zip" if found["form"] == "zip" else "tar.gz") if found else None
+        return (
+            cls(
+                found["owner"],
+                found["name"],
+                found["ref"],
+                "zip" if found["form"] == "zip" else "tar.gz",
+            )
+            if found
+            else None
+        )
 
     @property
     def repository(self) -> str:
@@ -70,9 +81,23 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
         try:
             git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
-            git.run(git.command(copy, "fetch", "--quiet", "--depth=1", "--no-tags", origin.address, f"+{ref}:refs/archives/{ref}", env=git.network()))
+            git.run(
+                git.command(
+                    copy,
+                    "fetch",
+                    "--quiet",
+                    "--depth=1",
+                    "--no-tags",
+                    origin.address,
+                    f"+{ref}:refs/archives/{ref}",
+                    env=git.network(),
+                )
+            )
         except ToolError as fault:
-            raise SupplyError(f"{origin.address} does not give {ref}: {fault.what}", remedy="Name another mirror in the host file.") from fault
+            raise SupplyError(
+                f"{origin.address} does not give {ref}: {fault.what}",
+                remedy="Name another mirror in the host file.",
+            ) from fault
     return copy
 
 
@@ -92,7 +117,9 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
 
     A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
     """
-    paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
+    paths = (
+        (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
+    )
     form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
     _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
 
@@ -107,9 +134,19 @@ def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Pa
         "GIT_NO_LAZY_FETCH": "1",
     }
     git = ("git", f"--git-dir={mirror}", "archive", *options, *what)
-    with target.open("wb") as output, subprocess.Popen(git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as packing:  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
+    with (
+        target.open("wb") as output,
+        subprocess.Popen(  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
+            git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as packing,
+    ):
         compress = ["cat"] if "--format=zip" in options else ["gzip", "-n"]
         subprocess.run(compress, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
-        complaint = packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
+        complaint = (
+            packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
+        )
         if packing.wait() != 0:
-            raise SupplyError(f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}", remedy="Fetch the whole repository into the mirror.")
+            raise SupplyError(
+                f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}",
+                remedy="Fetch the whole repository into the mirror.",
+            )

@@ -39,7 +39,10 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
         mirror.open_or_make(kept)
         if git.kind(kept, _branch(wanted)) is None:
             if offline:
-                raise SupplyError(f"{wanted.commit} of {wanted.remote} is not here", remedy="Run 'invoke fetch' once with a network.")
+                raise SupplyError(
+                    f"{wanted.commit} of {wanted.remote} is not here",
+                    remedy="Run 'invoke fetch' once with a network.",
+                )
             _transfer(wanted, kept, origin)
     return kept
 
@@ -47,10 +50,23 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     try:
-        git.run(git.command(kept, "fetch", *options, origin.address, f"+{wanted.commit}:{_branch(wanted)}", env=git.network()))
+        git.run(
+            git.command(
+                kept,
+                "fetch",
+                *options,
+                origin.address,
+                f"+{wanted.commit}:{_branch(wanted)}",
+                env=git.network(),
+            )
+        )
     except ToolError as fault:
         message = f"{origin.address} does not give {wanted.commit}: {fault.what.removeprefix('git failed: ')}"
-        raise SupplyError(message, remedy="Name a mirror that has it in the host file: [mirrors].", evidence=fault.evidence) from fault
+        raise SupplyError(
+            message,
+            remedy="Name a mirror that has it in the host file: [mirrors].",
+            evidence=fault.evidence,
+        ) from fault
 
 
 def _branch(wanted: Clone) -> str:
@@ -75,7 +91,10 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
 
 def configuration(kept: Mapping[str, Path]) -> str:
     """Return what git has to read, as its user's, to clone from this host what it is told to clone from a remote."""
-    return "".join(f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n' for remote, path in sorted(kept.items()))
+    return "".join(
+        f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n'
+        for remote, path in sorted(kept.items())
+    )
 
 
 def _quoted(text: str) -> str:

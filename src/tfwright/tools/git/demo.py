@@ -29,14 +29,29 @@ def commit(repository: Path) -> str:
     archive or a umask left the files with.
     """
     person = {
-        f"GIT_{role}_{field}": value for role in ("AUTHOR", "COMMITTER") for field, value in (("NAME", WHO), ("EMAIL", f"{WHO}@localhost"), ("DATE", WHEN))
+        f"GIT_{role}_{field}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for field, value in (("NAME", WHO), ("EMAIL", f"{WHO}@localhost"), ("DATE", WHEN))
     }
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
     paths = sorted(_files())
-    blobs = git.run(git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))).split()
-    named = [f"{_mode(path)},{blob},{path.relative_to(TREE).as_posix()}" for path, blob in zip(paths, blobs, strict=True)]
+    blobs = git.run(
+        git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
+    ).split()
+    named = [
+        f"{_mode(path)},{blob},{path.relative_to(TREE).as_posix()}"
+        for path, blob in zip(paths, blobs, strict=True)
+    ]
     git.run(git.command(repository, "read-tree", "--empty", env=index))
-    git.run(git.command(repository, "update-index", "--add", *(word for one in named for word in ("--cacheinfo", one)), env=index))
+    git.run(
+        git.command(
+            repository,
+            "update-index",
+            "--add",
+            *(word for one in named for word in ("--cacheinfo", one)),
+            env=index,
+        )
+    )
     tree = git.run(git.command(repository, "write-tree", env=index)).strip()
     return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)).strip()
 

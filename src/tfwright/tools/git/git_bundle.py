@@ -16,16 +16,39 @@ SIGNATURE = "# v2 git bundle"
 
 def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
     """Write a commit, or all its history, and what the mirror has of the files. Raises ToolError with git's complaint."""
-    objects = git.run(git.command(mirror, "rev-list", "--objects", *(() if history else ("--no-walk",)), "--missing=print", commit))
+    objects = git.run(
+        git.command(
+            mirror,
+            "rev-list",
+            "--objects",
+            *(() if history else ("--no-walk",)),
+            "--missing=print",
+            commit,
+        )
+    )
     command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
     with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
-        wanted.write("".join(f"{line}\n" for line in objects.splitlines() if not line.startswith("?")).encode("utf-8", "surrogateescape"))
+        wanted.write(
+            "".join(
+                f"{line}\n" for line in objects.splitlines() if not line.startswith("?")
+            ).encode("utf-8", "surrogateescape")
+        )
         wanted.seek(0)
         output.write(f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode())
         output.flush()
-        done = subprocess.run(command.argv, cwd=command.cwd, env=dict(command.env), stdin=wanted, stdout=output, stderr=subprocess.PIPE, check=False)  # noqa: S603 argv is a tuple, never a shell line
+        done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=wanted,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
     if done.returncode != 0:
-        raise git.failure(command, done.returncode, done.stderr.decode("utf-8", "replace").splitlines())
+        raise git.failure(
+            command, done.returncode, done.stderr.decode("utf-8", "replace").splitlines()
+        )
 
 
 def unpack(bundle: Path, mirror: Path, commit: str) -> None:

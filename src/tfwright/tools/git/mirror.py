@@ -77,7 +77,13 @@ def place(store: Path, url: str) -> Path:
 
 def fetching(mirror: Path, pin: Pin) -> Command:
     """Return the command that brings the pinned commit; with paths left out, the other files come after it."""
-    return _fetch(mirror, "--depth=1", "--filter=blob:none" if pin.exclude else "--no-filter", "origin", pin.commit)
+    return _fetch(
+        mirror,
+        "--depth=1",
+        "--filter=blob:none" if pin.exclude else "--no-filter",
+        "origin",
+        pin.commit,
+    )
 
 
 def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool) -> Path:
@@ -118,7 +124,10 @@ def _empty(folder: Path) -> Path:
 
 def _insist_on_bundled(pin: Pin, made: str) -> None:
     if pin.commit != made:
-        raise RecipeError(f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}", remedy=f'Write commit = "{made}" into [source].')
+        raise RecipeError(
+            f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}",
+            remedy=f'Write commit = "{made}" into [source].',
+        )
 
 
 def _insist_on_all(mirror: Path, pin: Pin) -> None:
@@ -151,24 +160,39 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     if kind is None:
         return None
     if kind != "commit":
-        raise RecipeError(f"{pin.commit} is a {kind}, not a commit", remedy=f"Pin the commit that 'git rev-parse {pin.commit}^{{commit}}' gives.")
+        raise RecipeError(
+            f"{pin.commit} is a {kind}, not a commit",
+            remedy=f"Pin the commit that 'git rev-parse {pin.commit}^{{commit}}' gives.",
+        )
     entries = git.entries(repository, pin.commit)
     _refuse_submodules(pin, entries)
     _refuse_idle(pin, entries)
     missing = git.missing(repository, pin.commit)
-    return [entry for entry in entries if entry.blob in missing and not git.left_out(entry.path, pin.exclude)]
+    return [
+        entry
+        for entry in entries
+        if entry.blob in missing and not git.left_out(entry.path, pin.exclude)
+    ]
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
-    inner = next((entry.path for entry in entries if entry.mode not in {*git.REGULAR, git.LINK}), None)
+    inner = next(
+        (entry.path for entry in entries if entry.mode not in {*git.REGULAR, git.LINK}), None
+    )
     if inner:
-        raise RecipeError(f"{pin} has another repository at {inner}", remedy="tfwright fetches no submodules; pin a commit that has none.")
+        raise RecipeError(
+            f"{pin} has another repository at {inner}",
+            remedy="tfwright fetches no submodules; pin a commit that has none.",
+        )
 
 
 def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
     for one in pin.exclude:
         if not any(git.left_out(entry.path, [one]) for entry in entries):
-            raise RecipeError(f"source.exclude names {one}, which {pin} does not have", remedy="Correct the path, or drop it.")
+            raise RecipeError(
+                f"source.exclude names {one}, which {pin} does not have",
+                remedy="Correct the path, or drop it.",
+            )
 
 
 def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
@@ -181,7 +205,10 @@ def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> Non
         raise _unobtainable(pin, origin, fault) from fault
     lacking = _lacking(mirror, pin)
     if lacking is None:
-        raise SupplyError(f"{pin} is not to be had from {origin.address}: the branch does not lead to it", remedy=f"{REMEDY}.")
+        raise SupplyError(
+            f"{pin} is not to be had from {origin.address}: the branch does not lead to it",
+            remedy=f"{REMEDY}.",
+        )
     if lacking:
         raise _incomplete(pin, origin, lacking)
 
@@ -194,7 +221,9 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
         if not _restrained(fault):
             raise
         listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
-        _follow(_fetch(mirror, ALL_OF_IT, "--no-filter", "origin", f"refs/heads/{pin.branch}"), listener)
+        _follow(
+            _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", f"refs/heads/{pin.branch}"), listener
+        )
 
 
 def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
@@ -204,11 +233,15 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         return
     try:
         ids = "".join(f"{name}\n" for name in sorted({entry.blob for entry in lacking}))
-        _follow(_fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False), listener, ids)
+        _follow(
+            _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False), listener, ids
+        )
     except ToolError as fault:
         if not _restrained(fault):
             raise
-        _follow(_fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit), listener)
+        _follow(
+            _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit), listener
+        )
 
 
 def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
@@ -262,8 +295,14 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
     import git as gitpython
 
     class Told(gitpython.RemoteProgress):
-        def update(self, _code: int, done: str | float, total: str | float | None = None, message: str = "") -> None:
-            listener.progress(Progress(int(float(done or 0)), int(float(total)) if total else None, "objects", message))
+        def update(
+            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
+        ) -> None:
+            listener.progress(
+                Progress(
+                    int(float(done or 0)), int(float(total)) if total else None, "objects", message
+                )
+            )
 
     told = Told()
     hear: Callable[[str], None] = told.new_message_handler()
@@ -274,11 +313,15 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
 
 def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
     """Say why a transfer failed; of a mirror on this host, what it lacks."""
-    lacking = _lacking(origin.local, pin) if origin.local and git.is_repository(origin.local) else None
+    lacking = (
+        _lacking(origin.local, pin) if origin.local and git.is_repository(origin.local) else None
+    )
     if lacking:
         return _incomplete(pin, origin, lacking)
     return SupplyError(
-        f"{pin} could not be fetched from {origin.address}: {fault.what.removeprefix('git failed: ')}", remedy=f"{REMEDY}.", evidence=fault.evidence
+        f"{pin} could not be fetched from {origin.address}: {fault.what.removeprefix('git failed: ')}",
+        remedy=f"{REMEDY}.",
+        evidence=fault.evidence,
     )
 
 
@@ -300,22 +343,38 @@ def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
 
 def size(repository: Path) -> int:
     """Return the bytes that a repository's objects take on disk."""
-    return sum(file.stat().st_size for file in (repository / "objects").rglob("*") if file.is_file())
+    return sum(
+        file.stat().st_size for file in (repository / "objects").rglob("*") if file.is_file()
+    )
 
 
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
     try:
-        listed = git.run(git.command(mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()))
+        listed = git.run(
+            git.command(
+                mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
+            )
+        )
     except ToolError:
-        listener.note(f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror")
+        listener.note(
+            f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
+        )
         return
     tip = listed.partition("\t")[0]
     if not tip:
-        listener.note(f"There is no branch {pin.branch} where the commit came from; the pinned commit decides")
+        listener.note(
+            f"There is no branch {pin.branch} where the commit came from; the pinned commit decides"
+        )
     elif tip != pin.commit:
-        lost = " and no longer contains the pinned commit" if _leads_elsewhere(mirror, pin, origin) else ""
-        listener.note(f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, as pinned")
+        lost = (
+            " and no longer contains the pinned commit"
+            if _leads_elsewhere(mirror, pin, origin)
+            else ""
+        )
+        listener.note(
+            f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, as pinned"
+        )
 
 
 def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:

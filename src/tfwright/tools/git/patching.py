@@ -15,7 +15,9 @@ from tfwright.tools.process.runner import Command
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
 _MODE = re.compile(r"(?:new file|deleted file|old|new) mode (\d+)\n")
-_UNSUPPORTED = re.compile(r"rename from |copy from |similarity index |GIT binary patch|Binary files ")
+_UNSUPPORTED = re.compile(
+    r"rename from |copy from |similarity index |GIT binary patch|Binary files "
+)
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
 AROUND = 2
 """Lines of the tree that are shown before and after a hunk that does not fit."""
@@ -56,7 +58,9 @@ def header(patch: Path) -> PatchHeader:
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
     parts = _FIELD.split(_text(patch).partition("diff --git ")[0])
-    fields = [(name, " ".join(text.split())) for name, text in zip(parts[1::2], parts[2::2], strict=True)]
+    fields = [
+        (name, " ".join(text.split())) for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
     said = Counter(name for name, text in fields if text)
     wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
     if wrong:
@@ -79,7 +83,10 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
         _refuse(patch, 1, "there is no 'diff --git a/FILE b/FILE' in it")
-    return tuple(_read_file(patch, lines, start, end) for start, end in zip(starts, [*starts[1:], len(lines)], strict=True))
+    return tuple(
+        _read_file(patch, lines, start, end)
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    )
 
 
 def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
@@ -100,7 +107,11 @@ def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FileP
 def _path(patch: Path, number: int, line: str) -> str:
     found = _FILE.fullmatch(line)
     if not found or found[1] != found[2]:
-        _refuse(patch, number, "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'")
+        _refuse(
+            patch,
+            number,
+            "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
+        )
     path = PurePosixPath(found[1])
     if path.is_absolute() or ".." in path.parts or ".git" in (part.lower() for part in path.parts):
         _refuse(patch, number, f"{path} leads out of the tree or into .git")
@@ -158,32 +169,59 @@ def apply(tree: Path, patch: Path) -> None:
     _verify(tree, patch, wanted, git.changes(tree, before, git.content(tree)))
 
 
-def _misfit(tree: Path, before: str, patch: Path, wanted: Sequence[FilePatch], fault: ToolError) -> RecipeError:
+def _misfit(
+    tree: Path, before: str, patch: Path, wanted: Sequence[FilePatch], fault: ToolError
+) -> RecipeError:
     """Find the hunk that does not fit, and show what the tree has in its place."""
     for file in wanted:
         has = _lines(git.text(git.repository_of(tree), f"{before}:{file.path}"))
         for number, hunk in enumerate(file.hunks, 1):
             if not _holds(has, hunk.before):
                 return _hunk_misfit(patch, file, number, hunk, has)
-    return RecipeError(f"{patch} does not fit: {fault.what}", remedy="Make the patch anew against the pinned commit.", evidence=fault.evidence)
-
-
-def _hunk_misfit(patch: Path, file: FilePatch, number: int, hunk: Hunk, has: Sequence[str]) -> RecipeError:
-    done = bool(hunk.after) and _holds(has, hunk.after)
-    first = max(hunk.start - 1 - AROUND, 0)
-    shown = [f"{line:5} {text.rstrip()}" for line, text in enumerate(has[first : hunk.start - 1 + len(hunk.before) + AROUND], first + 1)]
     return RecipeError(
-        f"{patch} does not fit: hunk {number} of {file.path}, at line {hunk.start}" + (", is in the tree already" if done else ""),
-        remedy="Drop the patch from the recipe." if done else "Make the patch anew against the pinned commit; the lines below are what the tree has there.",
-        evidence=Evidence(where=f"{file.path}:{hunk.start}", lines=shown or ["(the tree has no such file or lines)"]),
+        f"{patch} does not fit: {fault.what}",
+        remedy="Make the patch anew against the pinned commit.",
+        evidence=fault.evidence,
     )
 
 
-def _verify(tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]) -> None:
+def _hunk_misfit(
+    patch: Path, file: FilePatch, number: int, hunk: Hunk, has: Sequence[str]
+) -> RecipeError:
+    done = bool(hunk.after) and _holds(has, hunk.after)
+    first = max(hunk.start - 1 - AROUND, 0)
+    shown = [
+        f"{line:5} {text.rstrip()}"
+        for line, text in enumerate(
+            has[first : hunk.start - 1 + len(hunk.before) + AROUND], first + 1
+        )
+    ]
+    return RecipeError(
+        f"{patch} does not fit: hunk {number} of {file.path}, at line {hunk.start}"
+        + (", is in the tree already" if done else ""),
+        remedy="Drop the patch from the recipe."
+        if done
+        else "Make the patch anew against the pinned commit; the lines below are what the tree has there.",
+        evidence=Evidence(
+            where=f"{file.path}:{hunk.start}",
+            lines=shown or ["(the tree has no such file or lines)"],
+        ),
+    )
+
+
+def _verify(
+    tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
+) -> None:
     """Insist that exactly the patch's files changed, each as its hunks say, and that all of them are plain files."""
     skipped = {file.path for file in wanted} ^ set(changes)
-    odd = [path for path, change in changes.items() if change.mode and change.mode not in git.REGULAR]
-    wrong = [file.path for file in wanted if file.path in changes and not _done(tree, file, changes[file.path])]
+    odd = [
+        path for path, change in changes.items() if change.mode and change.mode not in git.REGULAR
+    ]
+    wrong = [
+        file.path
+        for file in wanted
+        if file.path in changes and not _done(tree, file, changes[file.path])
+    ]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
@@ -201,7 +239,11 @@ def _done(tree: Path, file: FilePatch, change: Change) -> bool:
     for hunk in file.hunks:
         expected.subtract(hunk.before)
         expected.update(hunk.after)
-    return +expected == Counter(after) and min(expected.values(), default=0) >= 0 and all(_holds(after, hunk.after) for hunk in file.hunks)
+    return (
+        +expected == Counter(after)
+        and min(expected.values(), default=0) >= 0
+        and all(_holds(after, hunk.after) for hunk in file.hunks)
+    )
 
 
 def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
@@ -221,5 +263,7 @@ def _text(patch: Path) -> str:
 
 def _refuse(patch: Path, number: int, why: str) -> NoReturn:
     raise RecipeError(
-        f"{patch}:{number}: {why}", remedy="Make the patch with 'git diff' against the pinned commit.", evidence=Evidence(where=f"{patch}:{number}")
+        f"{patch}:{number}: {why}",
+        remedy="Make the patch with 'git diff' against the pinned commit.",
+        evidence=Evidence(where=f"{patch}:{number}"),
     )

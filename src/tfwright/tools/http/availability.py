@@ -35,7 +35,11 @@ def ask(url: str) -> Availability:
     except requests.RequestException as fault:
         return Availability(there=None, why=_innermost(fault))
     announced = answer.headers.get("Content-Length", "")
-    return Availability(answer.ok, f"{answer.status_code} {answer.reason}", int(announced) if answer.ok and announced.isdecimal() else None)
+    return Availability(
+        answer.ok,
+        f"{answer.status_code} {answer.reason}",
+        int(announced) if answer.ok and announced.isdecimal() else None,
+    )
 
 
 def _head(session: "requests.Session", url: str) -> "requests.Response":

@@ -69,7 +69,9 @@ class Reply:
         # read1 returns what is there, so that a slow line shows its progress and loses little.
         while piece := self.raw.read1(PIECE, decode_content=False):
             if self.limit is not None and growing.size + len(piece) > self.limit:
-                raise RefusedError(f"the server sends more than the {self.limit:,} bytes that the file has")
+                raise RefusedError(
+                    f"the server sends more than the {self.limit:,} bytes that the file has"
+                )
             growing.append(piece)
             yield growing.size
 
@@ -93,7 +95,11 @@ def download(
     goes on where it was cut; a missing file is not, nor are bytes other than `sha256` promises.
     Raises SupplyError; `to` is then as it was.
     """
-    with session(ssl.create_default_context()) as asker, files.replacing(to) as temporary, closing(Growing(temporary.open("r+b", buffering=0))) as growing:
+    with (
+        session(ssl.create_default_context()) as asker,
+        files.replacing(to) as temporary,
+        closing(Growing(temporary.open("r+b", buffering=0))) as growing,
+    ):
         try:
             _persist(lambda: _stream(asker, url, growing, hear), pauses)
         except (RefusedError, PassingError) as fault:
@@ -125,7 +131,9 @@ def session(trust: ssl.SSLContext) -> "requests.Session":
 
 
 @contextmanager
-def asking(session: "requests.Session", url: str, start: int, size: int | None = None) -> Iterator[Reply]:
+def asking(
+    session: "requests.Session", url: str, start: int, size: int | None = None
+) -> Iterator[Reply]:
     """Ask for the bytes of `url` from `start` on; a server may send all of them all the same.
 
     No validator goes with the range: mirrors give different ones for the same bytes, and the digest
@@ -157,7 +165,9 @@ def _persist(attempt: Callable[[], None], pauses: tuple[float, ...]) -> None:
     return attempt()
 
 
-def _stream(session: "requests.Session", url: str, growing: Growing, hear: Callable[[Progress], None]) -> None:
+def _stream(
+    session: "requests.Session", url: str, growing: Growing, hear: Callable[[Progress], None]
+) -> None:
     """Bring what is missing."""
     try:
         with asking(session, url, growing.size) as answer:
@@ -173,7 +183,11 @@ def _accept(response: "requests.Response", start: int) -> tuple[int, int | None]
     status, headers = response.status_code, response.headers
     if status in PASSING:
         raise PassingError(_said(response), _seconds(headers.get("Retry-After", "")))
-    if status == 206 and (found := _RANGE.fullmatch(headers.get("Content-Range", ""))) and int(found[1]) == start:  # noqa: PLR2004 Partial Content
+    if (
+        status == 206  # noqa: PLR2004 Partial Content
+        and (found := _RANGE.fullmatch(headers.get("Content-Range", "")))
+        and int(found[1]) == start
+    ):
         return start, None if found[2] == "*" else int(found[2])
     if start and status in {206, 416}:
         raise NoRangeError(_said(response))
@@ -206,10 +220,17 @@ def _sorted(fault: Exception) -> Exception:
     why = str(chain[-1]) or type(chain[-1]).__name__
     if any(isinstance(one, ssl.SSLCertVerificationError) for one in chain):
         return RefusedError(f"its certificate is not accepted: {why}")
-    unreachable = (lower.NewConnectionError, lower.ConnectTimeoutError, requests.exceptions.ProxyError, requests.ReadTimeout)
+    unreachable = (
+        lower.NewConnectionError,
+        lower.ConnectTimeoutError,
+        requests.exceptions.ProxyError,
+        requests.ReadTimeout,
+    )
     if any(isinstance(one, unreachable) for one in chain):
         return UnreachableError(f"the host cannot be reached: {why}")
-    if isinstance(fault, requests.ConnectionError | requests.exceptions.ChunkedEncodingError | lower.HTTPError):
+    if isinstance(
+        fault, requests.ConnectionError | requests.exceptions.ChunkedEncodingError | lower.HTTPError
+    ):
         return PassingError(f"the connection broke: {why}")
     return RefusedError(why)
 
@@ -227,7 +248,10 @@ def _name(url: str) -> str:
 
 
 def _unobtainable(url: str, why: str) -> SupplyError:
-    return SupplyError(f"{url} could not be downloaded: {why}", remedy="Check the network and the proxy variables, or name a mirror.")
+    return SupplyError(
+        f"{url} could not be downloaded: {why}",
+        remedy="Check the network and the proxy variables, or name a mirror.",
+    )
 
 
 def _other_bytes(url: str, found: str, wanted: str | None) -> SupplyError:

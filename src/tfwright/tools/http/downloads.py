@@ -88,7 +88,13 @@ class Manners:
 POLITE = Manners()
 
 
-def fetch(requests: Sequence[WantedFile], store: Shelf, *, report: Callable[[Progress], None], manners: Manners = POLITE) -> list[DownloadOutcome]:
+def fetch(
+    requests: Sequence[WantedFile],
+    store: Shelf,
+    *,
+    report: Callable[[Progress], None],
+    manners: Manners = POLITE,
+) -> list[DownloadOutcome]:
     """Bring files into the store and return what became of each, in order; none of them fails the others.
 
     What had arrived of a file when it was cut, also by SIGKILL, stays beside its place in the store
@@ -182,7 +188,10 @@ class _Run:
             if not file.wanted.urls or store.path(file.wanted.sha256).exists():
                 file.conclude(obtained=store.path(file.wanted.sha256).exists())
         # The large ones first, so that none is left running alone at the end.
-        self.waiting = sorted((file for file in self.files if not file.outcome), key=lambda file: -(file.wanted.size or 0))
+        self.waiting = sorted(
+            (file for file in self.files if not file.outcome),
+            key=lambda file: -(file.wanted.size or 0),
+        )
         self.hosts: dict[str, _Host] = defaultdict(_Host)
         self.turn = threading.Condition()
         self.answers: set[Reply] = set()
@@ -191,7 +200,10 @@ class _Run:
 
     def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self.manners.at_once, len(self.waiting)))]
+        threads = [
+            threading.Thread(target=self._work, daemon=True)
+            for _ in range(min(self.manners.at_once, len(self.waiting)))
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -292,7 +304,9 @@ class _Run:
     def _open(self, file: _File) -> Partial | None:
         """Go on with what is in the store; None if another process does, or if it is everything."""
         try:
-            file.partial = file.partial or Partial(self.store.path(file.wanted.sha256), file.wanted.sha256)
+            file.partial = file.partial or Partial(
+                self.store.path(file.wanted.sha256), file.wanted.sha256
+            )
         except BusyError:
             file.wait(TICK)
         except FileExistsError:
@@ -320,7 +334,10 @@ class _Run:
         if host.gone:
             raise RefusedError(host.gone)
         file.arrived = partial.size
-        with download.asking(session, file.url, partial.size, file.wanted.size) as answer, self._stoppable(answer):
+        with (
+            download.asking(session, file.url, partial.size, file.wanted.size) as answer,
+            self._stoppable(answer),
+        ):
             file.total = answer.total or file.wanted.size
             for size in answer.into(partial):
                 file.arrived, host.heard_at = size, time.monotonic()

@@ -76,7 +76,9 @@ class Growing:
         """Let the kernel begin to write what arrived, so that little is left to wait for at the end; macOS cannot be asked to."""
         if self.size - self._begun >= EARLY and hasattr(os, "posix_fadvise"):
             # What is not on the disk yet cannot be dropped from memory: Linux begins to write it, and does not wait.
-            os.posix_fadvise(self._stream.fileno(), self._begun, self.size - self._begun, os.POSIX_FADV_DONTNEED)
+            os.posix_fadvise(
+                self._stream.fileno(), self._begun, self.size - self._begun, os.POSIX_FADV_DONTNEED
+            )
             self._begun = self.size
 
     def _settle(self, but: int = 0) -> None:
@@ -161,4 +163,7 @@ def _room_on_disk(name: str) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise HostError(f"{name} could not be written: {fault.strerror}", remedy="Make room on that disk, or move build_out in the host file.") from fault
+        raise HostError(
+            f"{name} could not be written: {fault.strerror}",
+            remedy="Make room on that disk, or move build_out in the host file.",
+        ) from fault

@@ -12,13 +12,20 @@ GIB = 1 << 30
 
 def cores(root: Path = Path("/")) -> int:
     """Return how many processors this process may use; a part of one counts as one."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min([allowed, *_quotas(root)])
 
 
 def memory(root: Path = Path("/")) -> int:
     """Return the bytes of memory that programs can still be given; `root` is where /proc and /sys are found."""
-    return min([_meminfo(root, "MemAvailable"), *(max(0, group.limit - group.used) for group in _groups(root))])
+    return min(
+        [
+            _meminfo(root, "MemAvailable"),
+            *(max(0, group.limit - group.used) for group in _groups(root)),
+        ]
+    )
 
 
 def total(root: Path = Path("/")) -> int:
@@ -59,7 +66,14 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind("sys/fs/cgroup", r"^0::/(.*)$", "memory.max", "memory.current", "inactive_file", "memory.events"),
+    _Kind(
+        "sys/fs/cgroup",
+        r"^0::/(.*)$",
+        "memory.max",
+        "memory.current",
+        "inactive_file",
+        "memory.events",
+    ),
     _Kind(
         "sys/fs/cgroup/memory",
         r"^\d+:(?:\w+,)*memory(?:,\w+)*:/(.*)$",
@@ -84,7 +98,9 @@ def _groups(root: Path) -> Iterator[_Group]:
     for kind, folder in _folders(root):
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
-            used = (_number(folder / kind.used) or 0) - (_number(folder / "memory.stat", kind.cache) or 0)
+            used = (_number(folder / kind.used) or 0) - (
+                _number(folder / "memory.stat", kind.cache) or 0
+            )
             yield _Group(int(limit), used)
 
 
@@ -106,7 +122,10 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
 def _quotas(root: Path) -> Iterator[int]:
     """Yield how many processors' time a container is given."""
     base = root / "sys/fs/cgroup"
-    told = _read(base / "cpu.max") or f"{_read(base / 'cpu/cpu.cfs_quota_us')} {_read(base / 'cpu/cpu.cfs_period_us')}"
+    told = (
+        _read(base / "cpu.max")
+        or f"{_read(base / 'cpu/cpu.cfs_quota_us')} {_read(base / 'cpu/cpu.cfs_period_us')}"
+    )
     if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", told):
         yield max(1, math.ceil(int(found[1]) / int(found[2])))
 
@@ -114,7 +133,11 @@ def _quotas(root: Path) -> Iterator[int]:
 def _meminfo(root: Path, name: str) -> int:
     """Return a figure of the kernel's; where there is none (macOS), all the memory that there is."""
     kilobytes = _number(root / "proc/meminfo", f"{name}:")
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if kilobytes is None else kilobytes * 1024
+    return (
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if kilobytes is None
+        else kilobytes * 1024
+    )
 
 
 def _number(path: Path, name: str = "") -> int | None:

@@ -69,7 +69,9 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
     return Spoken("".join(said), status)
 
 
-def _listen(child: "pexpect.spawn[str]", respondent: Respondent, patience: float, log: Path) -> tuple[str, bool]:
+def _listen(
+    child: "pexpect.spawn[str]", respondent: Respondent, patience: float, log: Path
+) -> tuple[str, bool]:
     """Read up to the next question, or to the end; return the text, and whether it asks something."""
     import pexpect
 
@@ -78,7 +80,9 @@ def _listen(child: "pexpect.spawn[str]", respondent: Respondent, patience: float
     while True:
         known = respondent.recognises(text)
         try:
-            text = (text + child.read_nonblocking(CHUNK, SETTLE_SECONDS if known else QUIET_SECONDS)).replace("\r\n", "\n")
+            text = (
+                text + child.read_nonblocking(CHUNK, SETTLE_SECONDS if known else QUIET_SECONDS)
+            ).replace("\r\n", "\n")
         except pexpect.EOF:
             return text, False
         except pexpect.TIMEOUT:
@@ -92,7 +96,9 @@ def _listen(child: "pexpect.spawn[str]", respondent: Respondent, patience: float
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    child = pseudo_terminal.spawn(command, remedy="Check the checkout: invoke build --fresh makes a new one.")
+    child = pseudo_terminal.spawn(
+        command, remedy="Check the checkout: invoke build --fresh makes a new one."
+    )
     with log.open("w", encoding="utf-8") as child.logfile:
         try:
             yield child
@@ -120,7 +126,9 @@ def _silent(child: "pexpect.spawn[str]", text: str, patience: float, log: Path) 
     return ToolError(
         f"{Path(str(child.command)).name} asked nothing and did not end for {patience:g} seconds",
         remedy="Look at its last lines; if it only needs longer, raise 'timeout' in the recipe's [configure].",
-        evidence=Evidence(command=[str(child.command), *child.args], log=log, lines=last_lines(text)),
+        evidence=Evidence(
+            command=[str(child.command), *child.args], log=log, lines=last_lines(text)
+        ),
     )
 
 

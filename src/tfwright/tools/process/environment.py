@@ -7,7 +7,12 @@ SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 """Where the host's own programs are looked for. The caller's PATH never leaks into a build."""
 
 
-def clean(home: Path, programs: tuple[Path, ...] = (), epoch: int = 0, extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def clean(
+    home: Path,
+    programs: tuple[Path, ...] = (),
+    epoch: int = 0,
+    extra: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """Return a whole environment that depends on none of the caller's variables.
 
     `programs` are directories put before the system's own on PATH, `epoch` (seconds) becomes

@@ -33,7 +33,12 @@ def held(path: Path, command: str, *, wait: bool = False) -> Iterator[None]:
     with path.open("a+", encoding="utf-8") as stream:
         _acquire(stream, path, wait=wait)
         stream.truncate(0)
-        holder = {"pid": os.getpid(), "host": socket.gethostname(), "since": time.strftime("%Y-%m-%d %H:%M:%S"), "command": command}
+        holder = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+            "command": command,
+        }
         stream.write(json.dumps(holder))
         stream.flush()
         HELD.append(stream.fileno())
@@ -84,5 +89,13 @@ def _lives(holder: dict[str, Any]) -> bool:
 
 def _taken(path: Path, holder: dict[str, Any]) -> HostError:
     """Say who holds the lock."""
-    who = "process {pid} on {host} ({command}, since {since})".format_map(holder) if holder else "another process"
-    return HostError(f"This recipe is being built by {who}", remedy="Wait for it, or add --wait.", evidence=Evidence(where=str(path)))
+    who = (
+        "process {pid} on {host} ({command}, since {since})".format_map(holder)
+        if holder
+        else "another process"
+    )
+    return HostError(
+        f"This recipe is being built by {who}",
+        remedy="Wait for it, or add --wait.",
+        evidence=Evidence(where=str(path)),
+    )

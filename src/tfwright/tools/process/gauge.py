@@ -116,7 +116,9 @@ def _family(process: int, children: dict[int, list[int]]) -> Iterator[int]:
 
 def _peak(process: int) -> int:
     """Return the most bytes that a process has held in memory; 0 for one that has ended."""
-    found = re.search(r"^VmHWM:\s+(\d+) kB", _read(_PROCESSES / str(process) / "status"), re.MULTILINE)
+    found = re.search(
+        r"^VmHWM:\s+(\d+) kB", _read(_PROCESSES / str(process) / "status"), re.MULTILINE
+    )
     return int(found[1]) * 1024 if found else 0
 
 

@@ -31,8 +31,18 @@ def obstacle() -> str | None:
     """Say why this system lets no program run without a network; None if it does. Tried once."""
     if platform.system() != "Linux":
         return f"{platform.system()} has no network namespaces"
-    done = subprocess.run(enclosed(Command(("/bin/true",), Path("/"))).argv, env={}, capture_output=True, text=True, check=False)  # noqa: S603 argv is a tuple, never a shell line
-    return None if done.returncode == 0 else f"this system refuses a network namespace ({done.stderr.strip()})"
+    done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+        enclosed(Command(("/bin/true",), Path("/"))).argv,
+        env={},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return (
+        None
+        if done.returncode == 0
+        else f"this system refuses a network namespace ({done.stderr.strip()})"
+    )
 
 
 def _network(process: int) -> str:

@@ -59,11 +59,17 @@ def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None =
         except subprocess.TimeoutExpired as fault:
             raise TimeoutError from fault
         except OSError as fault:
-            raise HostError(f"{command.argv[0]} cannot be run: {fault.strerror}", remedy=remedy, evidence=Evidence(command=command.argv)) from fault
+            raise HostError(
+                f"{command.argv[0]} cannot be run: {fault.strerror}",
+                remedy=remedy,
+                evidence=Evidence(command=command.argv),
+            ) from fault
 
 
 @contextmanager
-def leashed(command: Command, stdout: int, stderr: int = subprocess.STDOUT) -> "Iterator[subprocess.Popen[bytes]]":
+def leashed(
+    command: Command, stdout: int, stderr: int = subprocess.STDOUT
+) -> "Iterator[subprocess.Popen[bytes]]":
     """Start a program that ends with this process, however that ends, and its children with it.
 
     It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
@@ -142,14 +148,22 @@ def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
 
 def show(command: Command) -> int:
     """Run a program on the user's own terminal; return its exit status."""
-    return subprocess.run(command.argv, cwd=command.cwd, env=dict(command.env), check=False).returncode  # noqa: S603 argv is a tuple, never a shell line
+    return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+        command.argv, cwd=command.cwd, env=dict(command.env), check=False
+    ).returncode
 
 
 def answer(command: Command) -> str:
     """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-            command.argv, cwd=command.cwd, env=dict(command.env), stdin=subprocess.DEVNULL, capture_output=True, timeout=GRACE_SECONDS, check=True
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GRACE_SECONDS,
+            check=True,
         )
     except (OSError, subprocess.SubprocessError):
         return ""

@@ -39,7 +39,9 @@ def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
     write_page(vault)
 
 
-def supply(python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline_only: bool) -> None:
+def supply(
+    python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline_only: bool
+) -> None:
     """See to it that `pins` are among the kept files; what is there already is not asked for again.
 
     Raises SupplyError if something is not to be had.
@@ -52,13 +54,20 @@ def supply(python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline
                 raise
             found = bring(python, pins, Path(folder, "brought"), log)
         # Also a file that was at hand may have come from a folder of this host's pip.
-        new = {path: (path.name, digest) for path in found if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()}
+        new = {
+            path: (path.name, digest)
+            for path in found
+            if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
+        }
         keep(new, vault)
 
 
 def write_page(vault: Path) -> None:
     """Write the page anew; done after every change."""
-    links = [f'<a href="{path.parent.name}/{quote(path.name)}#sha256={path.parent.name}">{html.escape(path.name)}</a><br>' for path in kept(vault)]
+    links = [
+        f'<a href="{path.parent.name}/{quote(path.name)}#sha256={path.parent.name}">{html.escape(path.name)}</a><br>'
+        for path in kept(vault)
+    ]
     files.write(shelf(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
 
 
@@ -75,9 +84,23 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     Raises SupplyError if something is not to be had.
     """
     folder.mkdir(exist_ok=True)
-    argv = (str(python), "-m", "pip", "--disable-pip-version-check", "download", "--no-deps", "--dest", str(folder), *options)
+    argv = (
+        str(python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--no-deps",
+        "--dest",
+        str(folder),
+        *options,
+    )
     try:
-        runner.run(Command(argv, folder, package_clients.of("pip", (python.parent,))), log, remedy="Check how pip reaches its index.")
+        runner.run(
+            Command(argv, folder, package_clients.of("pip", (python.parent,))),
+            log,
+            remedy="Check how pip reaches its index.",
+        )
     except ToolError as fault:
         what = f"pip could not download the packages: {complaint(log)}"
         raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault

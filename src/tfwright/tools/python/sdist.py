@@ -14,7 +14,9 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
 
-_URL = re.compile(r"https?://[^/]+/(?:.+/)?packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?:tar\.gz|zip)")
+_URL = re.compile(
+    r"https?://[^/]+/(?:.+/)?packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?:tar\.gz|zip)"
+)
 _BACKEND = """\
 import os, sys
 
@@ -61,19 +63,46 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         room = Path(folder)
         files.write(room / "backend/setuptools/__init__.py", "")
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
-        files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version} --hash=sha256:{sha256}\n")
+        files.write(
+            room / "requirements.txt", f"{wanted.name}=={wanted.version} --hash=sha256:{sha256}\n"
+        )
         try:
-            runner.run(_command(wanted, room), room / "log", remedy="Check how pip reaches its index.")
+            runner.run(
+                _command(wanted, room), room / "log", remedy="Check how pip reaches its index."
+            )
         except ToolError as fault:
-            last = next((line for line in reversed(fault.evidence.lines) if "ERROR" in line), fault.what)
-            raise SupplyError(f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy) from fault
+            last = next(
+                (line for line in reversed(fault.evidence.lines) if "ERROR" in line), fault.what
+            )
+            raise SupplyError(
+                f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
+            ) from fault
         (brought,) = (room / "brought").iterdir()
         shutil.move(brought, target)
 
 
 def _command(wanted: Sdist, room: Path) -> Command:
     """Return pip's command line: the file with that digest, as source, nothing beside it and nothing built."""
-    options = ("--no-deps", "--no-binary=:all:", "--require-hashes", "--use-pep517", "--no-build-isolation", "--disable-pip-version-check")
-    argv = (sys.executable, "-m", "pip", "download", *options, f"--dest={room / 'brought'}", f"--requirement={room / 'requirements.txt'}")
-    known = {"PYTHONPATH": str(room / "backend"), "SDIST_NAME": wanted.name, "SDIST_VERSION": wanted.version}
+    options = (
+        "--no-deps",
+        "--no-binary=:all:",
+        "--require-hashes",
+        "--use-pep517",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+    )
+    argv = (
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        *options,
+        f"--dest={room / 'brought'}",
+        f"--requirement={room / 'requirements.txt'}",
+    )
+    known = {
+        "PYTHONPATH": str(room / "backend"),
+        "SDIST_NAME": wanted.name,
+        "SDIST_VERSION": wanted.version,
+    }
     return Command(argv, room, {**package_clients.of("pip"), **known})

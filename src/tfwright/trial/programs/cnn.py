@@ -38,17 +38,24 @@ def train(tf, device):
     """Train on a device; return the losses, the share of right answers and the seconds of all steps but the first."""
     pixels, standing = images()
     with tf.Graph().as_default(), tf.device(device):
-        given, wanted = tf.placeholder(tf.float32, pixels.shape), tf.placeholder(tf.int32, standing.shape)
+        given, wanted = (
+            tf.placeholder(tf.float32, pixels.shape),
+            tf.placeholder(tf.int32, standing.shape),
+        )
         fed = {given: pixels, wanted: standing}
         scores = network(tf, given)
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted))
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted)
+        )
         step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         # Renamed with 0.12.
         start = getattr(tf, "global_variables_initializer", None) or tf.initialize_all_variables
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
             session.run(start())
             losses = [float(session.run([loss, step], fed)[0])]
-            more, seconds = timed(lambda: [float(session.run([loss, step], fed)[0]) for _ in range(STEPS - 1)])
+            more, seconds = timed(
+                lambda: [float(session.run([loss, step], fed)[0]) for _ in range(STEPS - 1)]
+            )
             right = float((session.run(scores, fed).argmax(1) == standing).mean())
     return losses + more, right, seconds
 
@@ -56,7 +63,10 @@ def train(tf, device):
 def insist(device, losses, right):
     """Insist that something was learned."""
     if not losses[-1] < 0.5 * losses[0]:
-        raise Failed("on %s the loss went from %.3g to %.3g in %d steps" % (device, losses[0], losses[-1], STEPS))
+        raise Failed(
+            "on %s the loss went from %.3g to %.3g in %d steps"
+            % (device, losses[0], losses[-1], STEPS)
+        )
     if right < 0.9:
         raise Failed("on %s only %.0f%% of the images are told right" % (device, 100 * right))
 
@@ -69,8 +79,20 @@ def check(name):
         losses, right, times[device] = train(tf, device)
         insist(device, losses, right)
     cpu, gpu = times["/cpu:0"], times.get("/gpu:0")
-    numbers = {"steps": STEPS, "first_loss": losses[0], "last_loss": losses[-1], "right": right, "cpu_seconds": cpu, "gpu_seconds": gpu}
-    return "loss %.3g to %.3g, %.0f%% right; %s" % (losses[0], losses[-1], 100 * right, compared(cpu, gpu)), numbers
+    numbers = {
+        "steps": STEPS,
+        "first_loss": losses[0],
+        "last_loss": losses[-1],
+        "right": right,
+        "cpu_seconds": cpu,
+        "gpu_seconds": gpu,
+    }
+    return "loss %.3g to %.3g, %.0f%% right; %s" % (
+        losses[0],
+        losses[-1],
+        100 * right,
+        compared(cpu, gpu),
+    ), numbers
 
 
 if __name__ == "__main__":

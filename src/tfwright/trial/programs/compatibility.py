@@ -51,7 +51,11 @@ def cause(fault):
     if lines[0].startswith("Traceback"):
         # TensorFlow 1 says that it does not import with the traceback of why as its message.
         lines = [line for line in lines if re.match(r"\w+Error: ", line)][-1:] or lines
-    return lines[0] if re.match(r"\w+Error: ", lines[0]) else "%s: %s" % (type(fault).__name__, lines[0])
+    return (
+        lines[0]
+        if re.match(r"\w+Error: ", lines[0])
+        else "%s: %s" % (type(fault).__name__, lines[0])
+    )
 
 
 def major(module):
@@ -71,7 +75,11 @@ def graphs(name):
 def local_devices(name):
     """Return the devices that TensorFlow lists, the doubles that XLA makes of them left out."""
     library = importlib.import_module(name + ".python.client.device_lib")
-    return [device for device in library.list_local_devices() if not device.device_type.startswith("XLA")]
+    return [
+        device
+        for device in library.list_local_devices()
+        if not device.device_type.startswith("XLA")
+    ]
 
 
 def gpus(name):

@@ -24,9 +24,20 @@ def check(name):
         raise Failed(
             "the wheel is built with CUDA and this machine has an NVIDIA driver, but TensorFlow lists no GPU; its log says which library it did not find"
         )
-    listed = [{"name": device.name, "kind": device.device_type, "memory": device.memory_limit, "is": device.physical_device_desc} for device in devices]
+    listed = [
+        {
+            "name": device.name,
+            "kind": device.device_type,
+            "memory": device.memory_limit,
+            "is": device.physical_device_desc,
+        }
+        for device in devices
+    ]
     built = "built with CUDA" if cuda else "built without CUDA"
-    return "%s; %s" % (", ".join(device.name for device in devices), built), {"devices": listed, "cuda": cuda}
+    return "%s; %s" % (", ".join(device.name for device in devices), built), {
+        "devices": listed,
+        "cuda": cuda,
+    }
 
 
 if __name__ == "__main__":

@@ -10,10 +10,16 @@ def check(name):
     module, seconds = timed(lambda: importlib.import_module(name))
     version = module.__version__
     # From 0.11 on TensorFlow says which commit it was built from; the demo does not.
-    commit = getattr(module, "__git_version__", getattr(getattr(module, "version", None), "GIT_VERSION", ""))
+    commit = getattr(
+        module, "__git_version__", getattr(getattr(module, "version", None), "GIT_VERSION", "")
+    )
     if isinstance(commit, bytes):
         commit = commit.decode("ascii", "replace")
-    return "%s %s in %.1f s" % (name, version, seconds), {"version": version, "commit": str(commit), "seconds": seconds}
+    return "%s %s in %.1f s" % (name, version, seconds), {
+        "version": version,
+        "commit": str(commit),
+        "seconds": seconds,
+    }
 
 
 if __name__ == "__main__":

@@ -34,7 +34,12 @@ def driver():
 def memory(_):
     """Return the bytes of the first GPU that are in use, by whomever, and those that it has."""
     cuda = driver()
-    device, context, free, total = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+    device, context, free, total = (
+        ctypes.c_int(),
+        ctypes.c_void_p(),
+        ctypes.c_size_t(),
+        ctypes.c_size_t(),
+    )
     ask(cuda.cuInit, 0)
     ask(cuda.cuDeviceGet, ctypes.byref(device), 0)
     ask(cuda.cuCtxCreate_v2, ctypes.byref(context), 0, device)
@@ -83,7 +88,10 @@ def insist(way, share, total):
     least, most = (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
     most += OVERHEAD + float(LIBRARIES) / total
     if not least <= share <= most:
-        raise Failed("with %s TensorFlow took %.0f%% of the GPU's memory, not %.0f%% to %.0f%%" % (way, 100 * share, 100 * least, 100 * most))
+        raise Failed(
+            "with %s TensorFlow took %.0f%% of the GPU's memory, not %.0f%% to %.0f%%"
+            % (way, 100 * share, 100 * least, 100 * most)
+        )
 
 
 def check(name):
@@ -93,7 +101,9 @@ def check(name):
     driver()
     before, total = apart(name, "memory")
     taken = {}
-    for way in ["growth", "fraction"] + (["growth by config"] if major(importlib.import_module(name)) >= 2 else []):
+    for way in ["growth", "fraction"] + (
+        ["growth by config"] if major(importlib.import_module(name)) >= 2 else []
+    ):
         taken[way] = float(apart(name, way) - before) / total
         insist(way, taken[way], total)
     seen = ", ".join("%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items()))

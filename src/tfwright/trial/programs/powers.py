@@ -58,11 +58,22 @@ def check(name):
     """Compute the sum on the CPU, and on the first GPU where there is one."""
     tf = graphs(name)
     total, cpu = add_powers(tf, ["/cpu:0"])
-    numbers = {"size": SIZE, "exponent": EXPONENT, "cpu_seconds": cpu, "gpu_seconds": None, "cpu_error": insist(total, "/cpu:0")}
+    numbers = {
+        "size": SIZE,
+        "exponent": EXPONENT,
+        "cpu_seconds": cpu,
+        "gpu_seconds": None,
+        "cpu_error": insist(total, "/cpu:0"),
+    }
     for gpu in gpus(name)[:1]:
         total, numbers["gpu_seconds"] = add_powers(tf, [gpu])
         numbers["gpu_error"] = insist(total, gpu)
-    return "n = %d, %d x %d: %s" % (EXPONENT, SIZE, SIZE, compared(cpu, numbers["gpu_seconds"])), numbers
+    return "n = %d, %d x %d: %s" % (
+        EXPONENT,
+        SIZE,
+        SIZE,
+        compared(cpu, numbers["gpu_seconds"]),
+    ), numbers
 
 
 if __name__ == "__main__":

@@ -50,7 +50,11 @@ def check(name):
     if major(module) >= 2:
         insist(multiply_in_function, module, missing)
         ways.append("function")
-    return "%s is missing: refused, with soft placement replaced" % missing, {"gpus": count, "missing": missing, "ways": ways}
+    return "%s is missing: refused, with soft placement replaced" % missing, {
+        "gpus": count,
+        "missing": missing,
+        "ways": ways,
+    }
 
 
 if __name__ == "__main__":

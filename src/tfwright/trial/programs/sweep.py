@@ -53,8 +53,14 @@ def check(name):
     curves = {"cpu": curve(tf, "/cpu:0")}
     for gpu in gpus(name)[:1]:
         curves["gpu"] = curve(tf, gpu)
-    best = ["%s %.3g GFLOP/s" % (device.upper(), max(point["gflops"] for point in points)) for device, points in sorted(curves.items())]
-    return "%s at best%s" % (", ".join(best), "" if "gpu" in curves else "; no GPU to compare it with"), {"curves": curves}
+    best = [
+        "%s %.3g GFLOP/s" % (device.upper(), max(point["gflops"] for point in points))
+        for device, points in sorted(curves.items())
+    ]
+    return "%s at best%s" % (
+        ", ".join(best),
+        "" if "gpu" in curves else "; no GPU to compare it with",
+    ), {"curves": curves}
 
 
 if __name__ == "__main__":

@@ -28,12 +28,19 @@ EXTENSIONS = {
     **dict.fromkeys(("fma", "f16c", "bmi", "bmi2"), "avx2"),
 }
 """The level that each extension belongs to."""
-_GROUPS = {name.replace(".", ""): name for name in EXTENSIONS} | {"fc16": "f16c", "vlx": "avx512", "bwi": "avx512", "dqi": "avx512", "cdi": "avx512"}
+_GROUPS = {name.replace(".", ""): name for name in EXTENSIONS} | {
+    "fc16": "f16c",
+    "vlx": "avx512",
+    "bwi": "avx512",
+    "dqi": "avx512",
+    "cdi": "avx512",
+}
 """The extensions by capstone's names."""
 _FUSED = ("vfmadd", "vfmsub", "vfnmadd", "vfnmsub")
 
 CHOSEN = re.compile(
-    r"sse[34s]|avx|fma|f16c|xop|bmi|mulx|aes|gcm|sha\d|clmul|haswell|skylake|zen|xnn_|rsaz|ecp_nist|chacha|bn_|cpuid|hwy|highwayhash", re.IGNORECASE
+    r"sse[34s]|avx|fma|f16c|xop|bmi|mulx|aes|gcm|sha\d|clmul|haswell|skylake|zen|xnn_|rsaz|ecp_nist|chacha|bn_|cpuid|hwy|highwayhash",
+    re.IGNORECASE,
 )
 """In the names of functions that are run only where the CPU has what they need."""
 UNCONDITIONAL = re.compile(r"10tensorflow|5Eigen|6google8protobuf")
@@ -59,24 +66,56 @@ _BACK = 512
 
 def _set(*numbers: int | range) -> bytes:
     """Return a set of bytes for a regular expression."""
-    every = sorted({one for number in numbers for one in (number if isinstance(number, range) else (number,))})
+    every = sorted(
+        {one for number in numbers for one in (number if isinstance(number, range) else (number,))}
+    )
     return b"[" + b"".join(b"\\x%02x" % one for one in every) + b"]"
 
 
 # The three bytes before an opcode, Intel's manual, volume 2, 2.3.5 and 2.7.1: the second says the opcode's map.
 _VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
-_OPCODES_2 = _set(0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94))
-_FUSED_2, _BITS_2 = _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0)), _set(0xF2, 0xF3, range(0xF5, 0xF8))
+_OPCODES_2 = _set(
+    0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
+)
+_FUSED_2, _BITS_2 = (
+    _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0)),
+    _set(0xF2, 0xF3, range(0xF5, 0xF8)),
+)
 _OPCODES_3 = _set(0, 1, 2, 0x38, 0x39, 0x46, 0xF0)
 _SSE_38, _SSE_3A = (
-    _set(range(0x0C), 0x10, 0x14, 0x15, 0x17, range(0x1C, 0x1F), range(0x20, 0x26), range(0x28, 0x2C), range(0x30, 0x42)),
+    _set(
+        range(0x0C),
+        0x10,
+        0x14,
+        0x15,
+        0x17,
+        range(0x1C, 0x1F),
+        range(0x20, 0x26),
+        range(0x28, 0x2C),
+        range(0x30, 0x42),
+    ),
     _set(range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)),
 )
 PATTERNS = {
-    "avx": re.compile(rb"\xc5\xf8\x77"),  # vzeroupper, which compilers put at the end of what uses the long registers
-    "avx2": re.compile(rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)" % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3), re.DOTALL),
-    "avx512": re.compile(rb"\x62%b%b" % (_set(*(n for n in range(256) if n & 12 == 0 and n & 3)), _set(*(n for n in range(256) if n & 4))), re.DOTALL),
-    "sse3": re.compile(rb"[\xf2\xf3][\x40-\x4f]?\x0f\x12|\xf3[\x40-\x4f]?\x0f\x16|[\xf2\x66][\x40-\x4f]?\x0f[\x7c\x7d\xd0]|\xf2[\x40-\x4f]?\x0f\xf0"),
+    "avx": re.compile(
+        rb"\xc5\xf8\x77"
+    ),  # vzeroupper, which compilers put at the end of what uses the long registers
+    "avx2": re.compile(
+        rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
+        % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3),
+        re.DOTALL,
+    ),
+    "avx512": re.compile(
+        rb"\x62%b%b"
+        % (
+            _set(*(n for n in range(256) if n & 12 == 0 and n & 3)),
+            _set(*(n for n in range(256) if n & 4)),
+        ),
+        re.DOTALL,
+    ),
+    "sse3": re.compile(
+        rb"[\xf2\xf3][\x40-\x4f]?\x0f\x12|\xf3[\x40-\x4f]?\x0f\x16|[\xf2\x66][\x40-\x4f]?\x0f[\x7c\x7d\xd0]|\xf2[\x40-\x4f]?\x0f\xf0"
+    ),
     "sse4.2": re.compile(rb"\x0f(?:\x38%b|\x3a%b)" % (_SSE_38, _SSE_3A)),
 }
 """How instructions of the extensions begin, by the level up to which they are of interest."""
@@ -120,7 +159,13 @@ def read(code: Code) -> Cpu:
         else:
             chosen.add(name)
     uses = sorted(needs.values(), key=lambda use: (-_rank([use.extension]), use.extension))
-    return Cpu(LEVELS[_rank(needs)], tuple(uses), tuple(sorted(chosen - set(needs))), len(sample), sum(map(bool, sample.values())))
+    return Cpu(
+        LEVELS[_rank(needs)],
+        tuple(uses),
+        tuple(sorted(chosen - set(needs))),
+        len(sample),
+        sum(map(bool, sample.values())),
+    )
 
 
 def _common(code: Code, sample: Mapping[MachineFunction, set[str]]) -> dict[str, Use]:
@@ -128,7 +173,14 @@ def _common(code: Code, sample: Mapping[MachineFunction, set[str]]) -> dict[str,
     vector = sum(map(bool, sample.values()))
     counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
     common = {name: count for name, count in counts.items() if count >= max(FEWEST, SHARE * vector)}
-    return {name: Use(name, _example(code, sample, name), f"{count} of {vector} sampled functions with vector registers") for name, count in common.items()}
+    return {
+        name: Use(
+            name,
+            _example(code, sample, name),
+            f"{count} of {vector} sampled functions with vector registers",
+        )
+        for name, count in common.items()
+    }
 
 
 def _rank(extensions: Iterable[str]) -> int:
@@ -158,7 +210,11 @@ class _Decoder:
         """Return what each function of the sample uses; ``vector`` stands for the registers that every x86-64 has."""
         step = max(len(self.code.functions) // SAMPLE, 1)
         picked = [MachineFunction(*function) for function in self.code.functions[::step]]
-        return {function: self._uses(function) for function in picked if not CHOSEN.search(self.code.name(function))}
+        return {
+            function: self._uses(function)
+            for function in picked
+            if not CHOSEN.search(self.code.name(function))
+        }
 
     def _uses(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
@@ -178,7 +234,9 @@ class _Decoder:
         one = next(self.detailed.disasm(instruction, 0, 1), None)
         if one is None:
             return set()
-        groups = {_GROUPS[name] for group in one.groups if (name := one.group_name(group)) in _GROUPS}
+        groups = {
+            _GROUPS[name] for group in one.groups if (name := one.group_name(group)) in _GROUPS
+        }
         # capstone puts these into no group.
         return groups or ({"fma"} if one.mnemonic.startswith(_FUSED) else set())
 
@@ -191,17 +249,29 @@ class _Decoder:
                 continue
             tries[function.start, level] += 1
             left -= 1
-            found = [name for name in self._confirmed(function, place) if LEVELS.index(EXTENSIONS[name]) > above]
+            found = [
+                name
+                for name in self._confirmed(function, place)
+                if LEVELS.index(EXTENSIONS[name]) > above
+            ]
             tries[function.start, level] += TRIES if found else 0
             yield from ((name, self.code.name(function)) for name in found)
 
     def _places(self, above: int) -> Iterator[tuple[int, str]]:
         """Return the places in the file at which an instruction of an extension may begin, and the level of that."""
-        patterns = [(level, pattern) for level, pattern in PATTERNS.items() if LEVELS.index(level) > above]
+        patterns = [
+            (level, pattern) for level, pattern in PATTERNS.items() if LEVELS.index(level) > above
+        ]
         for start in range(self.code.start, self.code.start + self.code.size, _WINDOW):
-            content = self.code.read(start, min(_WINDOW + _INSTRUCTION, self.code.start + self.code.size - start))
+            content = self.code.read(
+                start, min(_WINDOW + _INSTRUCTION, self.code.start + self.code.size - start)
+            )
             for level, pattern in patterns:
-                yield from ((start + found.start(), level) for found in pattern.finditer(content) if found.start() < _WINDOW)
+                yield from (
+                    (start + found.start(), level)
+                    for found in pattern.finditer(content)
+                    if found.start() < _WINDOW
+                )
 
     def _confirmed(self, function: MachineFunction, place: int) -> set[str]:
         """Return the extensions of the instruction at a place, none where the place is within another one's operands."""

@@ -88,7 +88,12 @@ def _read(elf: "ELFFile", stream: IO[bytes]) -> tuple[Elf, ElfTable]:
         machine=_machine(elf),
         soname="".join(dynamic.get("DT_SONAME", [])[:1]),
         needed=tuple(dynamic.get("DT_NEEDED", [])),
-        search=tuple(folder for tag in ("DT_RPATH", "DT_RUNPATH") for entry in dynamic.get(tag, []) for folder in entry.split(":")),
+        search=tuple(
+            folder
+            for tag in ("DT_RPATH", "DT_RUNPATH")
+            for entry in dynamic.get(tag, [])
+            for folder in entry.split(":")
+        ),
         requires=_requires(elf),
         architectures=_architectures(elf, stream),
         symbols=table.symbols,
@@ -101,7 +106,13 @@ def _machine(elf: "ELFFile") -> str:
     name = str(elf["e_machine"])
     if name == "EM_PPC64":
         return "ppc64le" if elf.little_endian else "ppc64"
-    return {"EM_X86_64": "x86_64", "EM_AARCH64": "aarch64", "EM_386": "i686", "EM_ARM": "armv7l", "EM_S390": "s390x"}.get(name, name)
+    return {
+        "EM_X86_64": "x86_64",
+        "EM_AARCH64": "aarch64",
+        "EM_386": "i686",
+        "EM_ARM": "armv7l",
+        "EM_S390": "s390x",
+    }.get(name, name)
 
 
 def _dynamic(elf: "ELFFile") -> dict[str, list[str]]:
@@ -111,7 +122,12 @@ def _dynamic(elf: "ELFFile") -> dict[str, list[str]]:
     section = elf.get_section_by_name(".dynamic")
     texts: dict[str, list[str]] = {}
     for tag in islice(section.iter_tags(), MOST) if isinstance(section, DynamicSection) else ():
-        attribute = {"DT_NEEDED": "needed", "DT_SONAME": "soname", "DT_RPATH": "rpath", "DT_RUNPATH": "runpath"}.get(tag.entry.d_tag)
+        attribute = {
+            "DT_NEEDED": "needed",
+            "DT_SONAME": "soname",
+            "DT_RPATH": "rpath",
+            "DT_RUNPATH": "runpath",
+        }.get(tag.entry.d_tag)
         if attribute:
             texts.setdefault(tag.entry.d_tag, []).append(getattr(tag, attribute))
     return texts
@@ -129,7 +145,10 @@ def _requires(elf: "ELFFile") -> dict[str, VersionRequirement]:
         family, version = _parted(name)
         if family in FAMILIES and numbers(version) > numbers(newest.get(family, ("", 0))[0]):
             newest[family] = version, index
-    return {family: VersionRequirement(version, _symbol(elf, index)) for family, (version, index) in sorted(newest.items())}
+    return {
+        family: VersionRequirement(version, _symbol(elf, index))
+        for family, (version, index) in sorted(newest.items())
+    }
 
 
 def _versions(section: "GNUVerNeedSection") -> list[tuple[str, int]]:
@@ -161,17 +180,33 @@ def _symbol(elf: "ELFFile", index: int) -> str:
     if table is None or not isinstance(symbols, SymbolTableSection):
         return ""
     content = elf_symbols.content(table)
-    marks = struct.unpack(f"{'<' if elf.little_endian else '>'}{len(content) // 2}H", content[: len(content) // 2 * 2])
+    marks = struct.unpack(
+        f"{'<' if elf.little_endian else '>'}{len(content) // 2}H", content[: len(content) // 2 * 2]
+    )
     return str(symbols.get_symbol(marks.index(index)).name) if index in marks else ""
 
 
 def _architectures(elf: "ELFFile", stream: IO[bytes]) -> tuple[str, ...]:
     """Return the GPU architectures in all sections that hold fat binaries."""
     sections = [section for section in elf.iter_sections() if section.name in fatbin.SECTIONS]
-    found = {name for section in sections for name in fatbin.architectures(stream, section["sh_offset"], section["sh_size"])}
+    found = {
+        name
+        for section in sections
+        for name in fatbin.architectures(stream, section["sh_offset"], section["sh_size"])
+    }
     return ordered(found)
 
 
 def ordered(architectures: Iterable[str]) -> tuple[str, ...]:
     """Return GPU architectures once each, SASS first, oldest first."""
-    return tuple(sorted(set(architectures), key=lambda name: (name.partition("_")[0] != "sm", name.partition("_")[0], numbers(name), name)))
+    return tuple(
+        sorted(
+            set(architectures),
+            key=lambda name: (
+                name.partition("_")[0] != "sm",
+                name.partition("_")[0],
+                numbers(name),
+                name,
+            ),
+        )
+    )

@@ -67,7 +67,14 @@ def read(elf: "ELFFile") -> ElfTable:
     if section is None:
         return ElfTable(Symbols(), frozenset(), ())
     names, versions = content(elf.get_section(section["sh_link"])), _versions(elf)
-    given, wanted, tensorflow, registry, kernels, abis = set[int](), [], 0, False, False, dict.fromkeys(STRINGS, False)
+    given, wanted, tensorflow, registry, kernels, abis = (
+        set[int](),
+        [],
+        0,
+        False,
+        False,
+        dict.fromkeys(STRINGS, False),
+    )
     for number, (place, weak, here) in enumerate(_rows(elf, section)):
         name = names[place : names.find(b"\0", place)]
         registry = registry or REGISTRY in name
@@ -82,7 +89,9 @@ def read(elf: "ELFFile") -> ElfTable:
         for abi, part in STRINGS.items() if not name.startswith(STANDARD) else ():
             abis[abi] = abis[abi] or part in name
     strings = tuple(abi for abi, there in abis.items() if there)
-    return ElfTable(Symbols(len(given), tensorflow, registry, kernels, strings), frozenset(given), tuple(wanted))
+    return ElfTable(
+        Symbols(len(given), tensorflow, registry, kernels, strings), frozenset(given), tuple(wanted)
+    )
 
 
 def _rows(elf: "ELFFile", section: "Section") -> Iterator[tuple[int, bool, bool]]:
@@ -105,7 +114,9 @@ def whole(section: "Section", row: int) -> bytes:
 def content(section: "Section") -> bytes:
     """Return what is in a section, whose size is the file's own claim."""
     if section["sh_size"] > LARGEST:
-        raise ValueError(f"its section {section.name} says that it has {section['sh_size']:,} bytes")
+        raise ValueError(
+            f"its section {section.name} says that it has {section['sh_size']:,} bytes"
+        )
     return section.data()
 
 

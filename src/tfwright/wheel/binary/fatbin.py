@@ -52,7 +52,9 @@ def _containers(stream: IO[bytes], start: int, end: int) -> Iterator[tuple[int, 
         _, version, header, length = _CONTAINER.unpack(_read(stream, start, end, _CONTAINER.size))
         first, start = start + header, start + header + length
         if version != 1 or header < _CONTAINER.size or start > end:
-            raise ValueError(f"the fat binary before {first:#x} is damaged, or of a version that is not known")
+            raise ValueError(
+                f"the fat binary before {first:#x} is damaged, or of a version that is not known"
+            )
         yield first, start
 
 
@@ -73,7 +75,9 @@ def _next(stream: IO[bytes], position: int, end: int) -> int:
 def _entries(stream: IO[bytes], position: int, end: int) -> Iterator[str]:
     """Name what each entry of a container is for."""
     while position < end:
-        kind, _, header, size, *_, number, flags = _ENTRY.unpack(_read(stream, position, end, _ENTRY.size))
+        kind, _, header, size, *_, number, flags = _ENTRY.unpack(
+            _read(stream, position, end, _ENTRY.size)
+        )
         if header < _ENTRY.size:
             raise ValueError(f"the entry at {position:#x} of a fat binary is damaged")
         suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""

@@ -63,8 +63,15 @@ def rewrite(stream: IO[bytes], wanted: WantedCommands, name: str) -> tuple[str, 
 
 def _renamed(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
     """Return the load commands as they shall be; directories only where a name asks for them."""
-    commands = [_with_path(part, one, wanted.libraries.get(path_of(part, one), "")) if one.kind in LOADS | {ID} else one for one in part.commands]
-    if not wanted.rpath or not any(one.kind in LOADS and path_of(part, one).startswith(PREFIX) for one in commands):
+    commands = [
+        _with_path(part, one, wanted.libraries.get(path_of(part, one), ""))
+        if one.kind in LOADS | {ID}
+        else one
+        for one in part.commands
+    ]
+    if not wanted.rpath or not any(
+        one.kind in LOADS and path_of(part, one).startswith(PREFIX) for one in commands
+    ):
         return tuple(commands)
     kept = [one for one in commands if one.kind != RPATH or not path_of(part, one).startswith("/")]
     return (*kept, *(_new_rpath(part, folder) for folder in wanted.rpath))
@@ -81,7 +88,9 @@ def _with_path(part: Slice, command: LoadCommand, path: str) -> LoadCommand:
     if not path:
         return command
     (start,) = struct.unpack_from(f"{part.order}I", command.content, _START)
-    return LoadCommand(command.kind, _command(part, command.kind, command.content[_START:start], path))
+    return LoadCommand(
+        command.kind, _command(part, command.kind, command.content[_START:start], path)
+    )
 
 
 def _new_rpath(part: Slice, folder: str) -> LoadCommand:
@@ -106,7 +115,11 @@ def _insist(stream: IO[bytes], part: Slice, commands: Sequence[LoadCommand], nam
     for kind, _, _ in _signature(stream, part):
         if kind == _CERTIFIED:
             what = f"{name} ({part.machine}) is signed with a certificate, which other load commands would make untrue"
-            raise WheelError(what, remedy="Build it unsigned, and sign the wheel's libraries after packaging.", evidence=Evidence(where=name))
+            raise WheelError(
+                what,
+                remedy="Build it unsigned, and sign the wheel's libraries after packaging.",
+                evidence=Evidence(where=name),
+            )
 
 
 def _size(commands: Sequence[LoadCommand]) -> int:
@@ -143,17 +156,24 @@ def _signature(stream: IO[bytes], part: Slice) -> Iterator[tuple[int, int, int]]
             if magic != _SIGNATURES:
                 raise ValueError("its signature is of a kind that is not known")
             index = struct.iter_unpack(">4xI", _read(stream, start + 12, 8 * min(count, 64)))
-            parts = [(start + offset, *struct.unpack(">2I", _read(stream, start + offset, 8))) for (offset,) in index]
+            parts = [
+                (start + offset, *struct.unpack(">2I", _read(stream, start + offset, 8)))
+                for (offset,) in index
+            ]
             yield from ((magic, place, size) for place, magic, size in parts if size > _EMPTY)
 
 
-def _digests(stream: IO[bytes], part: Slice, directory: bytes, end: int) -> Iterator[tuple[int, bytes]]:
+def _digests(
+    stream: IO[bytes], part: Slice, directory: bytes, end: int
+) -> Iterator[tuple[int, bytes]]:
     """Return the digests of the pages before `end`, and where in the list each stands."""
     _, _, first, count, limit, width, kind, _, page = _LAYOUT.unpack_from(directory)
     if kind not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 pages of 4 to 64 KiB
         raise ValueError("its signature holds digests of a kind that is not known")
     for number in range(min(count, -(-end >> page))):
-        content = _read(stream, part.start + (number << page), min(1 << page, limit - (number << page)))
+        content = _read(
+            stream, part.start + (number << page), min(1 << page, limit - (number << page))
+        )
         yield first + number * width, hashlib.new(_DIGESTS[kind], content).digest()[:width]
 
 
@@ -162,7 +182,9 @@ def _read(stream: IO[bytes], place: int, size: int) -> bytes:
     stream.seek(place)
     content = stream.read(size)
     if len(content) != size:
-        raise ValueError(f"it ends before {place + size:#x}, where its header says that there is more")
+        raise ValueError(
+            f"it ends before {place + size:#x}, where its header says that there is more"
+        )
     return content
 
 
@@ -171,8 +193,12 @@ def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
     before, after = (_paths(part, some, LOADS | {ID}) for some in (part.commands, commands))
     yield from (f"{old} is now {new}" for old, new in zip(before, after, strict=True) if old != new)
     before, after = (_paths(part, some, {RPATH}) for some in (part.commands, commands))
-    yield from (f"{PREFIX} is also looked for in {folder}" for folder in after if folder not in before)
-    yield from (f"{PREFIX} is no longer looked for in {folder}" for folder in before if folder not in after)
+    yield from (
+        f"{PREFIX} is also looked for in {folder}" for folder in after if folder not in before
+    )
+    yield from (
+        f"{PREFIX} is no longer looked for in {folder}" for folder in before if folder not in after
+    )
 
 
 def _paths(part: Slice, commands: Sequence[LoadCommand], kinds: set[int]) -> list[str]:

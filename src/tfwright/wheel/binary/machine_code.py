@@ -45,7 +45,11 @@ class Code:
     def name(self, function: MachineFunction) -> str:
         """Return a function's name as the linker knows it; empty where the library keeps none."""
         self.stream.seek(function.name)
-        return self.stream.read(LONGEST_NAME).partition(b"\0")[0].decode("utf-8", "replace") if function.name else ""
+        return (
+            self.stream.read(LONGEST_NAME).partition(b"\0")[0].decode("utf-8", "replace")
+            if function.name
+            else ""
+        )
 
     def read(self, start: int, size: int) -> bytes:
         """Return bytes of the file."""
@@ -75,7 +79,11 @@ def of_elf(elf: "ELFFile", stream: IO[bytes]) -> Code | None:
         # One whose table of symbols was stripped still has the one by which exceptions find their way.
         named = {function[0] for function in functions}
         places = [start + place - address for place in _frames(elf) if 0 <= place - address < size]
-        functions += [(place, end - place, 0) for place, end in pairwise([*places, start + size]) if place not in named]
+        functions += [
+            (place, end - place, 0)
+            for place, end in pairwise([*places, start + size])
+            if place not in named
+        ]
     return Code(stream, start, size, sorted(functions))
 
 
@@ -84,10 +92,16 @@ def _named(elf: "ELFFile", address: int, start: int, size: int) -> list[tuple[in
     section = elf.get_section_by_name(".symtab") or elf.get_section_by_name(".dynsym")
     if section is None:
         return []
-    names, shift, end = elf.get_section(section["sh_link"])["sh_offset"], start - address, address + size
+    names, shift, end = (
+        elf.get_section(section["sh_link"])["sh_offset"],
+        start - address,
+        address + size,
+    )
     return [
         (value + shift, min(length, end - value), names + name)
-        for name, info, _, _, value, length in struct.iter_unpack("<IBBHQQ", elf_symbols.whole(section, 24))
+        for name, info, _, _, value, length in struct.iter_unpack(
+            "<IBBHQQ", elf_symbols.whole(section, 24)
+        )
         if length and address <= value < end and info & 0xF in _FUNCTIONS
     ]
 

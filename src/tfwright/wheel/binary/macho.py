@@ -12,7 +12,12 @@ from typing import IO
 from tfwright.wheel.binary.cpu import Cpu
 from tfwright.wheel.binary.elf_symbols import Symbols
 
-THIN = {b"\xcf\xfa\xed\xfe": "<6I4x", b"\xce\xfa\xed\xfe": "<6I", b"\xfe\xed\xfa\xcf": ">6I4x", b"\xfe\xed\xfa\xce": ">6I"}
+THIN = {
+    b"\xcf\xfa\xed\xfe": "<6I4x",
+    b"\xce\xfa\xed\xfe": "<6I",
+    b"\xfe\xed\xfa\xcf": ">6I4x",
+    b"\xfe\xed\xfa\xce": ">6I",
+}
 """By the first four bytes, the rest of the header: 64 bits, then 32, in both byte orders."""
 UNIVERSAL = {b"\xca\xfe\xba\xbe": ">4xIII4x", b"\xca\xfe\xba\xbf": ">4xIQQ8x"}
 """How a slice of a universal file is described: machine's subtype, then offset and size."""
@@ -83,7 +88,9 @@ def _slice(stream: IO[bytes], start: int) -> MachO:
         install_name="".join([_text(body, order) for kind, body in commands if kind == _ID][:1]),
         needed=tuple(_text(body, order) for kind, body in commands if kind in _LOADS),
         search=tuple(_text(body, order) for kind, body in commands if kind == _RPATH),
-        minimum="".join([_minimum(kind, body, order) for kind, body in commands if kind in _MINIMUM][:1]),
+        minimum="".join(
+            [_minimum(kind, body, order) for kind, body in commands if kind in _MINIMUM][:1]
+        ),
     )
 
 
@@ -105,7 +112,9 @@ def _commands(content: bytes, order: str, count: int) -> Iterator[tuple[int, byt
     for _ in range(count):
         kind, size = struct.unpack_from(f"{order}2I", content, start)
         if size < HEAD or start + size > len(content):
-            raise ValueError(f"its load command at {start:#x} of {len(content):#x} says that it takes {size:,} bytes")
+            raise ValueError(
+                f"its load command at {start:#x} of {len(content):#x} says that it takes {size:,} bytes"
+            )
         yield kind, content[start : start + size]
         start += size
 

@@ -58,16 +58,32 @@ def _filled(stream: IO[bytes], start: int, part: MachO) -> MachO:
     machine, order, commands = macho.load_commands(stream, start)
     if order != "<" or not machine & _64_BIT:
         return part
-    sections = [section for kind, body in commands if kind == _SEGMENT for section in _sections(body, start)]
-    tables = [struct.unpack_from("<4I", body, macho.HEAD) for kind, body in commands if kind == _SYMBOLS]
+    sections = [
+        section for kind, body in commands if kind == _SEGMENT for section in _sections(body, start)
+    ]
+    tables = [
+        struct.unpack_from("<4I", body, macho.HEAD) for kind, body in commands if kind == _SYMBOLS
+    ]
     if not tables:
         return part
     place, count, names, length = tables[0]
     table = _piece(stream, start + place, count * _ROW.size)
-    found = [name for section in sections if section.name in CUDA for name in fatbin.architectures(stream, section.start, section.size)]
-    code = _code(stream, sections, _rows(table), start + names) if part.machine == "x86_64" else None
+    found = [
+        name
+        for section in sections
+        if section.name in CUDA
+        for name in fatbin.architectures(stream, section.start, section.size)
+    ]
+    code = (
+        _code(stream, sections, _rows(table), start + names) if part.machine == "x86_64" else None
+    )
     symbols = _symbols(_piece(stream, start + names, length), _rows(table))
-    return replace(part, architectures=elf.ordered(found), symbols=symbols, cpu=cpu.read(code) if code else None)
+    return replace(
+        part,
+        architectures=elf.ordered(found),
+        symbols=symbols,
+        cpu=cpu.read(code) if code else None,
+    )
 
 
 def _sections(segment: bytes, shift: int) -> Iterator[ContentSection]:
@@ -75,7 +91,9 @@ def _sections(segment: bytes, shift: int) -> Iterator[ContentSection]:
     (count,) = struct.unpack_from("<I", segment, _SEGMENT_HEAD - 8)
     for place in range(_SEGMENT_HEAD, _SEGMENT_HEAD + count * _SECTION, _SECTION):
         address, size, start = struct.unpack_from("<QQI", segment, place + 2 * _NAME)
-        yield ContentSection(segment[place : place + _NAME].rstrip(b"\0"), address, shift + start, size)
+        yield ContentSection(
+            segment[place : place + _NAME].rstrip(b"\0"), address, shift + start, size
+        )
 
 
 def _rows(table: bytes) -> Iterator[NlistRow]:
@@ -90,21 +108,38 @@ def _symbols(names: bytes, rows: Iterator[NlistRow]) -> Symbols:
     exports = tensorflow = 0
     for row in rows:
         exports += row.shared
-        tensorflow += row.shared and elf_symbols.TENSORFLOW in names[row.name : names.find(b"\0", row.name)]
+        tensorflow += (
+            row.shared and elf_symbols.TENSORFLOW in names[row.name : names.find(b"\0", row.name)]
+        )
     return Symbols(exports, tensorflow, elf_symbols.REGISTRY in names)
 
 
-def _code(stream: IO[bytes], sections: list[ContentSection], rows: Iterator[NlistRow], names: int) -> Code | None:
+def _code(
+    stream: IO[bytes], sections: list[ContentSection], rows: Iterator[NlistRow], names: int
+) -> Code | None:
     """Return the machine code; each function ends where the next begins."""
-    number = next((number for number, section in enumerate(sections, 1) if section.name == b"__text"), 0)
+    number = next(
+        (number for number, section in enumerate(sections, 1) if section.name == b"__text"), 0
+    )
     if not number:
         return None
     _, address, start, size = sections[number - 1]
     if start + size > stream.seek(0, SEEK_END):
         raise ValueError(f"its code says that it has {size:,} bytes, and the file ends before them")
-    places = sorted({row.address: row.name for row in rows if row.section == number and 0 <= row.address - address < size}.items())
+    places = sorted(
+        {
+            row.address: row.name
+            for row in rows
+            if row.section == number and 0 <= row.address - address < size
+        }.items()
+    )
     ends = pairwise([*places, (address + size, 0)])
-    return Code(stream, start, size, [(start + here - address, end - here, names + name) for (here, name), (end, _) in ends])
+    return Code(
+        stream,
+        start,
+        size,
+        [(start + here - address, end - here, names + name) for (here, name), (end, _) in ends],
+    )
 
 
 def _piece(stream: IO[bytes], start: int, size: int) -> bytes:

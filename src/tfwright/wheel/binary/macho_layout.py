@@ -53,7 +53,10 @@ class Slice:
     @property
     def room(self) -> int:
         """Bytes that the load commands may take: up to the first section."""
-        return min([section.offset for section in sections(self) if section.offset], default=self.size) - self.head
+        return (
+            min([section.offset for section in sections(self) if section.offset], default=self.size)
+            - self.head
+        )
 
 
 def slices(stream: IO[bytes]) -> list[Slice]:
@@ -85,7 +88,14 @@ def _slice(stream: IO[bytes], start: int, size: int) -> Slice:
     if length > macho.LARGEST:
         raise ValueError(f"its load commands say that they take {length:,} bytes")
     commands = tuple(_commands(stream.read(length), layout[0], count))
-    return Slice(start, size, macho.MACHINES.get(machine, f"machine {machine}"), layout[0], 4 + struct.calcsize(layout), commands)
+    return Slice(
+        start,
+        size,
+        macho.MACHINES.get(machine, f"machine {machine}"),
+        layout[0],
+        4 + struct.calcsize(layout),
+        commands,
+    )
 
 
 def _commands(content: bytes, order: str, count: int) -> Iterator[LoadCommand]:
@@ -94,7 +104,9 @@ def _commands(content: bytes, order: str, count: int) -> Iterator[LoadCommand]:
     for _ in range(count):
         kind, size = struct.unpack_from(f"{order}2I", content, start)
         if size < struct.calcsize("2I") or start + size > len(content):
-            raise ValueError(f"its load command at {start:#x} of {len(content):#x} says that it takes {size:,} bytes")
+            raise ValueError(
+                f"its load command at {start:#x} of {len(content):#x} says that it takes {size:,} bytes"
+            )
         yield LoadCommand(kind, content[start : start + size])
         start += size
 
@@ -116,7 +128,9 @@ def _sections(part: Slice, kind: int, content: bytes) -> Iterator[MachOSection]:
     if start + count * width > len(content):
         raise ValueError(f"its segment {_name(name)} says that it has {count:,} sections")
     for number in range(count):
-        own, segment, address, size, offset, flags = struct.unpack_from(section_layout, content, start + number * width)
+        own, segment, address, size, offset, flags = struct.unpack_from(
+            section_layout, content, start + number * width
+        )
         if flags & 0xFF not in _ZERO_FILLED and size:
             yield MachOSection(f"{_name(segment)},{_name(own)}", address, offset, size)
 

@@ -13,7 +13,9 @@ from tfwright.wheel.compare.text import TextFinding
 
 BUILD_ID = ".note.gnu.build-id"
 DEBUG = re.compile(r"\.z?debug_|__DWARF,")
-FOLLOWING = re.compile(r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt|eh_frame|dynamic|init|fini)|__LINKEDIT")
+FOLLOWING = re.compile(
+    r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt|eh_frame|dynamic|init|fini)|__LINKEDIT"
+)
 """Sections that follow from what the others hold: tables of names and places."""
 TEXTS = re.compile(r"\.rodata|\.comment|__cstring|__const")
 LARGEST_TEXTS = 32 * 1024**2
@@ -58,7 +60,11 @@ def libraries(one: IO[bytes], two: IO[bytes]) -> TextFinding:
         apart = _apart(*pair)
         told += _compare(*pair, apart)
         leading.update(dict.fromkeys(_telling(apart) or apart))
-    what = f"differs in {', '.join(sample(leading))}" if leading else "differs outside its sections: in its headers, or between them"
+    what = (
+        f"differs in {', '.join(sample(leading))}"
+        if leading
+        else "differs outside its sections: in its headers, or between them"
+    )
     return TextFinding(what, tuple(dict.fromkeys(told)))
 
 
@@ -68,7 +74,10 @@ def _images(stream: IO[bytes]) -> dict[str, Image]:
     if stream.read(4) == elf.MAGIC:
         image = _elf(stream)
         return {image[0]: image[1]}
-    return {part.machine: _macho(stream, part, said) for part, said in zip(macho_layout.slices(stream), macho.read(stream), strict=True)}
+    return {
+        part.machine: _macho(stream, part, said)
+        for part, said in zip(macho_layout.slices(stream), macho.read(stream), strict=True)
+    }
 
 
 def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
@@ -110,8 +119,16 @@ def _telling(apart: Iterable[str]) -> list[str]:
 def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
     """Say how a section differs."""
     before, after = one.regions[name].size, two.regions[name].size
-    where = f", first at {one.regions[name].address + apart.first:#x}{_function(one, name, apart.first)}" if apart else ""
-    how = f"{before:,} bytes, then {after:,}" if before != after else f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
+    where = (
+        f", first at {one.regions[name].address + apart.first:#x}{_function(one, name, apart.first)}"
+        if apart
+        else ""
+    )
+    how = (
+        f"{before:,} bytes, then {after:,}"
+        if before != after
+        else f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
+    )
     yield f"{name}: {how}{where}"
     if before == after and apart:
         yield from _texts_at(one, two, name, apart)
@@ -142,14 +159,18 @@ def _text_at(image: Image, name: str, offset: int) -> str:
     first = max(offset - _AROUND, 0)
     image.stream.seek(region.offset + first)
     window = image.stream.read(min(2 * _AROUND, region.size - first))
-    found = next((run[0] for run in _TEXT.finditer(window) if run.start() <= offset - first < run.end()), b"")
+    found = next(
+        (run[0] for run in _TEXT.finditer(window) if run.start() <= offset - first < run.end()), b""
+    )
     return found.decode("ascii")
 
 
 def _texts(image: Image, name: str) -> set[str]:
     region = image.regions[name]
     image.stream.seek(region.offset)
-    return {run[0].decode("ascii")[:_AROUND] for run in _TEXT.finditer(image.stream.read(region.size))}
+    return {
+        run[0].decode("ascii")[:_AROUND] for run in _TEXT.finditer(image.stream.read(region.size))
+    }
 
 
 def _elf(stream: IO[bytes]) -> tuple[str, Image]:
@@ -160,10 +181,18 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
     file = ELFFile(stream)
     regions = dict[str, Region]()
     for section in file.iter_sections():
-        if section["sh_type"] != "SHT_NOBITS" and section["sh_size"] and section.name not in regions:
-            regions[section.name] = Region(section.name, section["sh_addr"], section["sh_offset"], section["sh_size"])
+        if (
+            section["sh_type"] != "SHT_NOBITS"
+            and section["sh_size"]
+            and section.name not in regions
+        ):
+            regions[section.name] = Region(
+                section.name, section["sh_addr"], section["sh_offset"], section["sh_size"]
+            )
     note = regions.get(BUILD_ID)
-    identity = comparison_symbols.table_at(stream, note.offset, note.size)[16:].hex() if note else ""
+    identity = (
+        comparison_symbols.table_at(stream, note.offset, note.size)[16:].hex() if note else ""
+    )
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -172,12 +201,17 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
         *(f"GPU code {name}" for name in said.architectures),
         *([f"is called {said.soname}"] if said.soname else []),
     }
-    return said.machine, Image(stream, regions, comparison_symbols.of_elf(stream, file), facts, identity)
+    return said.machine, Image(
+        stream, regions, comparison_symbols.of_elf(stream, file), facts, identity
+    )
 
 
 def _macho(stream: IO[bytes], part: macho_layout.Slice, said: macho.MachO) -> Image:
     """Read one machine's part of a macOS library."""
-    regions = {one.name: Region(one.name, one.address, part.start + one.offset, one.size) for one in macho_layout.sections(part)}
+    regions = {
+        one.name: Region(one.name, one.address, part.start + one.offset, one.size)
+        for one in macho_layout.sections(part)
+    }
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),

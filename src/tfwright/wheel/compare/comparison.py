@@ -86,18 +86,30 @@ def compare(first: Path, second: Path) -> Comparison:
         one, two = (_opened(stack.enter_context(archive.opened(path))) for path in (first, second))
         found = tuple(sorted(_differences(one, two), key=lambda one: GROUPS.index(one.group)))
         counted = _counted(sides[0], one), _counted(sides[1], two)
-    again = Difference("compression", "", "only the archives differ: the same files, packed into other bytes")
+    again = Difference(
+        "compression", "", "only the archives differ: the same files, packed into other bytes"
+    )
     return Comparison(*counted, differences=found or (again,))
 
 
 def _side(path: Path) -> Side:
     if not path.is_file():
-        raise WheelError(f"There is no wheel {path}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(path)))
+        raise WheelError(
+            f"There is no wheel {path}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(path)),
+        )
     return Side(path.name, files.sha256(path), path.stat().st_size)
 
 
 def _counted(side: Side, wheel: Opened) -> Side:
-    return Side(side.file, side.sha256, side.size, len(wheel.members), sum(member.file_size for member in wheel.members.values()))
+    return Side(
+        side.file,
+        side.sha256,
+        side.size,
+        len(wheel.members),
+        sum(member.file_size for member in wheel.members.values()),
+    )
 
 
 def _opened(wheel: zipfile.ZipFile) -> Opened:
@@ -113,7 +125,12 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
 def _place(name: str, folder: str) -> str:
     """Return where a file is installed; projects that call the same thing differently can then be compared."""
     data = folder.removesuffix(".dist-info") + ".data/"
-    for prefix, place in ((f"{data}purelib/", ""), (f"{data}platlib/", ""), (f"{folder}/", METADATA), (data, ".data/")):
+    for prefix, place in (
+        (f"{data}purelib/", ""),
+        (f"{data}platlib/", ""),
+        (f"{folder}/", METADATA),
+        (data, ".data/"),
+    ):
         if name.startswith(prefix):
             return place + name.removeprefix(prefix)
     return name
@@ -123,7 +140,10 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     yield from _paths(one, two)
-    changed = sorted((place for place in common if not _same(one, two, place)), key=lambda place: -two.members[place].file_size)
+    changed = sorted(
+        (place for place in common if not _same(one, two, place)),
+        key=lambda place: -two.members[place].file_size,
+    )
     for place in changed:
         if place != f"{METADATA}RECORD":
             with _unpacked(one, place) as first, _unpacked(two, place) as second:
@@ -137,11 +157,18 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
 def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
     """Name what is in one wheel and not in the other, the largest first."""
     if one.folder != two.folder:
-        yield Difference("path", "", "they call themselves differently", (f"{one.folder}, then {two.folder}",))
+        yield Difference(
+            "path", "", "they call themselves differently", (f"{one.folder}, then {two.folder}",)
+        )
     for there, other, side in ((one, two, "first"), (two, one, "second")):
-        missing = sorted(there.members.keys() - other.members.keys(), key=lambda place: (-there.members[place].file_size, place))
+        missing = sorted(
+            there.members.keys() - other.members.keys(),
+            key=lambda place: (-there.members[place].file_size, place),
+        )
         if missing:
-            lines = sample(f"{place} ({there.members[place].file_size:,} bytes)" for place in missing)
+            lines = sample(
+                f"{place} ({there.members[place].file_size:,} bytes)" for place in missing
+            )
             yield Difference("path", "", f"files only in the {side} ({len(missing):,})", lines)
 
 
@@ -151,7 +178,9 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
     if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
     packings = [(member.compress_type, member.compress_size) for member in (before, after)]
-    if packings[0] == packings[1] and not tell_apart(archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size):
+    if packings[0] == packings[1] and not tell_apart(
+        archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size
+    ):
         return True
     with one.wheel.open(before) as first, two.wheel.open(after) as second:
         return tell_apart(first, second, before.file_size) is None
@@ -160,7 +189,11 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
 def content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
     """Say how a file differs that is in both wheels."""
     heads, sizes = (_head(first), _head(second)), (_size(first), _size(second))
-    kind = [magics for magics in ((elf.MAGIC,), macho.MAGICS) if heads[0] in magics and heads[1] in magics]
+    kind = [
+        magics
+        for magics in ((elf.MAGIC,), macho.MAGICS)
+        if heads[0] in magics and heads[1] in magics
+    ]
     if kind and not place.endswith(".class"):
         return _said("code", place, _code(first, second))
     found = _text(place, first, second) if max(sizes) <= LARGEST_TEXT else None
@@ -182,7 +215,13 @@ def _said(group: str, place: str, found: TextFinding) -> Difference:
 
 def _group(place: str) -> str:
     """Return the group of a file that is no library."""
-    return "metadata" if place.startswith(METADATA) else "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
+    return (
+        "metadata"
+        if place.startswith(METADATA)
+        else "source"
+        if place.endswith((".py", ".pyi", ".pyc"))
+        else "other"
+    )
 
 
 def _unpacked(one: Opened, place: str) -> IO[bytes]:
@@ -199,7 +238,9 @@ def _code(first: IO[bytes], second: IO[bytes]) -> TextFinding:
         return code.libraries(first, second)
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
         found = _bytes(first, second)
-        return TextFinding(found.what, (*found.lines, f"it is no sound library: {fault or type(fault).__name__}"))
+        return TextFinding(
+            found.what, (*found.lines, f"it is no sound library: {fault or type(fault).__name__}")
+        )
 
 
 def _text(place: str, first: IO[bytes], second: IO[bytes]) -> TextFinding | None:
@@ -231,27 +272,53 @@ def _bytes(first: IO[bytes], second: IO[bytes]) -> TextFinding:
 
 def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
     """Compare what RECORD lists, beyond what follows from files that differ."""
-    listed = [{(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)} for side in (one, two)]
-    left = [sorted(str(line[0]) for line in lines if line[0] not in explained) for lines in (listed[0] - listed[1], listed[1] - listed[0])]
+    listed = [
+        {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
+        for side in (one, two)
+    ]
+    left = [
+        sorted(str(line[0]) for line in lines if line[0] not in explained)
+        for lines in (listed[0] - listed[1], listed[1] - listed[0])
+    ]
     for names, side in zip(left, ("first", "second"), strict=True):
         if names:
-            yield Difference("metadata", f"{METADATA}RECORD", f"lines only in the {side} ({len(names):,}), of files that do not differ", sample(names))
+            yield Difference(
+                "metadata",
+                f"{METADATA}RECORD",
+                f"lines only in the {side} ({len(names):,}), of files that do not differ",
+                sample(names),
+            )
 
 
 def _order(one: list[str], two: list[str]) -> Iterator[Difference]:
     """Say where the order of the files begins to differ."""
-    number = next((number for number, pair in enumerate(zip(one, two, strict=True)) if pair[0] != pair[1]), None)
+    number = next(
+        (number for number, pair in enumerate(zip(one, two, strict=True)) if pair[0] != pair[1]),
+        None,
+    )
     if number is not None:
-        yield Difference("order", "", f"the files lie in another order from number {number + 1:,} on", (f"{one[number]}, then {two[number]}",))
+        yield Difference(
+            "order",
+            "",
+            f"the files lie in another order from number {number + 1:,} on",
+            (f"{one[number]}, then {two[number]}",),
+        )
 
 
-def _attributes(one: Opened, two: Opened, common: list[str], attribute: Attribute) -> Iterator[Difference]:
+def _attributes(
+    one: Opened, two: Opened, common: list[str], attribute: Attribute
+) -> Iterator[Difference]:
     """Compare one attribute of all files."""
-    pairs = [(place, attribute.read(one.members[place]), attribute.read(two.members[place])) for place in common]
+    pairs = [
+        (place, attribute.read(one.members[place]), attribute.read(two.members[place]))
+        for place in common
+    ]
     apart = [(place, before, after) for place, before, after in pairs if before != after]
     if apart:
         lines = sample(f"{place}: {before}, then {after}" for place, before, after in apart)
-        yield Difference(attribute.group, "", f"{len(apart):,} of {len(common):,} files {attribute.what}", lines)
+        yield Difference(
+            attribute.group, "", f"{len(apart):,} of {len(common):,} files {attribute.what}", lines
+        )
 
 
 def _time(member: zipfile.ZipInfo) -> str:
@@ -272,7 +339,12 @@ def _compression(member: zipfile.ZipInfo) -> str:
     return _METHODS.get(member.compress_type, f"method {member.compress_type}")
 
 
-_METHODS = {zipfile.ZIP_STORED: "stored", zipfile.ZIP_DEFLATED: "deflated", zipfile.ZIP_BZIP2: "bzip2", zipfile.ZIP_LZMA: "lzma"}
+_METHODS = {
+    zipfile.ZIP_STORED: "stored",
+    zipfile.ZIP_DEFLATED: "deflated",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+}
 _ATTRIBUTES = (
     Attribute("time", "are dated otherwise", _time),
     Attribute("mode", "have another mode", _mode),

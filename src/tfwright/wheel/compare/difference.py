@@ -44,7 +44,11 @@ def tell_apart(one: IO[bytes], two: IO[bytes], size: int) -> Apart | None:
         if first != second:
             apart = _exclusive(first, second)
             count += len(apart) - apart.count(0)
-            starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)] if len(starts) < SHOWN else []
+            starts += (
+                [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
+                if len(starts) < SHOWN
+                else []
+            )
         place += len(first)
     return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
 

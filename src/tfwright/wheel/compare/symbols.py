@@ -46,11 +46,18 @@ class SymbolTable:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.keys, self.places, self.addresses, self.sizes = array("q"), array("Q"), array("Q"), array("Q")
+        self.keys, self.places, self.addresses, self.sizes = (
+            array("q"),
+            array("Q"),
+            array("Q"),
+            array("Q"),
+        )
 
     def add(self, row: SymbolRow) -> None:
         """Append a symbol."""
-        for column, value in zip((self.keys, self.places, self.addresses, self.sizes), row, strict=True):
+        for column, value in zip(
+            (self.keys, self.places, self.addresses, self.sizes), row, strict=True
+        ):
             column.append(value)
 
     def unique(self) -> dict[int, int]:
@@ -59,7 +66,11 @@ class SymbolTable:
         for number, key in enumerate(self.keys):
             if numbers.setdefault(key, number) != number:
                 repeated.add(key)
-        return {key: number for key, number in numbers.items() if key not in repeated and self.sizes[number]}
+        return {
+            key: number
+            for key, number in numbers.items()
+            if key not in repeated and self.sizes[number]
+        }
 
     def before(self, address: int) -> int | None:
         """Return the number of the last symbol that begins at an address or before it."""
@@ -103,7 +114,11 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     """Say which exports are in one library only."""
     for side, there, other in (("first", one, two), ("second", two, one)):
         known = set(other.exports.keys)
-        missing = {key: place for key, place in zip(there.exports.keys, there.exports.places, strict=True) if key not in known}
+        missing = {
+            key: place
+            for key, place in zip(there.exports.keys, there.exports.places, strict=True)
+            if key not in known
+        }
         if missing:
             some = nsmallest(SHOWN, map(there.name, missing.values()))
             yield f"exported symbols only in the {side} ({len(missing):,}): {', '.join(counted(some, len(missing)))}"
@@ -118,7 +133,10 @@ def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     def most(pair: tuple[int, int]) -> tuple[int, str]:
         return -abs(before.sizes[pair[0]] - after.sizes[pair[1]]), one.name(before.places[pair[0]])
 
-    some = [f"{one.name(before.places[old])} ({before.sizes[old]:,} bytes, then {after.sizes[new]:,})" for old, new in nsmallest(SHOWN, changed, key=most)]
+    some = [
+        f"{one.name(before.places[old])} ({before.sizes[old]:,} bytes, then {after.sizes[new]:,})"
+        for old, new in nsmallest(SHOWN, changed, key=most)
+    ]
     if changed:
         yield f"functions of another size ({len(changed):,}): {', '.join(some)}"
 
@@ -144,9 +162,13 @@ def _elf(stream: IO[bytes], file: "ELFFile", name: str) -> Iterator[tuple[Symbol
         return
     order, wide = "<" if file.little_endian else ">", file.elfclass == 64  # noqa: PLR2004 bits
     layout = struct.Struct(f"{order}IBxHQQ" if wide else f"{order}IIIBxH")
-    content, texts = (table_at(stream, part["sh_offset"], part["sh_size"]) for part in (table, names))
+    content, texts = (
+        table_at(stream, part["sh_offset"], part["sh_size"]) for part in (table, names)
+    )
     for fields in layout.iter_unpack(content[: len(content) // layout.size * layout.size]):
-        at, info, section, address, size = fields if wide else (fields[0], fields[3], fields[4], fields[1], fields[2])
+        at, info, section, address, size = (
+            fields if wide else (fields[0], fields[3], fields[4], fields[1], fields[2])
+        )
         kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
             yield SymbolRow(_key(texts, at), names["sh_offset"] + at, address, size), kind, exported
@@ -170,9 +192,14 @@ def _macho(stream: IO[bytes], part: macho_layout.Slice) -> Iterator[tuple[Symbol
             start, count, names, size = struct.unpack_from(f"{part.order}4I", content, 8)
             table = table_at(stream, part.start + start, count * layout.size)
             texts = table_at(stream, part.start + names, size)
-            for at, flags, _, _, address in layout.iter_unpack(table[: len(table) // layout.size * layout.size]):
+            for at, flags, _, _, address in layout.iter_unpack(
+                table[: len(table) // layout.size * layout.size]
+            ):
                 if flags & 0xEE == 0xE:  # noqa: PLR2004 in a section, and no debugger's
-                    yield SymbolRow(_key(texts, at), part.start + names + at, address, 0), bool(flags & 1)
+                    yield (
+                        SymbolRow(_key(texts, at), part.start + names + at, address, 0),
+                        bool(flags & 1),
+                    )
 
 
 def _key(texts: bytes, start: int) -> int:

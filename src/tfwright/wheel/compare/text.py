@@ -35,7 +35,10 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
     if "\0" in before or "\0" in after:
         return None
     if before.split() == after.split():
-        return TextFinding("only white space differs", _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True))
+        return TextFinding(
+            "only white space differs",
+            _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True),
+        )
     return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
 
 
@@ -64,8 +67,13 @@ def program(one: bytes, two: bytes) -> TextFinding | None:
 def compiled(one: bytes, two: bytes) -> TextFinding:
     """Compare two .pyc files."""
     if one[PYC_HEADER:] == two[PYC_HEADER:]:
-        return TextFinding("only the header differs, which holds the source's time or digest", (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")))
-    return TextFinding("the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it"))
+        return TextFinding(
+            "only the header differs, which holds the source's time or digest",
+            (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")),
+        )
+    return TextFinding(
+        "the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
+    )
 
 
 def _parsed(content: bytes) -> ast.Module | None:
@@ -85,33 +93,66 @@ def _alike(one: object, two: object, *, documented: bool) -> bool:
     if type(one) is not type(two):
         return False
     if isinstance(one, ast.AST):
-        pairs = ((_part(one, name, documented=documented), _part(two, name, documented=documented)) for name in one._fields)
+        pairs = (
+            (_part(one, name, documented=documented), _part(two, name, documented=documented))
+            for name in one._fields
+        )
         return all(_alike(*pair, documented=documented) for pair in pairs)
     if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(_alike(*pair, documented=documented) for pair in zip(one, two, strict=True))
+        return len(one) == len(two) and all(
+            _alike(*pair, documented=documented) for pair in zip(one, two, strict=True)
+        )
     return one == two
 
 
 def _part(node: object, name: str, *, documented: bool) -> object:
     """Return a field of a node; of a body on request without its docstring."""
-    if documented or name != "body" or not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+    if (
+        documented
+        or name != "body"
+        or not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ):
         return getattr(node, name, None)
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
 def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
-    start = next((number for number, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]), min(len(one), len(two)))
-    end = next((number for number, pair in enumerate(zip(reversed(one[start:]), reversed(two[start:]), strict=False)) if pair[0] != pair[1]), None)
+    start = next(
+        (number for number, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(two)),
+    )
+    end = next(
+        (
+            number
+            for number, pair in enumerate(
+                zip(reversed(one[start:]), reversed(two[start:]), strict=False)
+            )
+            if pair[0] != pair[1]
+        ),
+        None,
+    )
     end = min(len(one), len(two)) - start if end is None else end
-    before, after = (lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES] for lines in (one, two))
+    before, after = (
+        lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES]
+        for lines in (one, two)
+    )
     hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
     lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
     told = (f"line {start + 1}:", *(_narrow(line, exact=exact) for line in lines[: LONGEST - 1]))
-    return (*told, *([f"and {len(lines) - LONGEST + 1:,} more lines"] if len(lines) >= LONGEST else []))
+    return (
+        *told,
+        *([f"and {len(lines) - LONGEST + 1:,} more lines"] if len(lines) >= LONGEST else []),
+    )
 
 
 def _narrow(line: str, *, exact: bool) -> str:
     """Return a line as wide as a page; `exact` shows white space too."""
-    shown = line[0] + repr(line[1:]) if exact else "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
+    shown = (
+        line[0] + repr(line[1:])
+        if exact
+        else "".join(
+            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+        )
+    )
     return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"

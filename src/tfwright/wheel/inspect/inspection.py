@@ -64,7 +64,11 @@ def inspect(path: Path, key: Path | None = None) -> Inspection:
     Raises WheelError where there is no file, and what `envelope.verify` raises where a public key is given.
     """
     if not path.is_file():
-        raise WheelError(f"There is no wheel {path}", remedy="Give the path of a .whl file.", evidence=Evidence(where=str(path)))
+        raise WheelError(
+            f"There is no wheel {path}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(path)),
+        )
     size, signed_by = path.stat().st_size, envelope.verify(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
@@ -79,7 +83,11 @@ def insist(report: Inspection) -> None:
     if report.faults:
         remedy = "Do not publish it: what it says of itself is what pip believes."
         # A single one is in the message already.
-        raise WheelError(f"{report.file}: {report.faults[0]}", remedy=remedy, evidence=Evidence(lines=report.faults[1:] and report.faults))
+        raise WheelError(
+            f"{report.file}: {report.faults[0]}",
+            remedy=remedy,
+            evidence=Evidence(lines=report.faults[1:] and report.faults),
+        )
 
 
 def _refuse_long_texts(wheel: zipfile.ZipFile) -> None:
@@ -87,14 +95,19 @@ def _refuse_long_texts(wheel: zipfile.ZipFile) -> None:
     folder = archive.metadata_directory(wheel)
     for member in archive.files(wheel):
         if member.filename.startswith(f"{folder}/") and member.file_size > LONGEST_TEXT:
-            raise WheelError(f"{member.filename} has {member.file_size:,} bytes", remedy="Do not trust this wheel.")
+            raise WheelError(
+                f"{member.filename} has {member.file_size:,} bytes",
+                remedy="Do not trust this wheel.",
+            )
 
 
 def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     """Put together what is in a sound archive."""
     read = contents(wheel)
     found = read.libraries
-    metadata = BytesParser().parsebytes(_text(wheel, f"{archive.metadata_directory(wheel)}/METADATA"), headersonly=True)
+    metadata = BytesParser().parsebytes(
+        _text(wheel, f"{archive.metadata_directory(wheel)}/METADATA"), headersonly=True
+    )
     project, version = str(metadata["Name"] or ""), str(metadata["Version"] or "")
     faults = [
         *record.faults(wheel, read.entries),
@@ -111,7 +124,16 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
         requires_python=str(metadata["Requires-Python"] or ""),
         tags=tuple(sorted(map(str, inspection_tags.named(path) or tags.stated_tags(wheel)))),
         stated=tuple(_stated(wheel)),
-        nvidia=tuple(sorted({name for library in found for name in inspection_library.needed(library) if NVIDIA.match(name)})),
+        nvidia=tuple(
+            sorted(
+                {
+                    name
+                    for library in found
+                    for name in inspection_library.needed(library)
+                    if NVIDIA.match(name)
+                }
+            )
+        ),
         summary=inspection_summary.summarize(found),
         libraries=found,
         faults=tuple(faults),
@@ -156,7 +178,9 @@ def contents(wheel: zipfile.ZipFile) -> Contents:
         coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
         for number, member in enumerate(members):
             copy, entries[member.filename] = coming.popleft().result()
-            coming.extend(other.submit(_unpacked, wheel, later) for later in members[number + 1 : number + 2])
+            coming.extend(
+                other.submit(_unpacked, wheel, later) for later in members[number + 1 : number + 2]
+            )
             with copy:
                 library, table = inspection_library.read(member, copy)
             found.append(library)
@@ -164,7 +188,9 @@ def contents(wheel: zipfile.ZipFile) -> Contents:
     return Contents(links.resolved(found, tables), entries)
 
 
-def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[IO[bytes], record.RecordEntry]:
+def _unpacked(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo
+) -> tuple[IO[bytes], record.RecordEntry]:
     """Unpack a member; the copy is gone when it is closed."""
     copy = tempfile.TemporaryFile()  # noqa: SIM115 whoever reads it closes it
     try:
@@ -177,7 +203,14 @@ def _unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> tuple[IO[bytes
 
 def _stated(wheel: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
     """Return the texts that TensorFlow's build_info assigns, or has in the one dictionary that later releases assign."""
-    name = next((member.filename for member in archive.files(wheel) if member.filename.endswith(BUILD_INFO)), "")
+    name = next(
+        (
+            member.filename
+            for member in archive.files(wheel)
+            if member.filename.endswith(BUILD_INFO)
+        ),
+        "",
+    )
     try:
         tree = ast.parse(_text(wheel, name))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -185,7 +218,11 @@ def _stated(wheel: zipfile.ZipFile) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield from _constant(node.targets[0].id, node.value)
-        elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.elts[0], ast.Constant):  # noqa: PLR2004 a pair
+        elif (
+            isinstance(node, ast.Tuple)
+            and len(node.elts) == 2  # noqa: PLR2004 a pair
+            and isinstance(node.elts[0], ast.Constant)
+        ):
             yield from _constant(str(node.elts[0].value), node.elts[1])
 
 

@@ -48,11 +48,17 @@ def read(member: zipfile.ZipInfo, copy: IO[bytes]) -> tuple[Library, ElfTable | 
             elf=examined,
             macho=macho_content.read(copy, macho.read(copy)) if magic in macho.MAGICS else (),
             text=inspection_text.search(copy),
-            registered=libraries.read(copy) if PurePosixPath(member.filename).name == NCCL_OPS else None,
-            fault="" if magic in {elf.MAGIC, *macho.MAGICS} else "it is neither an ELF nor a Mach-O file",
+            registered=libraries.read(copy)
+            if PurePosixPath(member.filename).name == NCCL_OPS
+            else None,
+            fault=""
+            if magic in {elf.MAGIC, *macho.MAGICS}
+            else "it is neither an ELF nor a Mach-O file",
         )
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
-        return Library(member.filename, member.file_size, fault=str(fault) or type(fault).__name__), None
+        return Library(
+            member.filename, member.file_size, fault=str(fault) or type(fault).__name__
+        ), None
     return library, table
 
 
@@ -65,7 +71,9 @@ def notes(library: Library) -> Iterator[str]:
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""
         yield f"needs {missing[0]}{f' and {least}{len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
-    if stray := [folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))]:
+    if stray := [
+        folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))
+    ]:
         yield f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
 
 

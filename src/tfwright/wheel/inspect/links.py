@@ -21,16 +21,33 @@ def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tu
     wheel whose symbols have no versions, as libcuda's, it cannot be told what is missing.
     """
     given = frozenset[int]().union(*(table.given for table in tables.values()))
-    beside = {name: library.elf for library in libraries if library.elf for name in (PurePosixPath(library.path).name, library.elf.soname)}
-    return tuple(_with_missing(library, tables.get(library.path), given, beside) for library in libraries)
+    beside = {
+        name: library.elf
+        for library in libraries
+        if library.elf
+        for name in (PurePosixPath(library.path).name, library.elf.soname)
+    }
+    return tuple(
+        _with_missing(library, tables.get(library.path), given, beside) for library in libraries
+    )
 
 
-def _with_missing(library: Library, table: ElfTable | None, given: frozenset[int], beside: Mapping[str, Elf]) -> Library:
+def _with_missing(
+    library: Library, table: ElfTable | None, given: frozenset[int], beside: Mapping[str, Elf]
+) -> Library:
     """Return a library with the symbols filled in that it misses."""
-    if library.elf is None or table is None or any(not SYSTEM.fullmatch(name) for name in _outside(library.elf, beside)):
+    if (
+        library.elf is None
+        or table is None
+        or any(not SYSTEM.fullmatch(name) for name in _outside(library.elf, beside))
+    ):
         return library
-    missing = tuple(name.decode("utf-8", "replace") for name in table.wanted if hash(name) not in given)[:MOST_MISSING]
-    return replace(library, elf=replace(library.elf, symbols=replace(library.elf.symbols, missing=missing)))
+    missing = tuple(
+        name.decode("utf-8", "replace") for name in table.wanted if hash(name) not in given
+    )[:MOST_MISSING]
+    return replace(
+        library, elf=replace(library.elf, symbols=replace(library.elf.symbols, missing=missing))
+    )
 
 
 def _outside(elf: Elf, beside: Mapping[str, Elf]) -> Iterator[str]:

@@ -30,7 +30,11 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
     promised = named(path)
     if not promised:
         return []
-    differing = [f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"] if stated != promised else []
+    differing = (
+        [f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"]
+        if stated != promised
+        else []
+    )
     alone = (fault for library in found for fault in _library_faults(promised, library))
     platforms = sorted({tag.platform for tag in promised})
     return [
@@ -50,7 +54,10 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
         elif machines and not _machines(platform) <= machines:
             yield f"{library.path} is for {', '.join(sorted(machines))}, and the tag is {platform}"
     module = re.search(r"\.cpython-(\d+)", library.path)
-    if module and not {tag.interpreter for tag in promised} & {f"cp{module[1]}", f"py{module[1][0]}"}:
+    if module and not {tag.interpreter for tag in promised} & {
+        f"cp{module[1]}",
+        f"py{module[1][0]}",
+    }:
         yield f"{library.path} is for CPython {module[1]}, and the tags are {tags.said(promised)}"
 
 
@@ -60,7 +67,9 @@ def _machines(platform: str) -> set[str]:
     return UNIVERSAL.get(machine, {machine})
 
 
-def _excess(what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]) -> Iterator[str]:
+def _excess(
+    what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
+) -> Iterator[str]:
     """Compare the oldest system that is promised, by a tag, with the newest that is needed, by a library."""
     if not promises or not needs:
         return
@@ -78,8 +87,15 @@ def _age(pair: tuple[str, str]) -> tuple[int, ...]:
 
 def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     """Return the glibc that each tag promises to be enough."""
-    parts = [(re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform), platform) for platform in platforms]
-    return [(f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0"), platform) for part, platform in parts if part]
+    parts = [
+        (re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform), platform)
+        for platform in platforms
+    ]
+    return [
+        (f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0"), platform)
+        for part, platform in parts
+        if part
+    ]
 
 
 def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
@@ -90,7 +106,11 @@ def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
 
 def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the glibc that each library needs."""
-    return [(need.version, f"{library.path} ({need.symbol})") for library in found if library.elf and (need := library.elf.requires.get("GLIBC"))]
+    return [
+        (need.version, f"{library.path} ({need.symbol})")
+        for library in found
+        if library.elf and (need := library.elf.requires.get("GLIBC"))
+    ]
 
 
 def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:

@@ -10,7 +10,9 @@ MARKS = (b"/home/", b"/Users/", b"/root/", b"/_bazel_", b"/execroot/", b"/bazel-
 ANONYMOUS = "/proc/self/cwd/"
 """What Bazel can be told to write in their stead."""
 _BEFORE, _AFTER = re.compile(rb"[\w.+@/-]*\Z", re.ASCII), re.compile(rb"[\w.+@/-]*", re.ASCII)
-_NCCL = re.compile(rb"NCCL version (\d[\w.]*?(?:\+cuda\d[\d.]*)?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]")
+_NCCL = re.compile(
+    rb"NCCL version (\d[\w.]*?(?:\+cuda\d[\d.]*)?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]"
+)
 """What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
 LONGEST = 512
 """Bytes of a path that are looked at."""
@@ -55,9 +57,13 @@ def _windows(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
 def _paths(content: bytes, end: int) -> list[str]:
     """Return the absolute paths with a mark that start before `end`."""
     starts = {_start(content, place) for mark in MARKS for place in _places(content, mark)}
-    paths = (_AFTER.match(content, start, start + LONGEST) for start in sorted(starts) if start < end)
+    paths = (
+        _AFTER.match(content, start, start + LONGEST) for start in sorted(starts) if start < end
+    )
     found = [path[0].decode("ascii") for path in paths if path]
-    return [path for path in found if path.startswith("/") and not path.startswith(("//", ANONYMOUS))]
+    return [
+        path for path in found if path.startswith("/") and not path.startswith(("//", ANONYMOUS))
+    ]
 
 
 def _places(content: bytes, mark: bytes) -> Iterator[int]:

@@ -134,7 +134,9 @@ class BuildRecord(Table):
 def recipe_content(recipe: Recipe) -> RecipeContent:
     """Return a recipe as the record holds it."""
     content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
-    return RecipeContent(name=recipe.name, sha256=hashlib.sha256(canonical(content)).hexdigest(), content=content)
+    return RecipeContent(
+        name=recipe.name, sha256=hashlib.sha256(canonical(content)).hexdigest(), content=content
+    )
 
 
 def recipe_of(record: BuildRecord) -> Recipe:
@@ -166,9 +168,15 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
         return BuildRecord.model_validate_json(wheel.read(place))
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
-        raise _unreadable(wheel, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")) from fault
+        raise _unreadable(
+            wheel, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+        ) from fault
 
 
 def _unreadable(wheel: zipfile.ZipFile, why: str) -> WheelError:
     what = f"The build record {NAME} cannot be read: {why}"
-    return WheelError(what, remedy="Use the version of tfwright that made the wheel, or a newer one.", evidence=Evidence(where=str(wheel.filename)))
+    return WheelError(
+        what,
+        remedy="Use the version of tfwright that made the wheel, or a newer one.",
+        evidence=Evidence(where=str(wheel.filename)),
+    )

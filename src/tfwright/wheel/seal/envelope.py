@@ -31,7 +31,10 @@ def verify(wheel: Path, key: Path) -> str:
     """
     payload, keyid = signing.verified(wheel.with_name(wheel.name + SUFFIX), KIND, key)
     if files.sha256(wheel) not in _subjects(payload):
-        raise WheelError(f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one", remedy=FORGED)
+        raise WheelError(
+            f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
+            remedy=FORGED,
+        )
     plain = wheel.with_name(wheel.name + statement.SUFFIX)
     if plain.is_file() and plain.read_bytes() != payload:
         raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
@@ -43,4 +46,6 @@ def _subjects(payload: bytes) -> list[str]:
     try:
         return [subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:
-        raise WheelError("What was signed is no in-toto statement about a file", remedy="Ask whoever signed it.") from fault
+        raise WheelError(
+            "What was signed is no in-toto statement about a file", remedy="Ask whoever signed it."
+        ) from fault

@@ -79,15 +79,30 @@ def write(materials: Materials) -> bytes:
     from cyclonedx.output import make_outputter  # noqa: PLC0415 the same
     from cyclonedx.schema import OutputFormat, SchemaVersion  # noqa: PLC0415 the same
 
-    wheel = Component(name=materials.project, version=materials.version, type=ComponentType.LIBRARY, bom_ref="wheel", purl=_pypi(materials))
-    tool = Component(name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright")
+    wheel = Component(
+        name=materials.project,
+        version=materials.version,
+        type=ComponentType.LIBRARY,
+        bom_ref="wheel",
+        purl=_pypi(materials),
+    )
+    tool = Component(
+        name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
+    )
     when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
     bom = Bom(serial_number=materials.serial, metadata=BomMetaData(component=wheel, timestamp=when))
     bom.metadata.tools.components.add(tool)
-    parts = [_source(materials), *_files(materials), *map(_archive, materials.archives), *(_clone(*one) for one in materials.clones)]
+    parts = [
+        _source(materials),
+        *_files(materials),
+        *map(_archive, materials.archives),
+        *(_clone(*one) for one in materials.clones),
+    ]
     bom.components.update(parts)
     bom.register_dependency(wheel, parts)
-    return (make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n").encode()
+    return (
+        make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n"
+    ).encode()
 
 
 def _pypi(materials: Materials) -> "PackageURL":
@@ -103,7 +118,9 @@ def _source(materials: Materials) -> "Component":
     changes = ", ".join(materials.files)
     source = _repository(materials.url, materials.commit, "source")
     source.type = ComponentType.FRAMEWORK
-    source.pedigree = Pedigree(commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None)
+    source.pedigree = Pedigree(
+        commits=[Commit(uid=materials.commit)], notes=f"Changed by {changes}" if changes else None
+    )
     return source
 
 
@@ -135,7 +152,9 @@ def _commit_url(url: str, commit: str) -> "PackageURL":
     found = re.fullmatch(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?", url)
     if found:
         return PackageURL("github", found[1].lower(), found[2].lower(), commit)
-    return PackageURL("generic", None, re.split(r"[:/]", url)[-1], commit, {"vcs_url": f"git+{url}@{commit}"})
+    return PackageURL(
+        "generic", None, re.split(r"[:/]", url)[-1], commit, {"vcs_url": f"git+{url}@{commit}"}
+    )
 
 
 def _files(materials: Materials) -> list["Component"]:
@@ -149,7 +168,9 @@ def _files(materials: Materials) -> list["Component"]:
             name=path,
             type=ComponentType.FILE,
             bom_ref=f"file {path}",
-            purl=PackageURL("generic", None, PurePosixPath(path).name, None, {"checksum": f"sha256:{sha256}"}),
+            purl=PackageURL(
+                "generic", None, PurePosixPath(path).name, None, {"checksum": f"sha256:{sha256}"}
+            ),
             hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
         )
         for path, sha256 in materials.files.items()
@@ -164,7 +185,9 @@ def _archive(archive: ArchiveComponent) -> "Component":
     if archive.substitute is None:
         return pinned
     used = _component(archive, (archive.substitute.source,), archive.substitute.sha256)
-    used.pedigree = Pedigree(ancestors=[pinned], notes=f"Stands in for the pinned archive: {archive.substitute.reason}")
+    used.pedigree = Pedigree(
+        ancestors=[pinned], notes=f"Stands in for the pinned archive: {archive.substitute.reason}"
+    )
     return used
 
 
@@ -188,7 +211,10 @@ def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "
         bom_ref=f"sha256:{sha256}",
         purl=purl,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=sha256)],
-        external_references=[ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url)) for url in addresses],
+        external_references=[
+            ExternalReference(type=ExternalReferenceType.DISTRIBUTION, url=XsUri(url))
+            for url in addresses
+        ],
     )
 
 
@@ -201,5 +227,13 @@ def package_url(names: Sequence[str], urls: Sequence[str], sha256: str) -> "Pack
         if url.startswith("pkg:"):
             return PackageURL.from_string(url)
         if found := GITHUB.match(url):
-            return PackageURL("github", found[1].lower(), found[2].lower(), ENDING.sub("", found[3]), checksum)
-    return PackageURL("generic", None, names[0] if names else sha256, None, {**({"download_url": urls[0]} if urls else {}), **checksum})
+            return PackageURL(
+                "github", found[1].lower(), found[2].lower(), ENDING.sub("", found[3]), checksum
+            )
+    return PackageURL(
+        "generic",
+        None,
+        names[0] if names else sha256,
+        None,
+        {**({"download_url": urls[0]} if urls else {}), **checksum},
+    )

@@ -68,7 +68,12 @@ class Spool:
             yield part
 
 
-def seal(wheel: zipfile.ZipFile, target: IO[bytes], epoch: int, additions: Mapping[str, bytes] | None = None) -> None:
+def seal(
+    wheel: zipfile.ZipFile,
+    target: IO[bytes],
+    epoch: int,
+    additions: Mapping[str, bytes] | None = None,
+) -> None:
     """Write the files of `wheel` to `target`, dated `epoch` (seconds).
 
     `additions` are files by their paths in the ``.dist-info`` directory; they take the place of
@@ -83,7 +88,10 @@ def seal(wheel: zipfile.ZipFile, target: IO[bytes], epoch: int, additions: Mappi
         packed.update({name: _kept(spool, name, content, 0o644) for name, content in added.items()})
         packed.pop(f"{folder}/RECORD", None)
         order = sorted(packed, key=lambda name: (name.startswith(f"{folder}/"), name))
-        lines = [*(packed[name].entry for name in order), record.RecordEntry(f"{folder}/RECORD", "", "")]
+        lines = [
+            *(packed[name].entry for name in order),
+            record.RecordEntry(f"{folder}/RECORD", "", ""),
+        ]
         last = _kept(spool, f"{folder}/RECORD", record.render(lines).encode(), 0o644)
         writer = ZipWriter(target, moment(epoch))
         for one in (*(packed[name] for name in order), last):
@@ -95,7 +103,9 @@ def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
     """Compress every file, on all processors, the largest first: no processor is left with a large one at the end."""
     members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
-        return {one.member.name: one for one in workers.map(partial(_member, wheel, spool), members)}
+        return {
+            one.member.name: one for one in workers.map(partial(_member, wheel, spool), members)
+        }
 
 
 def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Packed:
@@ -119,7 +129,9 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
     smaller = len(compressed) < len(content)
     body: bytes | bytearray | mmap.mmap = compressed if smaller else content
     method = zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED
-    member = ZipMember(name, method, deflate.crc32(content), len(body), len(content), stat.S_IFREG | mode)
+    member = ZipMember(
+        name, method, deflate.crc32(content), len(body), len(content), stat.S_IFREG | mode
+    )
     return Packed(member, record.entry(name, content), spool.keep(body))
 
 

@@ -23,7 +23,13 @@ BUILD_TYPE = "urn:tfwright:build:1"
 BUILDER = "urn:tfwright"
 
 
-def write(wheel: zipfile.ZipFile, name: str, sha256: str, checks: Sequence[Mapping[str, object]], finished: dt.datetime) -> bytes:
+def write(
+    wheel: zipfile.ZipFile,
+    name: str,
+    sha256: str,
+    checks: Sequence[Mapping[str, object]],
+    finished: dt.datetime,
+) -> bytes:
     """Return the statement about a wheel that has a build record, given its file's name and digest.
 
     `checks` are what verify found, each with name, passed and detail.
@@ -32,9 +38,20 @@ def write(wheel: zipfile.ZipFile, name: str, sha256: str, checks: Sequence[Mappi
     if record is None:
         message = f"{name} has no build record"
         raise ValueError(message)
-    predicate = {"buildDefinition": _definition(record, wheel), "runDetails": _run(record, checks, finished)}
+    predicate = {
+        "buildDefinition": _definition(record, wheel),
+        "runDetails": _run(record, checks, finished),
+    }
     subject = [{"name": name, "digest": {"sha256": sha256}}]
-    return build_record.canonical({"_type": STATEMENT, "subject": subject, "predicateType": PROVENANCE, "predicate": predicate}, indent=1)
+    return build_record.canonical(
+        {
+            "_type": STATEMENT,
+            "subject": subject,
+            "predicateType": PROVENANCE,
+            "predicate": predicate,
+        },
+        indent=1,
+    )
 
 
 def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object]:
@@ -43,7 +60,10 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
     return {
         "buildType": BUILD_TYPE,
         "externalParameters": {"recipe": said["recipe"]},
-        "internalParameters": {name: said[name] for name in ("build", "found", "lock", "source", "stubs", "substitutions")},
+        "internalParameters": {
+            name: said[name]
+            for name in ("build", "found", "lock", "source", "stubs", "substitutions")
+        },
         "resolvedDependencies": [*_pinned(record), *_materials(wheel)],
     }
 
@@ -51,22 +71,44 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
 def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
     """Yield the source and Bazel."""
     source, bazel = record.source, record.bazel
-    yield {"name": "source", "uri": f"git+{source.url}@{source.commit}", "digest": {"gitCommit": source.commit}}
-    yield {"name": "bazel", "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}", "digest": {"sha256": bazel.sha256}}
+    yield {
+        "name": "source",
+        "uri": f"git+{source.url}@{source.commit}",
+        "digest": {"gitCommit": source.commit},
+    }
+    yield {
+        "name": "bazel",
+        "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
+        "digest": {"sha256": bazel.sha256},
+    }
 
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
     """Yield the rest of the wheel's bill: patches, archives, and clones, which a commit stands for."""
     bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
     for one in bill["components"]:
-        digests = {entry["alg"].replace("-", "").lower(): entry["content"] for entry in one["hashes"]}
+        digests = {
+            entry["alg"].replace("-", "").lower(): entry["content"] for entry in one["hashes"]
+        }
         if one["bom-ref"] != "source":
-            yield {"name": one["name"], "uri": one["purl"], "digest": digests if "sha256" in digests else {"gitCommit": one["version"]}}
+            yield {
+                "name": one["name"],
+                "uri": one["purl"],
+                "digest": digests if "sha256" in digests else {"gitCommit": one["version"]},
+            }
 
 
-def _run(record: BuildRecord, checks: Sequence[Mapping[str, object]], finished: dt.datetime) -> dict[str, object]:
+def _run(
+    record: BuildRecord, checks: Sequence[Mapping[str, object]], finished: dt.datetime
+) -> dict[str, object]:
     """Return who built it, and what came of it; fields of one's own carry one's name, as SLSA asks."""
     return {
-        "builder": {"id": BUILDER, "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate}},
-        "metadata": {"finishedOn": finished.strftime("%Y-%m-%dT%H:%M:%SZ"), "tfwright_checks": list(checks)},
+        "builder": {
+            "id": BUILDER,
+            "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
+        },
+        "metadata": {
+            "finishedOn": finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "tfwright_checks": list(checks),
+        },
     }

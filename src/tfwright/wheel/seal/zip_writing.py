@@ -94,13 +94,31 @@ def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) ->
     fields = _common(member, moment, wide=bool(large), sizes=(packed, size), extra=extra)
     made_by = struct.pack("<4sBB", b"PK\1\2", WIDE if large else PLAIN, UNIX)
     # No comment, on the first disk, binary content, the mode in the upper half of the attributes.
-    return made_by + fields + struct.pack("<HHHII", 0, 0, 0, member.mode << 16, place) + _name(member) + extra
+    return (
+        made_by
+        + fields
+        + struct.pack("<HHHII", 0, 0, 0, member.mode << 16, place)
+        + _name(member)
+        + extra
+    )
 
 
-def _common(member: ZipMember, moment: tuple[int, int], *, wide: bool, sizes: tuple[int, int], extra: bytes) -> bytes:
+def _common(
+    member: ZipMember, moment: tuple[int, int], *, wide: bool, sizes: tuple[int, int], extra: bytes
+) -> bytes:
     """Return the fields that the local header and the directory share."""
     version, flags = WIDE if wide else PLAIN, 0 if member.name.isascii() else UTF_8
-    return struct.pack("<HHHHHIIIHH", version, flags, member.method, *moment, member.crc, *sizes, len(_name(member)), len(extra))
+    return struct.pack(
+        "<HHHHHIIIHH",
+        version,
+        flags,
+        member.method,
+        *moment,
+        member.crc,
+        *sizes,
+        len(_name(member)),
+        len(extra),
+    )
 
 
 def _name(member: ZipMember) -> bytes:
@@ -116,7 +134,9 @@ def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
     """Yield the records that say where the directory is, the 64-bit ones only if they are needed."""
     wide = count >= FULL_16 or max(start, size) >= LARGEST_PLAIN
     if wide:
-        yield struct.pack("<4sQHHIIQQQQ", b"PK\6\6", 44, UNIX << 8 | WIDE, WIDE, 0, 0, count, count, size, start)
+        yield struct.pack(
+            "<4sQHHIIQQQQ", b"PK\6\6", 44, UNIX << 8 | WIDE, WIDE, 0, 0, count, count, size, start
+        )
         yield struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
     number, length, place = (FULL_16, FULL_32, FULL_32) if wide else (count, size, start)
     yield struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0)
