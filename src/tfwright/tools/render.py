@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from tfwright.recipe import ROOT
+from tfwright.documents.recipe import ROOT
 
 TEMPLATES = ROOT / "templates"
 
