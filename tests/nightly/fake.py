@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wheels import write_wheel
+from tests.nightly.wheels import write_wheel
 
+from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import SupplyError
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
-from tfwright.nightly.document import NightlyFile, Target
 from tfwright.nightly.night import BuildHost, BuildOrder
 
 

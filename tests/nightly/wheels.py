@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 
-def write_wheel(
+def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
     folder: Path,
     project: str = "demo",
     version: str = "1.0",

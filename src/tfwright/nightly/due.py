@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from tfwright.documents.nightly import Target
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.document import Target
 from tfwright.nightly.state import Nightfall, State
 
 UNKNOWN_SECONDS = 3600.0

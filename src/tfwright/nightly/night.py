@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import builds, due, notices, retention, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.document import NightlyFile, Target, targets
 from tfwright.nightly.due import DueTarget, Past
 from tfwright.nightly.state import State, Verdict
-from tfwright.tools import files, lock
+from tfwright.tools import files
+from tfwright.tools.process import file_lock
 
 LOCK = "lock"
 WORK = "work"
@@ -153,7 +154,7 @@ def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
     """Hold the directory's lock; two hosts may share the directory."""
     place = host.directory / LOCK
     try:
-        with lock.held(place, "invoke nightly", wait=wait):
+        with file_lock.held(place, "invoke nightly", wait=wait):
             yield
     except HostError as fault:
         if fault.evidence.where != str(place):
@@ -274,9 +275,7 @@ def _build(host: BuildHost, state: State, item: DueTarget) -> NightlyBuild:
     return build
 
 
-def _describe(
-    host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None
-) -> None:
+def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None) -> None:
     """Put the build's own page, and the same as Markdown, next to its files."""
     from tfwright.nightly.pages import build as page  # noqa: PLC0415 templates are slow to load
 

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
+from tfwright.documents.nightly import NightlyFile, targets
 from tfwright.errors import TfwrightError
 from tfwright.nightly.builds import Breakage
-from tfwright.nightly.document import NightlyFile, targets
 from tfwright.nightly.standing import Standing, stand
 from tfwright.nightly.state import State
 

@@ -9,8 +9,8 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from tfwright.documents.nightly import NightlyFile, RetentionTable
 from tfwright.nightly import builds, site
-from tfwright.nightly.document import NightlyFile, RetentionTable
 from tfwright.nightly.index.write import EXTRAS, PACKAGES
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files

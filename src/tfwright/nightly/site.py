@@ -11,9 +11,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
+from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.document import NightlyFile
 from tfwright.nightly.index import catalog, write
 from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate

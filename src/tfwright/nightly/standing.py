@@ -59,6 +59,7 @@ def stand(history: Sequence[Nightfall], now: dt.datetime, stale_nights: int) -> 
         "newly failing": folded.bad_since,
         "still failing": folded.bad_since,
         "newly fixed": last.at,
+        "good-unchanged": folded.built or folded.good_since,
     }.get(word, folded.good_since)
     return Standing(word, since, folded.last_good, folded.bad_nights, last.detail)
 
@@ -89,25 +90,28 @@ class _Folded(NamedTuple):
     last_good: dt.datetime | None
     bad_nights: int
     """Nights since the last good one."""
+    built: dt.datetime | None
+    """The last good night that built something."""
     fixed: bool
     """Whether the last night was the first good one after a failure."""
 
 
 def _fold(history: Sequence[Nightfall]) -> _Folded:
     """Go through all nights, oldest first."""
-    good_since = bad_since = last_good = None
+    good_since = bad_since = last_good = built = None
     bad_nights, fixed = 0, False
     for fell in history:
         if fell.verdict in GOOD:
             fixed = bad_since is not None
             good_since = fell.at if fixed or good_since is None else good_since
             last_good, bad_since, bad_nights = fell.at, None, 0
+            built = fell.at if fell.build else built
             continue
         bad_nights += 1
         fixed = False
         if fell.verdict in FAILED and bad_since is None:
             bad_since = fell.at
-    return _Folded(good_since, bad_since, last_good, bad_nights, fixed)
+    return _Folded(good_since, bad_since, last_good, bad_nights, built, fixed)
 
 
 def _silent(last: Nightfall, now: dt.datetime, stale_nights: int) -> bool:

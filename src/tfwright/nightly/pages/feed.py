@@ -6,7 +6,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 
-from tfwright.nightly.document import NightlyFile
+from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly.pages import words
 from tfwright.nightly.pages.overview import OverviewRow
 from tfwright.nightly.state import State

@@ -4,9 +4,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from tfwright.documents.nightly import NightlyFile, Target, targets
 from tfwright.nightly import site
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.document import NightlyFile, Target, targets
 from tfwright.nightly.pages import drawing, words
 from tfwright.nightly.standing import Standing, StandingWord, stand
 from tfwright.nightly.state import CheckedOn, KeptBuild, Nightfall, State

@@ -8,7 +8,7 @@ from pathlib import Path
 
 HIDDEN = "[removed]"
 # The name of a setting that holds a secret, as part of a longer name too: GITHUB_TOKEN, api-key.
-_SECRET_NAME = (  # noqa: S105 a pattern
+_SENSITIVE = (
     r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     r"|credential|auth(?!or))[\w.-]*"
 )
@@ -32,10 +32,10 @@ RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] 
     (re.compile(r"(?i)((?:set-)?cookie['\"]?\s*:\s*)[^\r\n]+"), rf"\1{HIDDEN}"),
     # name=value, name: value, --name value, "name": "value"
     (
-        re.compile(rf"(?i)(\b{_SECRET_NAME}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
+        re.compile(rf"(?i)(\b{_SENSITIVE}['\"]?\s*(?:=|:(?!//))\s*['\"]?)[^\s'\",;&)]+"),
         rf"\1{HIDDEN}",
     ),
-    (re.compile(rf"(?i)(--{_SECRET_NAME}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
+    (re.compile(rf"(?i)(--{_SENSITIVE}\s+)[^\s-]\S*"), rf"\1{HIDDEN}"),
     # Query parameters that sign a download: X-Amz-Signature, sig, Signature, key
     (
         re.compile(r"(?i)([?&][\w.-]*(?:sig|signature|key|credential)[\w.-]*=)[^&\s'\"]+"),

@@ -3,8 +3,8 @@
 import datetime as dt
 from pathlib import Path
 
+from tfwright.documents.nightly import NightlyFile
 from tfwright.nightly import retention
-from tfwright.nightly.document import NightlyFile
 from tfwright.nightly.pages import feed, overview, words
 from tfwright.nightly.pages.overview import OverviewRow
 from tfwright.nightly.state import State

@@ -12,10 +12,10 @@ from typing import Annotated, Literal, Self
 from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
+from tfwright.documents.host_file import HostPath
+from tfwright.documents.recipe import Capabilities, Line, Name
+from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
-from tfwright.recipe import Capabilities, Line, Name
-from tfwright.schema import Table, load
-from tfwright.settings import HostPath
 
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
