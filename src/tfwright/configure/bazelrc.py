@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 FIRST_OWN_FILE = Release(1, 2)
 """Older releases have no .tf_configure.bazelrc; they make tools/bazel.rc."""

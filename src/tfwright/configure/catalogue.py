@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfwright.configure.exact import ExactRelease
 from tfwright.configure.prompt import Prompt
-from tfwright.schema import Table, load
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("prompts.toml")
 LONGEST_QUESTION = 8192

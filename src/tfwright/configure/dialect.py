@@ -7,7 +7,7 @@ from tfwright.configure import catalogue, traits
 from tfwright.configure.exact import ExactRelease
 from tfwright.configure.prompt import Prompt, PromptTable, from_recipe
 from tfwright.configure.traits import Scripts
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 import re
 from typing import NamedTuple, Self
 
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 _PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?[^+]*(?:\+([\w.]+))?")
 LAST_PATCH = 999

@@ -5,7 +5,7 @@ from typing import Literal
 
 from tfwright.configure.dialect import Dialect
 from tfwright.configure.prompt import Answers, Prompt
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 By = Literal["dialogue", "environment"]
 """How the answers go in; the file that ./configure writes differs a little with it."""

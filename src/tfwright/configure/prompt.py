@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from tfwright.configure.exact import ExactRelease, first_of, last_of
-from tfwright.recipe import Line, Variable
-from tfwright.schema import Table
+from tfwright.documents.recipe import Line, Variable
+from tfwright.documents.toml import Table
 
 Answer = bool | str
 """Yes or no, or a text."""

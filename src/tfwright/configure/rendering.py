@@ -8,7 +8,7 @@ from pathlib import Path
 from tfwright.configure.bazelrc import FIRST_OWN_FILE
 from tfwright.configure.interview import Interview, as_text
 from tfwright.configure.prompt import Answer
-from tfwright.release import Release
+from tfwright.documents.release import Release
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"

@@ -6,8 +6,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from tfwright.configure.exact import ExactRelease, first_of, last_of
-from tfwright.recipe import Line
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
