@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from tfwright.configure.exact import ExactRelease
 from tfwright.configure.prompt import Prompt
+from tfwright.documents.release import ExactRelease
 from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("prompts.toml")

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tfwright.configure import catalogue, traits
-from tfwright.configure.exact import ExactRelease
-from tfwright.configure.prompt import Prompt, PromptTable, from_recipe
+from tfwright.configure.prompt import Prompt, from_recipe
 from tfwright.configure.traits import Scripts
-from tfwright.documents.release import Release
+from tfwright.documents.recipe import PromptTable
+from tfwright.documents.release import ExactRelease, Release
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,10 @@ def _short(version: ExactRelease) -> str:
 
 
 def of_tensorflow(
-    version: ExactRelease, system: str, own: Sequence[PromptTable] = (), scripts: Scripts | None = None
+    version: ExactRelease,
+    system: str,
+    own: Sequence[PromptTable] = (),
+    scripts: Scripts | None = None,
 ) -> Dialect:
     """Return what a version of TensorFlow speaks, with the recipe's own prompts in front.
 
@@ -45,7 +48,9 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    known = [prompt for prompt in catalogue.prompts(version, system) if prompt.variable not in replaced]
+    known = [
+        prompt for prompt in catalogue.prompts(version, system) if prompt.variable not in replaced
+    ]
     return Dialect(version, system, (*added, *known), traits.of(version, scripts or {}))
 
 

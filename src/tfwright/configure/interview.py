@@ -42,11 +42,11 @@ class Interview:
             wanted = set(self.answers) if everything else self._unasked()
         else:
             prompts = self.dialect.prompts
-            wanted = {prompt.variable for prompt in prompts if _is_exported(prompt, everything=everything)}
+            wanted = {
+                prompt.variable for prompt in prompts if _is_exported(prompt, everything=everything)
+            }
         return {
-            variable: self._exported(variable)
-            for variable in self.answers
-            if variable in wanted
+            variable: self._exported(variable) for variable in self.answers if variable in wanted
         }
 
     def _unasked(self) -> set[str]:

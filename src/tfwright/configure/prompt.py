@@ -5,19 +5,16 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator
 
-from tfwright.configure.exact import ExactRelease, first_of, last_of
-from tfwright.documents.recipe import Line, Variable
+from tfwright.documents.recipe import Line, PromptTable, Variable
+from tfwright.documents.release import ExactRelease, first_of, last_of
 from tfwright.documents.toml import Table
 
 Answer = bool | str
 """Yes or no, or a text."""
 Answers = Mapping[str, Answer]
 """By TensorFlow's variables."""
-
-MOST_WILDCARDS = 4
-"""In one question of a recipe; more could make the search for it slow."""
 
 
 def _compiles(pattern: str) -> str:
@@ -27,35 +24,6 @@ def _compiles(pattern: str) -> str:
         message = f"not a regular expression: {fault}"
         raise ValueError(message) from fault
     return pattern
-
-
-def _question(text: str) -> str:
-    if not text.replace("\n", " ").isprintable():
-        raise ValueError("must be printable text; only line breaks may stand in a question")
-    if text.count("*") > MOST_WILDCARDS:
-        message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
-        raise ValueError(message)
-    return text
-
-
-class PromptTable(Table):
-    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
-
-    variable: Variable
-    """The name of the answer in ``[configure.answers]``."""
-    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
-    """The text of the question, to its very end; ``*`` stands for what differs from host to host."""
-    kind: Literal["yes-no", "text"] = "text"
-    yes: Line = "y"
-    """What is typed where the answer is true."""
-    no: Line = "n"
-    """What is typed where the answer is false."""
-    when: Line = ""
-    """It is asked only if this holds of the answers: ``TF_A and not TF_B or TF_C``."""
-    optional: bool = False
-    """The program may leave it out, so the recipe need not answer it."""
-    environment: bool = False
-    """The program never asks it; it reads the variable from its environment."""
 
 
 class Prompt(Table):

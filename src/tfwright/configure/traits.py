@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tfwright.configure.exact import ExactRelease, first_of, last_of
 from tfwright.documents.recipe import Line
+from tfwright.documents.release import ExactRelease, first_of, last_of
 from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("traits.toml")

@@ -7,6 +7,7 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfwright.configure import expected
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError
@@ -23,9 +24,14 @@ CACHED = False
 def run(job: Job, table: HostTable) -> HostFacts:
     """Say what of this host takes part in the build.
 
-    Raises HostError with every finding if a stage up to the job's last one could not run; a
+    Raises RecipeError for answers that ./configure would refuse, ignore or ask for in vain, and
+    HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
+    answers = expected.interview(job.recipe, job.host_file)
+    expected.insist_on_answers(answers)
+    for remark in expected.remarks(answers):
+        job.listener.note(remark)
     host = probes.here()
     findings = examine(job.recipe, job.host_file, host)
     interpreter = pythons.find(table.python, job.host_file)
