@@ -19,7 +19,7 @@ from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import sbom
-from tfwright.wheel.seal.zip_writing import ZippedMember, ZipWriter
+from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 COPIED = 1024 * 1024
 
@@ -130,14 +130,16 @@ def _bill(content: bytes, old: str, version: str) -> bytes:
 def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
     """Write a member that has new content, uncompressed: it is small."""
     mode = like.external_attr >> 16 or stat.S_IFREG | 0o644
-    member = ZippedMember(name, zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content), mode)
+    member = ZipMember(
+        name, zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content), mode
+    )
     writer.add(member, [content])
 
 
 def _copy(wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo) -> None:
     """Write a member with the compressed bytes that it has."""
     mode = old.external_attr >> 16 or stat.S_IFREG | 0o644
-    member = ZippedMember(name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode)
+    member = ZipMember(name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode)
     writer.add(member, _packed(wheel, old))
 
 

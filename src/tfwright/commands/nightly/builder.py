@@ -31,7 +31,7 @@ from tfwright.trial.run import TrialOutcome
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
-from tfwright.wheel.inspect.inspection import Report
+from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.seal import envelope, sbom, statement
 
 LARGEST_FILES = 25
@@ -243,7 +243,7 @@ def _write_bill(wheel: Path) -> None:
         files.write(_beside(wheel, ".cdx.json"), content.read(member))
 
 
-def _needs(report: Report) -> dict[str, str]:
+def _needs(report: Inspection) -> dict[str, str]:
     """Return what a machine must have for a wheel, as inspect read it off the libraries."""
     summary = report.summary
     if summary is None:
