@@ -4,7 +4,7 @@ from typing import Any
 
 from invoke import Collection
 
-from tfwright.tasks import build, choose, develop, keep, look
+from tfwright.tasks import build, build_host, choose, develop, keep, look
 
 GROUPS: dict[str, tuple[Any, ...]] = {
     "choose": (choose.recipes, choose.match, choose.doctor),
@@ -18,6 +18,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         look.reproduce,
     ),
     "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault),
+    "build host": (build_host.nightly, build_host.index),
     "develop": (develop.lint, develop.types, develop.test),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
