@@ -148,5 +148,5 @@ def _heading(title: str, style: Style = "") -> None:
 
 
 def _candidate(recipe: str, says: str) -> None:
-    """Print a recipe and a sentence; the sentence gets a line of its own where the name is long."""
-    text.paragraph(f"  {recipe}", says, indent=max(30, len(recipe) + 4))
+    """Print a recipe and a sentence about it."""
+    text.paragraph(f"  {recipe}", says, indent=max(32, len(recipe) + 4))
