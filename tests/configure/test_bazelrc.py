@@ -8,6 +8,7 @@ from tfwright.configure import bazelrc, catalogue
 from tfwright.configure.bazelrc import By, Setting
 from tfwright.configure.catalogue import Answer, Answers
 from tfwright.documents.release import Release
+from tfwright.errors import RecipeError
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -143,3 +144,18 @@ def test_a_difference_shows_both_sides() -> None:
         "- rendered only: build --action_env=V=7.2",
         "+ written only:  build --action_env=V=7",
     )
+
+
+def test_a_fork_adds_and_omits_lines_of_the_bazelrc() -> None:
+    text = bazelrc.amend(
+        "build --config=cuda\nbuild:opt --copt=-O2\n",
+        added=["build --copt=-O2"],
+        omitted=["build:opt --copt=-O2"],
+    )
+    assert text == "build --config=cuda\nbuild --copt=-O2\n"
+
+
+def test_an_omitted_line_that_is_not_there_is_refused_with_the_nearest_ones() -> None:
+    with pytest.raises(RecipeError, match="does not write 'build:opt --copt=-O3'") as refused:
+        bazelrc.amend("build:opt --copt=-O2\n", added=[], omitted=["build:opt --copt=-O3"])
+    assert refused.value.evidence.lines == ["build:opt --copt=-O2"]

@@ -4,12 +4,13 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Answers
 from tfwright.documents.release import Release
+from tfwright.errors import Evidence, RecipeError
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"
@@ -49,6 +50,26 @@ def render(release: Release, system: str, answers: Answers, *, by: By, python: s
         "system": system,
     }
     return templates.render(TEMPLATE, values)
+
+
+def amend(text: str, added: Sequence[str], omitted: Sequence[str]) -> str:
+    """Return a rendered bazelrc with the lines in which the ./configure of a fork differs.
+
+    Raises RecipeError if a line to omit is not there: then the fork writes something else than
+    the recipe says, or the line is spelled in another way.
+    """
+    lines = text.splitlines()
+    lost = [line for line in omitted if line not in lines]
+    if lost:
+        command = lost[0].partition(" ")[0]
+        near = [line for line in lines if line.startswith(command)]
+        raise RecipeError(
+            f"configure.omitted: TensorFlow's own ./configure does not write {lost[0]!r}",
+            remedy="Copy the line from what 'invoke bazelrc' prints without 'omitted'.",
+            evidence=Evidence(lines=near),
+        )
+    kept = [line for line in lines if line not in omitted]
+    return "\n".join([*kept, *added]) + "\n"
 
 
 def _clang_major(answers: Answers) -> str:

@@ -89,6 +89,10 @@ CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2",
 """What a wheel may need of an x86-64 CPU, least first."""
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+BazelrcLine = Annotated[
+    str, StringConstraints(pattern=r"^(build|test|run)(:\w+)? --\S"), AfterValidator(_one_line)
+]
+"""One setting of a bazelrc: ``build:opt --copt=-O2``."""
 LibraryName = Annotated[
     str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)
 ]
@@ -203,6 +207,10 @@ class ConfigureTable(Table):
     """Type the answers at the prompts, or export them and treat any prompt as an error."""
     answers: dict[Variable, bool | Line] = {}
     """Named by TensorFlow's own variables; true and false are y and n."""
+    added: tuple[BazelrcLine, ...] = ()
+    """Lines that ./configure of a fork writes for Bazel, and TensorFlow's own does not."""
+    omitted: tuple[BazelrcLine, ...] = ()
+    """Lines that TensorFlow's own ./configure writes, and that of the fork does not."""
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
     """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
 

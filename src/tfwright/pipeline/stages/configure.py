@@ -118,7 +118,8 @@ def _render(
     lacking = catalogue.unanswered(release, system, answers)
     if lacking:
         raise answering.missing(lacking)
-    return bazelrc.render(release, system, answers, by=table.by, python=python)
+    text = bazelrc.render(release, system, answers, by=table.by, python=python)
+    return bazelrc.amend(text, table.added, table.omitted)
 
 
 def _site_packages(job: Job, python: Path) -> str:
