@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.configure import catalogue
-from tfwright.configure.answers import UNKNOWN_PYTHON, complete
+from tfwright.configure import expected
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
@@ -104,23 +103,13 @@ def test_answers_agree_with_the_host_that_is_asked_for(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_of_the_release_has_an_answer(name: str) -> None:
     recipe = recipes.read(name)
-    found = Path("/where/cuda/was/found")
-    answers = complete(recipe, HostFile(), UNKNOWN_PYTHON, found, found)
-    system = "Linux" if recipe.host.system == "any" else recipe.host.system
-    assert [
-        prompt.variable for prompt in catalogue.unanswered(recipe.source.release, system, answers)
-    ] == []
+    expected.insist_on_answers(expected.interview(recipe, HostFile()))
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_no_answer_is_one_that_the_release_never_wants(name: str) -> None:
     recipe = recipes.read(name)
-    known = {
-        prompt.variable
-        for prompt in catalogue.prompts(recipe.source.release, recipe.host.system)
-        if prompt.applies(recipe.configure.answers)
-    }
-    assert set(recipe.configure.answers) - known == set()
+    assert expected.remarks(expected.interview(recipe, HostFile())) == []
 
 
 @pytest.mark.parametrize("name", REAL)

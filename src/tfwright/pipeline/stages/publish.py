@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import HostError
+from tfwright.nightly.index import write as index
 from tfwright.pipeline.results import Published, Verdict
 from tfwright.pipeline.stage import Artefact, Job
 from tfwright.tools import files, signing
+from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
 from tfwright.wheel.seal import envelope, statement
 
@@ -32,11 +34,22 @@ def run(job: Job, verdict: Verdict) -> Published:
     files.write(beside, text)
     if signed:
         files.write(enveloped, signed)
+    _index(job, place.name)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(beside),
         envelope=Artefact.of(enveloped) if signed else None,
     )
+
+
+def _index(job: Job, wheel: str) -> None:
+    """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
+    lock = job.places.wheelhouse / ".lock"
+    with file_lock.held(lock, f"invoke build --recipe {job.recipe.name}", wait=True):
+        notes = {wheel: {"recipe": job.recipe.name}}
+        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
+    for fault in update.refused:
+        job.listener.note(fault.what)
 
 
 def inputs(job: Job) -> Mapping[str, str]:
