@@ -53,7 +53,10 @@ def test_every_bundled_recipe_loads(name: str) -> None:
 def test_a_recipes_name_says_its_system_release_and_cuda(name: str) -> None:
     recipe = recipes.read(name)
     system = {"Linux": "linux", "Darwin": "macos"}[recipe.host.system]
-    assert name.startswith(f"{system}-{recipe.source.branch}-")
+    # NVIDIA's branches are named by month; a recipe's name keeps to the release that people ask for.
+    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
+    line = f"{fork}{recipe.source.release}" if fork else recipe.source.branch
+    assert name.startswith(f"{system}-{line}-")
     assert f"cuda{recipe.host.cuda}" in name if recipe.host.cuda else "cuda" not in name
 
 
