@@ -1,0 +1,254 @@
+"""What the cache answers: verified hits, and misses for everything else."""
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from conftest import ACTION, TOOLCHAIN, Backend, give, output, put, sha256
+
+from tfwright.tools.cache import build_cache, store
+from tfwright.tools.cache.build_cache import BuildCache, Trust
+from tfwright.tools.cache.store import CacheDirectory
+
+OTHER = sha256(b"another action")
+
+
+def file_of(directory: CacheDirectory, content: bytes) -> Path:
+    name = sha256(content)
+    return directory.root / "cas" / name[:2] / name
+
+
+def entry_of(directory: CacheDirectory, action: str) -> Path:
+    return directory.root / "ac" / TOOLCHAIN / action[:2] / action
+
+
+def reopened(cache: BuildCache, directory: CacheDirectory, trust: Trust) -> BuildCache:
+    """Return the cache as the next build opens it."""
+    cache.close()
+    return BuildCache(CacheDirectory(directory.root, 1 << 30), trust)
+
+
+def test_a_stored_result_comes_back_with_its_files(cache: BuildCache) -> None:
+    entry = put(cache, ACTION, b"object", b"log")
+    assert cache.lookup(ACTION) == entry
+    stream = cache.blob(sha256(b"object"))
+    assert stream is not None
+    with stream:
+        assert stream.read() == b"object"
+    assert cache.tally.use(TOOLCHAIN).hits == 1
+
+
+def test_an_unknown_action_is_a_miss(cache: BuildCache) -> None:
+    assert cache.lookup(ACTION) is None
+    assert cache.tally.use(TOOLCHAIN).faults == {}
+
+
+@pytest.mark.parametrize("damage", [b"objecT", b"obj", b"object, and more", b""])
+def test_a_changed_file_makes_the_action_a_miss(
+    cache: BuildCache, directory: CacheDirectory, trust: Trust, damage: bytes
+) -> None:
+    put(cache, ACTION, b"object")
+    file_of(directory, b"object").write_bytes(damage)
+    assert reopened(cache, directory, trust).lookup(ACTION) is None
+    assert not file_of(directory, b"object").exists()
+
+
+def test_a_file_changed_between_the_answer_and_the_download_is_not_sent(
+    cache: BuildCache, directory: CacheDirectory
+) -> None:
+    put(cache, ACTION, b"object")
+    assert cache.lookup(ACTION) is not None
+    file_of(directory, b"object").write_bytes(b"another")
+    assert cache.blob(sha256(b"object")) is None
+
+
+def test_a_removed_file_makes_the_action_a_miss(
+    cache: BuildCache, directory: CacheDirectory
+) -> None:
+    put(cache, ACTION, b"object")
+    file_of(directory, b"object").unlink()
+    assert cache.lookup(ACTION) is None
+    assert "a file of a result is gone" in cache.tally.use(TOOLCHAIN).faults
+
+
+def test_entries_that_changed_places_are_misses(
+    cache: BuildCache, directory: CacheDirectory
+) -> None:
+    put(cache, ACTION, b"object")
+    put(cache, OTHER, b"another object")
+    mine, other = (entry_of(directory, action) for action in (ACTION, OTHER))
+    content = mine.read_bytes()
+    mine.write_bytes(other.read_bytes())
+    other.write_bytes(content)
+    assert cache.lookup(ACTION) is None
+    assert cache.lookup(OTHER) is None
+
+
+def test_an_entry_of_another_toolchain_is_a_miss(
+    cache: BuildCache, directory: CacheDirectory, trust: Trust
+) -> None:
+    put(cache, ACTION, b"object")
+    another = BuildCache(directory, replace(trust, toolchain="b" * 64))
+    assert another.lookup(ACTION) is None
+
+
+def test_an_entry_copied_to_another_toolchain_is_a_miss(
+    cache: BuildCache, directory: CacheDirectory, trust: Trust
+) -> None:
+    put(cache, ACTION, b"object")
+    directory.keep_entry("b" * 64, ACTION, entry_of(directory, ACTION).read_bytes())
+    another = BuildCache(directory, replace(trust, toolchain="b" * 64))
+    assert another.lookup(ACTION) is None
+    faults = another.tally.use(TOOLCHAIN).faults
+    assert faults == {"an entry was not written by a trusted builder": 1}
+
+
+@pytest.mark.parametrize("keep", [0, 1, 40, -1])
+def test_a_truncated_entry_is_a_miss(
+    cache: BuildCache, directory: CacheDirectory, keep: int
+) -> None:
+    put(cache, ACTION, b"object")
+    path = entry_of(directory, ACTION)
+    path.write_bytes(path.read_bytes()[:keep])
+    assert cache.lookup(ACTION) is None
+
+
+def test_a_result_without_its_files_is_not_stored(cache: BuildCache) -> None:
+    cache.offer(ACTION, output("a.o", b"never sent"))
+    assert cache.lookup(ACTION) is None
+
+
+def test_a_file_with_another_digest_is_not_stored(cache: BuildCache) -> None:
+    give(cache, b"changed while it was read", name=sha256(b"original"))
+    cache.offer(ACTION, output("a.o", b"original"))
+    assert cache.lookup(ACTION) is None
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../b"])
+def test_a_result_that_writes_outside_the_build_is_refused(cache: BuildCache, path: str) -> None:
+    give(cache, b"evil")
+    cache.offer(ACTION, output(path, b"evil"))
+    assert cache.lookup(ACTION) is None
+
+
+def test_a_failed_action_is_not_stored(cache: BuildCache) -> None:
+    cache.offer(ACTION, b"\x20\x01")
+    assert cache.lookup(ACTION) is None
+
+
+def test_an_empty_file_need_not_be_sent(cache: BuildCache) -> None:
+    cache.offer(ACTION, output("empty", b""))
+    assert cache.lookup(ACTION) is not None
+
+
+def test_the_least_recently_used_files_go_first(tmp_path: Path, trust: Trust) -> None:
+    directory = CacheDirectory(tmp_path / "cache", 5000)
+    cache = BuildCache(directory, trust)
+    long_ago = time.time() - 2 * store.YOUNG_SECONDS
+    contents = [bytes([index]) * 1000 for index in range(4)]
+    for age, content in enumerate(contents):
+        put(cache, sha256(content), content)
+        for path in (file_of(directory, content), entry_of(directory, sha256(content))):
+            os.utime(path, (long_ago + age, long_ago + age))
+    put(cache, ACTION, b"x" * 1000)
+    assert cache.lookup(sha256(contents[0])) is None
+    assert cache.lookup(sha256(contents[3])) is not None
+    assert cache.lookup(ACTION) is not None
+
+
+def test_what_a_build_just_used_is_not_removed(tmp_path: Path, trust: Trust) -> None:
+    cache = BuildCache(CacheDirectory(tmp_path / "cache", 2500), trust)
+    contents = [bytes([index]) * 1000 for index in range(4)]
+    for content in contents:
+        put(cache, sha256(content), content)
+    kept = [content for content in contents if cache.lookup(sha256(content)) is not None]
+    assert kept == contents[:2]
+    faults = cache.tally.use(TOOLCHAIN).faults
+    assert "the cache is full and everything in it is in use" in faults
+
+
+def test_another_host_hits_what_the_server_has(behind: Callable[[str], BuildCache]) -> None:
+    writer = behind("writer")
+    entry = put(writer, ACTION, b"object")
+    writer.close()
+    reader = behind("reader")
+    assert reader.lookup(ACTION) == entry
+    assert reader.blob(sha256(b"object")) is not None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content[:-1],
+        lambda content: content + b"more",
+        lambda content: bytes([content[0] ^ 1]) + content[1:],
+        lambda _: b"",
+    ],
+)
+def test_whatever_a_server_changes_becomes_a_miss(
+    behind: Callable[[str], BuildCache], backend: Backend, change: Callable[[bytes], bytes]
+) -> None:
+    writer = behind("writer")
+    put(writer, ACTION, b"object")
+    writer.close()
+    backend.change = change
+    assert behind("reader").lookup(ACTION) is None
+
+
+def test_entries_of_a_server_without_our_seal_are_misses(
+    behind: Callable[[str], BuildCache], backend: Backend, trust: Trust
+) -> None:
+    backend.content[f"/ac/{trust.key(ACTION)}"] = output("a.o", b"object")
+    backend.content[f"/cas/{sha256(b'object')}"] = b"object"
+    assert behind("reader").lookup(ACTION) is None
+
+
+def test_an_entry_that_a_trusted_manifest_lists_is_a_hit(
+    tmp_path: Path, backend: Backend, behind: Callable[[str], BuildCache], trust: Trust
+) -> None:
+    writer = behind("writer")
+    put(writer, ACTION, b"object")
+    put(writer, OTHER, b"another")
+    writer.close()
+    listed = {ACTION: writer.written[ACTION]}
+    stranger = replace(trust, secret=b"a stranger's secret, 32 bytes ..", listed=listed)
+    directory = CacheDirectory(tmp_path / "stranger", 1 << 30)
+    reader = BuildCache(directory, stranger, build_cache.CacheServer(backend.url))
+    assert reader.lookup(ACTION) is not None
+    assert reader.lookup(OTHER) is None
+
+
+@pytest.mark.parametrize("status", [500, 302, 403])
+def test_a_server_that_only_fails_is_given_up(
+    behind: Callable[[str], BuildCache], backend: Backend, status: int
+) -> None:
+    backend.status = status
+    cache = behind("reader")
+    for index in range(20):
+        assert cache.lookup(sha256(bytes([index]))) is None
+    assert len(backend.asked) <= 3
+
+
+def test_a_server_that_does_not_answer_is_given_up(
+    behind: Callable[[str], BuildCache], backend: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tfwright.tools.cache.server.ANSWER_SECONDS", 0.05)
+    backend.delay = 0.3
+    cache = behind("reader")
+    begun = time.monotonic()
+    for index in range(20):
+        assert cache.lookup(sha256(bytes([index]))) is None
+    assert time.monotonic() - begun < 1
+    assert len(backend.asked) <= 3
+
+
+def test_a_server_that_is_not_there_costs_a_miss(tmp_path: Path, trust: Trust) -> None:
+    directory = CacheDirectory(tmp_path / "cache", 1 << 30)
+    cache = BuildCache(directory, trust, build_cache.CacheServer("http://127.0.0.1:9"))
+    assert cache.lookup(ACTION) is None
+    put(cache, ACTION, b"object")
+    assert cache.lookup(ACTION) is not None
+    cache.close()
