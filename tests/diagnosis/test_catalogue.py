@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tfwright.diagnosis.catalogue import Clue, Entry, everything
+from tfwright.documents.toml import load
 from tfwright.errors import RecipeError
-from tfwright.schema import load
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 NAMED = [
@@ -19,7 +19,15 @@ NAMED = [
     "Not found: TF GPU device with id 0 was not registered",
     "OverflowError: Size does not fit in an unsigned int",
 ]
-ENTRY = {"id": "x", "stage": "any", "retry": "no", "sample": "a", "cause": "c", "remedy": "r", "sources": ("s",)}
+ENTRY = {
+    "id": "x",
+    "stage": "any",
+    "retry": "no",
+    "sample": "a",
+    "cause": "c",
+    "remedy": "r",
+    "sources": ("s",),
+}
 
 
 def test_it_holds_more_than_120_failures_each_with_its_own_name() -> None:
@@ -52,10 +60,15 @@ def test_what_the_users_documents_name_is_known(line: str) -> None:
 def test_no_entry_fires_on_the_log_of_a_good_build(log: Path) -> None:
     lines = log.read_text("utf-8").splitlines()
 
-    assert [(entry.id, line) for entry in everything() for line in lines if entry.matches(line)] == []
+    assert [
+        (entry.id, line) for entry in everything() for line in lines if entry.matches(line)
+    ] == []
 
 
-@pytest.mark.parametrize("pattern", ["a.*b", "a(?:b+)c", "a{2,}", "a(?:b{1,2}){3}", "ab{1,5000}", ".{0,3}a", "[ab]c", "a(b"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["a.*b", "a(?:b+)c", "a{2,}", "a(?:b{1,2}){3}", "ab{1,5000}", ".{0,3}a", "[ab]c", "a(b"],
+)
 def test_a_pattern_that_could_be_slow_or_has_no_beginning_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match=re.escape("pattern")):
         Entry.model_validate({**ENTRY, "pattern": pattern})

@@ -9,8 +9,8 @@ from tfwright.diagnosis import logs, reader, report
 from tfwright.diagnosis.catalogue import everything
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
-from tfwright.pages import failures as page
 from tfwright.progress import Progress, Silence
+from tfwright.terminal import diagnose as page
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
 BAZEL = """\
@@ -63,13 +63,20 @@ def test_the_first_error_of_a_bazel_log_is_its_first_failed_action() -> None:
     assert found.first.what == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
     assert (found.first.line, found.first.where) == (3, "/tree/tensorflow/core/BUILD:12")
     assert found.first.command.endswith("/usr/bin/gcc -c b.cc)")
-    assert found.first.lines[0] == "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
+    assert (
+        found.first.lines[0]
+        == "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
+    )
 
 
 def test_candidates_are_ranked_in_the_order_of_the_log() -> None:
     found = diagnose(BAZEL)
 
-    assert [(match.entry.id, match.line) for match in found.matches] == [("compile-gettid", 8), ("compile-limits", 9), ("host-out-of-memory", 11)]
+    assert [(match.entry.id, match.line) for match in found.matches] == [
+        ("compile-gettid", 8),
+        ("compile-limits", 9),
+        ("host-out-of-memory", 11),
+    ]
 
 
 def test_an_error_that_stands_before_its_action_is_the_first_one() -> None:
@@ -92,14 +99,21 @@ def test_of_chained_tracebacks_the_first_one_is_the_root() -> None:
 
 
 def test_what_is_known_further_down_does_not_explain_the_first_error() -> None:
-    found = diagnose("a.cc:1:1: error: nobody knows this\n" + "x\n" * 500 + "g.cc: No space left on device\n")
+    found = diagnose(
+        "a.cc:1:1: error: nobody knows this\n" + "x\n" * 500 + "g.cc: No space left on device\n"
+    )
 
-    assert [(match.entry.id, match.explains) for match in found.matches] == [("host-disk-full", False)]
+    assert [(match.entry.id, match.explains) for match in found.matches] == [
+        ("host-disk-full", False)
+    ]
 
 
 def test_a_wheel_for_gpus_says_on_a_machine_without_one_nothing_that_must_be_mended() -> None:
     libraries = ("libcudart.so.11.0", "libcublasLt.so.11", "libnvinfer.so.7")
-    lines = [f"W dso_loader.cc:64] Could not load dynamic library '{name}'; dlerror: {name}: cannot open shared object file" for name in libraries]
+    lines = [
+        f"W dso_loader.cc:64] Could not load dynamic library '{name}'; dlerror: {name}: cannot open shared object file"
+        for name in libraries
+    ]
     found = diagnose("\n".join(lines))
 
     assert found.first is None
@@ -107,16 +121,23 @@ def test_a_wheel_for_gpus_says_on_a_machine_without_one_nothing_that_must_be_men
 
 
 def test_a_built_tool_that_finds_no_cuda_is_no_wheel_without_a_gpu() -> None:
-    found = diagnose("bazel-out/host/bin/gen_ops: error while loading shared libraries: libcudart.so.9.2: cannot open shared object file\n")
+    found = diagnose(
+        "bazel-out/host/bin/gen_ops: error while loading shared libraries: libcudart.so.9.2: cannot open shared object file\n"
+    )
 
     assert [match.entry.id for match in found.matches] == ["import-cuda-library"]
 
 
 def test_harmless_lines_are_named_and_are_no_error() -> None:
-    found = diagnose("WARNING: ignoring http_proxy in environment.\nNot found: TF GPU device with id 0 was not registered\n")
+    found = diagnose(
+        "WARNING: ignoring http_proxy in environment.\nNot found: TF GPU device with id 0 was not registered\n"
+    )
 
     assert found.first is None
-    assert [match.entry.id for match in found.harmless] == ["fetch-proxy-ignored", "run-gpu-not-registered"]
+    assert [match.entry.id for match in found.harmless] == [
+        "fetch-proxy-ignored",
+        "run-gpu-not-registered",
+    ]
 
 
 @pytest.mark.parametrize("log", CLEAN, ids=lambda path: path.name)
@@ -129,20 +150,29 @@ def test_the_log_of_a_good_build_has_no_error(log: Path) -> None:
 def test_all_samples_are_found_in_one_log() -> None:
     found = diagnose("".join(f"[1 / 2] Compiling a.cc\n{entry.sample}\n" for entry in everything()))
 
-    assert {match.entry.id for match in (*found.matches, *found.harmless)} == {entry.id for entry in everything()}
+    assert {match.entry.id for match in (*found.matches, *found.harmless)} == {
+        entry.id for entry in everything()
+    }
 
 
 def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> None:
     junk = bytes(range(256)) * 50
     bar = b"[1 / 2] Compiling\r\x1b[1A\x1b[K"
-    found = diagnose(junk + b"\n" + bar + b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file")
+    found = diagnose(
+        junk
+        + b"\n"
+        + bar
+        + b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
+    )
 
     assert names(found) == ["bazel-config-undefined"]
     assert found.first is not None
     assert all(line.isprintable() for line in found.first.lines)
 
 
-def test_an_error_across_two_pieces_is_found_with_its_context(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_across_two_pieces_is_found_with_its_context(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(reader, "_PIECE", 128)
     found = diagnose(BAZEL)
 
@@ -167,7 +197,10 @@ def test_an_error_across_two_pieces_is_found_with_its_context(monkeypatch: pytes
 )
 def test_hostile_lines_take_linear_time(hostile: bytes) -> None:
     diagnose(hostile[: len(hostile) // 8])
-    shorter, longer = (min(_seconds(hostile[:size]) for _ in range(3)) for size in (len(hostile) // 4, len(hostile)))
+    shorter, longer = (
+        min(_seconds(hostile[:size]) for _ in range(3))
+        for size in (len(hostile) // 4, len(hostile))
+    )
 
     assert longer < 12 * shorter + 0.1
 
@@ -185,7 +218,9 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
     assert names(logs.diagnose(str(path)))[0] == "compile-gettid"
 
 
-@pytest.mark.parametrize("content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"])
+@pytest.mark.parametrize(
+    "content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"]
+)
 def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "a.log"
     if content is not None:
@@ -195,14 +230,20 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
         logs.diagnose(str(path))
 
 
-@pytest.mark.parametrize(("log", "said"), [("", "It is empty"), ("all is well\n", "Nothing in it complains")])
-def test_an_empty_log_is_told_from_one_without_complaints(log: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("log", "said"), [("", "It is empty"), ("all is well\n", "Nothing in it complains")]
+)
+def test_an_empty_log_is_told_from_one_without_complaints(
+    log: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     page.show_diagnosis(diagnose(log), None, as_json=False)
 
     assert said in capsys.readouterr().err
 
 
-def test_a_long_log_tells_how_far_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_log_tells_how_far_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Told(Silence):
         def __init__(self) -> None:
             self.last = Progress(0, None)
@@ -220,7 +261,12 @@ def test_a_long_log_tells_how_far_it_was_read(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_error_makes_a_report_without_the_users_name(tmp_path: Path) -> None:
-    log = BAZEL.replace("/tree", str(Path.home() / "tree")).replace("gettid", "unheard_of").replace("numeric_limits", "more").replace("Killed", "x")
+    log = (
+        BAZEL.replace("/tree", str(Path.home() / "tree"))
+        .replace("gettid", "unheard_of")
+        .replace("numeric_limits", "more")
+        .replace("Killed", "x")
+    )
     path = report.write(diagnose(log), "/somewhere/compile.log", tmp_path)
 
     assert path == tmp_path / "compile.log.md"

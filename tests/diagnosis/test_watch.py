@@ -10,7 +10,21 @@ from tfwright.diagnosis.catalogue import Clue, everything
 from tfwright.diagnosis.watch import Watch
 
 CLUES = [*(entry.clue for entry in everything()), *map(Clue, reader._COMPLAINTS)]
-LETTERS = [b"\n", b": ", b"] ", b"ERROR", b"error", b"fatal", b"Killed", b"GET returned ", b"503", b" ", b"a", b"\xff", b"\0"]
+LETTERS = [
+    b"\n",
+    b": ",
+    b"] ",
+    b"ERROR",
+    b"error",
+    b"fatal",
+    b"Killed",
+    b"GET returned ",
+    b"503",
+    b" ",
+    b"a",
+    b"\xff",
+    b"\0",
+]
 
 
 def plainly(data: bytes) -> set[int]:
@@ -35,7 +49,10 @@ def test_the_sieve_lets_through_whatever_a_pattern_finds(sieve: watch.Sieve) -> 
     chance = random.Random(7)
     samples = [entry.sample.encode() for entry in everything()]
     for _ in range(500):
-        data = b"".join(chance.choice([chance.choice(LETTERS), chance.choice(samples)[chance.randrange(30) :]]) for _ in range(12))
+        data = b"".join(
+            chance.choice([chance.choice(LETTERS), chance.choice(samples)[chance.randrange(30) :]])
+            for _ in range(12)
+        )
         assert plainly(data) <= sieve(data)
 
 

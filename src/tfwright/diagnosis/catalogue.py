@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.recipe import Line
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("catalogue.toml")
 
@@ -75,7 +75,10 @@ class Entry(Table):
     @property
     def links(self) -> tuple[str, ...]:
         """The sources, as a browser takes them where they are threads on GitHub."""
-        return tuple(re.sub(r"^([\w.-]+/[\w.-]+)#(\d+)$", r"https://github.com/\1/issues/\2", source) for source in self.sources)
+        return tuple(
+            re.sub(r"^([\w.-]+/[\w.-]+)#(\d+)$", r"https://github.com/\1/issues/\2", source)
+            for source in self.sources
+        )
 
     def matches(self, line: str) -> bool:
         """Say whether one line of a log shows this failure."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfwright.diagnosis.catalogue import Entry, Fact
-from tfwright.tools import capacity
+from tfwright.tools.process import capacity
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _XCODE = Path("/var/db/xcode_select_link")
@@ -38,7 +38,17 @@ def _xcode(_: Path) -> str:
 
 
 def _driver(_: Path) -> str:
-    return _DRIVER.read_text("ascii", "replace").splitlines()[0] if _DRIVER.is_file() else "no NVIDIA driver is loaded"
+    return (
+        _DRIVER.read_text("ascii", "replace").splitlines()[0]
+        if _DRIVER.is_file()
+        else "no NVIDIA driver is loaded"
+    )
 
 
-_LOOK: dict[Fact, Callable[[Path], str]] = {"disk": _disk, "memory": _memory, "glibc": _glibc, "xcode": _xcode, "driver": _driver}
+_LOOK: dict[Fact, Callable[[Path], str]] = {
+    "disk": _disk,
+    "memory": _memory,
+    "glibc": _glibc,
+    "xcode": _xcode,
+    "driver": _driver,
+}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfwright.tools import bazel_output
+from tfwright.tools.bazel import output
 
 _ACTION = re.compile(r"ERROR: ")
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
@@ -39,23 +39,41 @@ def around(text: Sequence[str], index: int, number: int) -> Excerpt:
     Bazel names the action, then prints what it said; nvcc's wrapper and old Bazels do it the other way round.
     """
     action = next((at for at in range(index, len(text)) if _ACTION.match(text[at])), None)
-    fault = bazel_output.first_fault(text[action:]) if action is not None else None
+    fault = output.first_fault(text[action:]) if action is not None else None
     if action is None or fault is None:
         end = _complaint(text, index)
         shown = text[max(0, end - _BEFORE) : end + _AFTER]
-        return Excerpt(number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER)
+        return Excerpt(
+            number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER
+        )
     command = _COMMAND.search("\n".join(text[action : action + _MOST]))
-    own = fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
-    following = (at for at in range(action + 1, action + _MOST) if at >= len(text) or bazel_output.FAILED_ACTION.match(text[at]))
+    own = (
+        fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
+    )
+    following = (
+        at
+        for at in range(action + 1, action + _MOST)
+        if at >= len(text) or output.FAILED_ACTION.match(text[at])
+    )
     last = number + next(following, action + _MOST) - 1 - index
-    return Excerpt(number, _short(fault.what), fault.where, command[0].strip() if command else "", _shown(own), last)
+    return Excerpt(
+        number,
+        _short(fault.what),
+        fault.where,
+        command[0].strip() if command else "",
+        _shown(own),
+        last,
+    )
 
 
 def _complaint(text: Sequence[str], index: int) -> int:
     """Return where the complaint stands: a traceback of Python ends with it."""
     if not text[index].startswith("Traceback "):
         return index
-    return next((at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")), index)
+    return next(
+        (at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")),
+        index,
+    )
 
 
 def _shown(lines: Sequence[str]) -> tuple[str, ...]:
@@ -65,5 +83,7 @@ def _shown(lines: Sequence[str]) -> tuple[str, ...]:
 
 def _short(line: str) -> str:
     """Return a line as it can be shown: of bounded length, without control characters."""
-    printable = "".join(letter if letter.isprintable() or letter == "\t" else "?" for letter in line[:_WIDTH])
+    printable = "".join(
+        letter if letter.isprintable() or letter == "\t" else "?" for letter in line[:_WIDTH]
+    )
     return printable + (" …" if len(line) > _WIDTH else "")

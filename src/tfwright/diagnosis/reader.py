@@ -20,10 +20,38 @@ _BEFORE, _AFTER, _LINE = 16 << 10, 64 << 10, 4 << 10
 """Bytes kept around an error, and of one line."""
 
 _COMPLAINTS = (
-    *("^ERROR: ", "^FATAL: ", "^fatal: ", "^error: ", "^dyld: ", "^ld: ", "^FAILED: ", "^CMake Error", "^Invalid ", "^Aborted", "^nvcc fatal"),
-    *("^ImportError: ", "^ModuleNotFoundError: ", "^OSError: ", "^RuntimeError: ", "^AttributeError: "),
-    *(": error: ", ": fatal error: ", ": Error: ", ": undefined reference to ", ": internal compiler error", ": command not found"),
-    *(r"\] Check failed: ", r": line \d{1,5}: {1,3}\d{1,9} (?:Aborted|Segmentation fault|Illegal instruction|Killed|Bus error)"),
+    *(
+        "^ERROR: ",
+        "^FATAL: ",
+        "^fatal: ",
+        "^error: ",
+        "^dyld: ",
+        "^ld: ",
+        "^FAILED: ",
+        "^CMake Error",
+        "^Invalid ",
+        "^Aborted",
+        "^nvcc fatal",
+    ),
+    *(
+        "^ImportError: ",
+        "^ModuleNotFoundError: ",
+        "^OSError: ",
+        "^RuntimeError: ",
+        "^AttributeError: ",
+    ),
+    *(
+        ": error: ",
+        ": fatal error: ",
+        ": Error: ",
+        ": undefined reference to ",
+        ": internal compiler error",
+        ": command not found",
+    ),
+    *(
+        r"\] Check failed: ",
+        r": line \d{1,5}: {1,3}\d{1,9} (?:Aborted|Segmentation fault|Illegal instruction|Killed|Bus error)",
+    ),
     *(r"^Traceback \(most recent call last\):", r"^(?:make|make\[\d\]): \*\*\* "),
 )
 """What an error looks like that the catalogue does not know."""
@@ -107,7 +135,9 @@ class _Reader:
                 self.watch.found({number})
             if self.first is None and not harmless:
                 self.first = self._excerpt(before, piece, place, after)
-                self.watch.found(set(range(len(self.entries), len(self.entries) + len(_COMPLAINTS))))
+                self.watch.found(
+                    set(range(len(self.entries), len(self.entries) + len(_COMPLAINTS)))
+                )
         self.lines += piece.count(b"\n") - 1
 
     def conclude(self) -> Diagnosis:
@@ -130,7 +160,9 @@ class _Reader:
         """Take the lines around `place` out of what is at hand."""
         start = piece.rfind(b"\n", 0, place) + 1
         above = (before + piece[1:start])[-_BEFORE:].split(b"\n")[:-1]
-        below = (piece[start : start + _AFTER] + after[: max(0, _AFTER - len(piece) + start)]).split(b"\n")
+        below = (
+            piece[start : start + _AFTER] + after[: max(0, _AFTER - len(piece) + start)]
+        ).split(b"\n")
         number = self.lines + piece.count(b"\n", 0, start)
         return excerpt.around([_text(line) for line in (*above, *below)], len(above), number)
 

@@ -56,7 +56,11 @@ class Watch:
         at = -1
         while (pattern := self._patterns[literal]) and (hit := pattern.search(data, at + 1)):
             at = hit.start()
-            yield from [(at, number) for number in self._wanted[literal] if self._clues[number].regex.match(data, at)]
+            yield from [
+                (at, number)
+                for number in self._wanted[literal]
+                if self._clues[number].regex.match(data, at)
+            ]
 
 
 Sieve = Callable[[bytes], set[int]]
@@ -74,7 +78,12 @@ def _sieve(patterns: tuple[bytes, ...]) -> Sieve | None:
         return None
     database = hyperscan.Database()
     flags = [hyperscan.HS_FLAG_SINGLEMATCH] * len(patterns)
-    database.compile([_BEHIND.sub(b"", pattern) for pattern in patterns], ids=range(len(patterns)), elements=len(patterns), flags=flags)
+    database.compile(
+        [_BEHIND.sub(b"", pattern) for pattern in patterns],
+        ids=range(len(patterns)),
+        elements=len(patterns),
+        flags=flags,
+    )
 
     def sieve(data: bytes) -> set[int]:
         found: set[int] = set()
@@ -97,7 +106,12 @@ def _any_of(rests: Sequence[bytes]) -> bytes:
         for plain in _spread(rest):
             letter = _LETTER.match(plain)
             branches.setdefault(letter[0] if letter else b"", []).append(plain)
-    told = [letter + _any_of([rest[len(letter) :] for rest in same]) if letter and len(same) > 1 else b"|".join(same) for letter, same in branches.items()]
+    told = [
+        letter + _any_of([rest[len(letter) :] for rest in same])
+        if letter and len(same) > 1
+        else b"|".join(same)
+        for letter, same in branches.items()
+    ]
     return b"(?:" + b"|".join(told) + b")"
 
 

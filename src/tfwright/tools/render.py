@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tfwright.recipe import ROOT
+from tfwright.documents.recipe import ROOT
 
 TEMPLATES = ROOT / "templates"
 
