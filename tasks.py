@@ -356,7 +356,7 @@ def smoke(
     | {
         "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",
         "recipe": "name of a recipe, or path of one that ends in .toml",
-        "cached": "let Bazel's disk cache take part: faster, and proves less",
+        "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     },
 )
@@ -443,7 +443,7 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 
 @task(
     help=RECIPE
-    | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"}
+    | {"caches": "remove the mirrors, the vault and the build cache of all recipes as well"}
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays."""

@@ -1,5 +1,6 @@
 """The loopback server: what Bazel sees of the cache."""
 
+import hashlib
 import socket
 import subprocess
 import sys
@@ -8,11 +9,22 @@ from pathlib import Path
 
 import pytest
 import requests
-from conftest import ACTION, output, sha256
 
-from tfwright.tools.cache import netlisten, proxy
+from tfwright.tools.cache import netlisten, proxy, wire
 from tfwright.tools.cache.build_cache import BuildCache
 from tfwright.tools.cache.proxy import CacheProxy
+
+ACTION = hashlib.sha256(b"an action").hexdigest()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def output(path: str, content: bytes) -> bytes:
+    """Return an ActionResult with one file."""
+    digest = wire.field(1, sha256(content).encode()) + wire.integer(2, len(content))
+    return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest))
 
 
 @pytest.fixture
@@ -35,25 +47,30 @@ def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) ->
 
 def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(served: CacheProxy) -> None:
     url = f"{served.url}/cas/{sha256(b'object')}"
-    assert requests.put(url, b"damaged").status_code == 200
-    assert requests.get(url).status_code == 404
+    assert requests.put(url, b"damaged", timeout=5).status_code == 200
+    assert requests.get(url, timeout=5).status_code == 404
 
 
 @pytest.mark.parametrize("path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"])
 def test_nothing_but_digests_is_served(served: CacheProxy, path: str) -> None:
-    assert requests.get(served.url + path).status_code == 400
+    assert requests.get(served.url + path, timeout=5).status_code == 400
+
+
+def test_the_empty_file_is_there_without_being_sent(served: CacheProxy) -> None:
+    answer = requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
+    assert (answer.status_code, answer.content) == (200, b"")
 
 
 def test_a_connection_that_breaks_off_leaves_nothing(served: CacheProxy, cache: BuildCache) -> None:
     head = f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nContent-Length: 6\r\n\r\nobj".encode()
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(head)
-    assert requests.get(f"{served.url}/cas/{sha256(b'object')}").status_code == 404
+    assert requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code == 404
     assert cache.blob(sha256(b"object")) is None
 
 
 def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> None:
-    enclosure = Path(proxy.__file__).parents[1] / "enclosure.py"
+    enclosure = Path(proxy.__file__).parents[1] / "process/enclosure.py"
     python = (sys.executable, "-I", "-S")
     question = f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
     listening = (*python, netlisten.__file__, str(served.adopt()), str(served.port))
@@ -66,5 +83,7 @@ def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> No
 
 def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> None:
     command = (sys.executable, "-I", "-S", netlisten.__file__, str(tmp_path / "gone"), "0")
-    done = subprocess.run((*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        (*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False
+    )
     assert done.stdout == "runs\n"

@@ -28,6 +28,8 @@ LONGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 BACKLOG = 128
 LOOPBACK = "127.0.0.1"
+SOCKET_TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
+"""Where Linux says who has opened which socket; https://docs.kernel.org/networking/proc_net_tcp.html."""
 
 
 @dataclass(frozen=True)
@@ -196,7 +198,7 @@ def _read_request(incoming: BinaryIO, connection: socket.socket) -> _Request:
     return _Request(asked[1], asked[2], asked[3].decode(), int(length[1]) if length else 0)
 
 
-def _received(connection: socket.socket) -> array.array[int]:
+def _received(connection: socket.socket) -> "array.array[int]":
     """Return the file descriptors that come over a local socket."""
     descriptors = array.array("i")
     _, messages, _, _ = connection.recvmsg(1, socket.CMSG_SPACE(descriptors.itemsize))
@@ -209,18 +211,17 @@ def _received(connection: socket.socket) -> array.array[int]:
 def _same_user(connection: socket.socket) -> bool:
     """Say whether our own user is at the other end: what another one stores would be sealed by us.
 
-    Linux tells in its table of sockets; where there is none, every program on loopback is served.
+    Linux tells in its tables of sockets; where there are none, every program on loopback is served.
     """
     port = connection.getpeername()[1]
-    try:
-        rows = Path("/proc/self/net/tcp").read_text("ascii").splitlines()[1:]
-    except OSError:
-        return True
-    for row in rows:
-        fields = row.split()
-        if int(fields[1].partition(":")[2], 16) == port:
-            return int(fields[7]) == os.getuid()
-    return False
+    # Java opens sockets of IPv6 also for addresses of IPv4.
+    tables = [path for path in map(Path, SOCKET_TABLES) if path.exists()]
+    for table in tables:
+        for row in table.read_text("ascii").splitlines()[1:]:
+            fields = row.split()
+            if int(fields[1].rpartition(":")[2], 16) == port:
+                return int(fields[7]) == os.getuid()
+    return not tables
 
 
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found"}

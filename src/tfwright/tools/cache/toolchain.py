@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright import environment
-from tfwright.tools import files, shell
-from tfwright.tools.shell import Command
+from tfwright.tools import files
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
 
 PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
 """What a compiler's driver runs."""
@@ -110,7 +110,7 @@ def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str
 
 
 def _asked(driver: str, *question: str) -> str:
-    return shell.answer(Command((driver, *question), Path("/"), environment.clean(Path("/"))))
+    return runner.answer(Command((driver, *question), Path("/"), environment.clean(Path("/"))))
 
 
 def _located(paths: Iterable[Path]) -> Iterator[Path]:
