@@ -5,9 +5,12 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfwright.printable import printable, printable_lines
+
 
 def table(cells: Sequence[tuple[str, ...]]) -> None:
     """Print rows of equally many cells, the heads among them, in columns."""
+    cells = [tuple(map(printable, cell)) for cell in cells]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for cell in cells:
         print(
@@ -22,4 +25,4 @@ def as_json(value: object) -> None:
 
 def tell(text: str) -> None:
     """Write a line for people, on stderr."""
-    sys.stderr.write(text.replace(str(Path.cwd()) + "/", "") + "\n")
+    sys.stderr.write(printable_lines(text).replace(str(Path.cwd()) + "/", "") + "\n")
