@@ -99,6 +99,7 @@ def _file(given: str, command: str) -> Path:
         "offline": "use only what is on this host already",
         "jobs": "actions that Bazel runs at once",
         "wait": "wait for another build of the same recipe",
+        "cache": "take what was compiled before from the build cache",
     },
 )
 def build(
@@ -110,6 +111,7 @@ def build(
     offline: bool = False,
     jobs: str = "",
     wait: bool = False,
+    cache: bool = True,
 ) -> None:
     """Build a recipe into the wheelhouse; what is already done is kept."""
     with explained(
@@ -121,6 +123,7 @@ def build(
 
         engine.insist(until, again)
         job = _job(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+        job = job if cache else job.without_cache()
         console.announce(job)
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
 
@@ -521,6 +524,27 @@ def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = Fal
             keeping.collect(build_out, page.show_garbage)
         else:
             page.show_vault(keeping.look(build_out))
+
+
+@task(
+    iterable=["why"],
+    help=JSON
+    | {
+        "why": "execution log of a build, given twice: say what made the builds' actions differ",
+    },
+)
+def cache(_: Context, why: list[str], json: bool = False) -> None:
+    """Say what the build cache holds, how large it is, and what it did for the last builds."""
+    with explained():
+        from tfwright.commands import cache as keeping
+        from tfwright.documents import host_file
+        from tfwright.terminal import cache as page
+
+        settings = host_file.read()
+        if why:
+            page.show_why(keeping.why(settings, why), as_json=json)
+        else:
+            page.show_cache(keeping.look(settings), as_json=json)
 
 
 @task(

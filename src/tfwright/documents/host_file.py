@@ -56,6 +56,8 @@ class CacheTable(Table):
     """Whether this host adds to the server what it built."""
     secret: HostPath | None = None
     """Hosts with the same secret believe each other's entries; without it each host has its own."""
+    logs: bool = False
+    """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
     trust: tuple[HostPath, ...] = ()
     """Public keys, in PEM, of builders whose signed entries are believed as well."""
 

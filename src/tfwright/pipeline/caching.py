@@ -1,6 +1,7 @@
 """The build cache of a job: opened for compile, and signed for other hosts once the wheel is good."""
 
 import json
+import shutil
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from tfwright.documents.release import Release
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.pipeline.stage import Job
 from tfwright.tools import files, signing
-from tfwright.tools.cache import history, manifest, proxy, seal, toolchain
+from tfwright.tools.cache import execution_log, history, manifest, proxy, seal, toolchain
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.proxy import CacheProxy
@@ -87,6 +88,13 @@ def flags(known: Mapping[str, str], version: str, url: str) -> Iterator[str]:
         yield "--remote_download_outputs=all"
 
 
+def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
+    """Yield what makes Bazel write an execution log, if the host file asks for one."""
+    spelling = next((name for name in execution_log.FLAGS if name in known), None)
+    if job.host_file.cache.logs and spelling:
+        yield f"--{spelling}={_log_file(job)}"
+
+
 def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | None:
     """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
     if cache is None:
@@ -96,6 +104,7 @@ def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | 
     build = CachedBuild(recipe=job.recipe.name, finished=time.time(), use=use)
     with suppress(OSError):
         history.add(job.host_file.cache_directory, build)
+    _keep_log(job)
     total = _earlier(job, use).plus(use) if resumed else use
     files.write(_use_file(job), total.model_dump_json())
     entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
@@ -157,6 +166,21 @@ def _compilers(job: Job) -> Sequence[str]:
     answers = job.recipe.configure.answers
     named = [job.recipe.compile.env.get("CC"), answers.get("GCC_HOST_COMPILER_PATH")]
     return [*(str(name) for name in named if name), "gcc", "cc"]
+
+
+def _log_file(job: Job) -> Path:
+    return job.places.logs / "compile.execution.log"
+
+
+def _keep_log(job: Job) -> None:
+    """Put the execution log where the next build does not overwrite it."""
+    written = _log_file(job)
+    if written.is_file():
+        name = f"{job.recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        with suppress(OSError):
+            kept = job.host_file.cache_directory / "logs" / name
+            kept.parent.mkdir(exist_ok=True)
+            shutil.move(written, kept)
 
 
 def _use_file(job: Job) -> Path:

@@ -254,6 +254,7 @@ def _arguments(
 def _caches(job: Job, options: Options, cache: str) -> Iterator[str]:
     """Yield the flags for what recipes and hosts share; `cache` is the url of the proxy."""
     if cache:
+        yield from caching.log_flags(job, options.build)
         yield from caching.flags(options.build, job.recipe.bazel.version, cache)
     if "repository_cache" in options.build:
         yield f"--repository_cache={job.places.vault / 'repository_cache'}"

@@ -4,6 +4,7 @@ https://protobuf.dev/programming-guides/encoding/
 """
 
 from collections.abc import Iterator
+from typing import BinaryIO
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 """Wire types; groups (3 and 4) are gone from the format that Bazel writes."""
@@ -33,6 +34,25 @@ def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise MalformedMessageError(f"field {number} is cut off")
         yield number, message[at : at + size]
         at += size
+
+
+def delimited(stream: BinaryIO) -> bytes:
+    """Return the next message of a stream in which each follows its length; empty at the end.
+
+    Raises MalformedMessageError where the stream is cut off.
+    """
+    head = bytearray()
+    while byte := stream.read(1):
+        head += byte
+        if byte[0] < 0x80 or len(head) == LONGEST_VARINT:  # noqa: PLR2004 its last byte
+            break
+    if not head:
+        return b""
+    size, _ = _varint(bytes(head), 0)
+    message = stream.read(size)
+    if len(message) < size:
+        raise MalformedMessageError("the last message is cut off")
+    return message
 
 
 def text(value: int | bytes) -> str:
