@@ -136,7 +136,8 @@ def toolkit(
 
 
 @task(
-    help=RECIPE | {"caches": "remove the mirrors, the vault and the disk cache of all recipes, too"}
+    help=RECIPE
+    | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""

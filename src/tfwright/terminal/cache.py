@@ -5,12 +5,23 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column
 
 if TYPE_CHECKING:
     from tfwright.commands.cache import CacheComparison, CacheState
     from tfwright.tools.cache.history import CachedBuild
 
 GIB = 1 << 30
+KEPT = (Column("toolchain"), Column("entries", right=True))
+BUILDS = (
+    Column("finished", rank=2),
+    Column("recipe"),
+    Column("toolchain", rank=3),
+    Column("hits", right=True, cut="never"),
+    Column("of", right=True, cut="never"),
+    Column("share", right=True, rank=1),
+    Column("faults", right=True, rank=1),
+)
 EXPLAINED = 20
 """Changed actions that are listed one by one."""
 
@@ -23,18 +34,15 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
         text.as_json({**vars(state), "builds": builds, "toolchains": tools})
         return
     share = f"{state.held / GIB:.2f} of {state.limit / GIB:g} GiB"
-    print(f"{share} in {state.directory}" + (f", behind it {state.server}" if state.server else ""))
+    behind = f", behind it {state.server}" if state.server else ""
+    text.line(f"{share} in {state.directory}{behind}")
     if not state.builds:
-        print("No build has used the cache yet.")
-    else:
-        rows = [
-            ("toolchain", "entries"),
-            *((t.digest[:12], str(t.entries)) for t in state.toolchains),
-        ]
-        text.table(rows)
-        print()
-        heads = ("finished", "recipe", "toolchain", "hits", "of", "share", "faults")
-        text.table([heads, *map(_row, state.builds)])
+        text.line("No build has used the cache yet.")
+        return
+    held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
+    text.table(KEPT, held)
+    text.line()
+    text.table(BUILDS, map(_row, state.builds))
     _show_faults(state)
     for log in state.logs:
         text.tell(f"  execution log: {log.stem}")
@@ -46,16 +54,16 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
         text.as_json({**vars(found), "changes": [vars(change) for change in found.changes]})
         return
     causes = [change for change in found.changes if not change.follows]
-    print(
-        f"{found.same} actions are the same, {len(found.changes)} differ, {len(causes)} by themselves."
-    )
-    print(f"Only the first build has {found.only_first} more, only the second {found.only_second}.")
+    text.line(f"{found.same} actions are the same.")
+    text.line(f"{len(found.changes)} differ, {len(causes)} of them not because of another one.")
+    text.line(f"{found.only_first} are in the first build only, {found.only_second} in the second.")
     for change in causes[:EXPLAINED]:
-        print(f"\n{change.mnemonic} {change.name}\n  {change.what}")
+        text.line(f"\n{change.mnemonic} {change.name}")
+        text.line(f"  {change.what}")
     if len(causes) > EXPLAINED:
-        print(f"\nand {len(causes) - EXPLAINED} more; --json lists them all")
+        text.line(f"\nand {len(causes) - EXPLAINED} more; --json lists them all")
     for part in found.toolchains:
-        print(f"The last two builds had another toolchain: {part} changed.")
+        text.line(f"The last two builds had another toolchain: {part} changed.")
 
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:
@@ -73,4 +81,4 @@ def _show_faults(state: "CacheState") -> None:
     for build in state.builds:
         faults.update(build.use.faults)
     for what, count in faults.most_common():
-        text.tell(f"  {count}x {what}; it became a miss")
+        text.tell(f"  {count}x {what}; the action was run", text.WARNING)

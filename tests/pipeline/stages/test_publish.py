@@ -141,7 +141,7 @@ def test_another_key_is_a_reason_to_publish_again(
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
     heard: Job, make_sealed: Callable[..., Path]
 ) -> None:
-    published = publish.run(heard, verdict(make_sealed())).wheel
+    published = put_out(heard, verdict(make_sealed())).wheel
     own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"
     for page in (heard.places.wheelhouse / "simple/small", own):
         (listed,) = json.loads((page / "index.json").read_text())["files"]
