@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tfwright.configure import edits
-from tfwright.documents.recipe import Commit
+from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Result
