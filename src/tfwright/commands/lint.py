@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -71,17 +69,24 @@ Rule = Callable[[Subject], Iterator[LintFinding]]
 def lint(name: str) -> list[LintFinding]:
     """Return all findings for one recipe, by name or by path, in the order of its lines.
 
-    A recipe that does not load has one finding, which lists every faulty line.
+    Of a recipe that does not load, only the faults that keep it from that are found.
     """
     path = recipes.find(name)
     try:
         subject = Subject(path, recipes.read(name))
     except RecipeError as fault:
-        where = fault.evidence.where.rpartition(":")[2]
-        line = int(where) if where.isdigit() else 1
-        return [LintFinding(path, line, _without_place(path, fault.what), fault.remedy, "schema")]
+        return list(_schema_findings(path, fault))
     found = [finding for rule in RULES for finding in rule(subject)]
     return sorted(found, key=lambda finding: (str(finding.file), finding.line))
+
+
+def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
+    """Take the message about several faults apart: each has a line of its own in it."""
+    rows = re.findall(rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE)
+    if not rows:
+        yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
+    for line, what in rows:
+        yield LintFinding(path, int(line), what, fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:
@@ -153,37 +158,6 @@ def _pins(line: str) -> bool:
         return False
     # A list's own lines may carry their reasons inside it.
     return key[0].removesuffix(" = ") not in DESCRIBING and not line.endswith("[")
-
-
-def pins_packages(subject: Subject) -> Iterator[LintFinding]:
-    """Find packages that are not pinned to one version: a range gives other bytes next year."""
-    recipe = subject.recipe
-    lists = {
-        ("host", "requirements"): recipe.host.requirements,
-        ("verify", "requirements"): recipe.verify.requirements,
-        ("verify", "plugins"): recipe.verify.plugins,
-    }
-    for key, pins in lists.items():
-        for pin in pins:
-            if not is_exact(pin):
-                yield subject.finding(
-                    "exact-pin",
-                    _line_with(subject, pin, subject.at(*key)) or subject.at(*key),
-                    f"{pin!r} in [{'.'.join(key)}] is not an exact pin",
-                    f"Write NAME==VERSION; 'invoke pin --recipe {recipe.name}' resolves versions.",
-                )
-
-
-def is_exact(pin: str) -> bool:
-    """Tell whether a requirement names exactly one version, without options, urls or markers."""
-    try:
-        parsed = Requirement(pin)
-    except InvalidRequirement:
-        return False
-    specifiers = list(parsed.specifier)
-    if parsed.url or parsed.marker or len(specifiers) != 1:
-        return False
-    return specifiers[0].operator == "==" and "*" not in specifiers[0].version
 
 
 def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]:
@@ -286,9 +260,6 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     except RecipeError as fault:
         yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
         return
-    except InvalidRequirement:
-        # The rule about exact pins names it; nothing can be compared until it is corrected.
-        return
     for reason in outdated:
         yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
 
@@ -296,7 +267,6 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
 RULES: Sequence[Rule] = (
     names_itself,
     gives_reasons,
-    pins_packages,
     tries_the_numpy_it_was_built_with,
     answers_configure,
     agrees_with_its_host,
@@ -376,6 +346,12 @@ def change_since(revision: str) -> RecipeChange:
     return RecipeChange(present, keys, files, tests)
 
 
+def _repository() -> Path:
+    """Return git's own directory of this checkout, which may be one of several worktrees."""
+    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
+    return Path(git.run(asked).strip())
+
+
 def _changed_files(tree: str) -> list[str]:
     options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
     differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
@@ -385,7 +361,7 @@ def _changed_files(tree: str) -> list[str]:
 def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
     """Yield the keys of a recipe that differ; comments do not count."""
     path = f"recipes/{name}.toml"
-    before = _flat(tomllib.loads(git.text(ROOT / ".git", f"{tree}:{path}") or ""))
+    before = _flat(tomllib.loads(git.text(_repository(), f"{tree}:{path}") or ""))
     after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
     for key in sorted(before.keys() | after.keys()):
         if before.get(key) != after.get(key):
