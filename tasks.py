@@ -5,7 +5,10 @@ import sys
 from pathlib import Path
 
 if sys.version_info < (3, 11):
-    sys.exit("tfwright needs Python 3.11 or newer; this is %d.%d.\nInstall a newer one and run it by name: python3.11 tasks.py build" % sys.version_info[:2])  # noqa: UP031 an old Python has to read this line
+    sys.exit(
+        "tfwright needs Python 3.11 or newer; this is %d.%d.\nInstall a newer one and run it by name: python3.11 tasks.py build"  # noqa: UP031 an old Python has to read this line
+        % sys.version_info[:2]
+    )
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "src"))
@@ -22,7 +25,7 @@ from typing import TYPE_CHECKING
 from invoke import Context, task
 
 if TYPE_CHECKING:
-    from tfwright.stage import Job
+    from tfwright.pipeline.stage import Job
 
 # Invoke keeps Python from writing bytecode, which suits a small collection; all of tfwright would be compiled by every command.
 sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
@@ -34,7 +37,8 @@ JSON = {"json": "print JSON, for machines"}
 @contextmanager
 def explained(resume: str = "") -> Iterator[None]:
     """Turn an expected failure into its message and exit status; the one `except` of the product."""
-    from tfwright import console, errors
+    from tfwright import errors
+    from tfwright.terminal import console
 
     try:
         with console.ending_gently():
@@ -51,15 +55,26 @@ def explained(resume: str = "") -> Iterator[None]:
         sys.exit(1)
 
 
-def _job(recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None) -> "Job":
+def _job(
+    recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
+) -> "Job":
     """Read the recipe and the host file into a job."""
-    from tfwright import console, settings
-    from tfwright import recipe as recipes
-    from tfwright.stage import Job
+    from tfwright.documents import host_file
+    from tfwright.documents import recipe as recipes
+    from tfwright.pipeline.stage import Job
+    from tfwright.terminal import console
 
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
-    return Job(read, settings.read().of(read), console.Terminal(), offline, jobs, until, lock if lock.is_file() else None)
+    return Job(
+        read,
+        host_file.read().of(read),
+        console.Terminal(),
+        offline,
+        jobs,
+        until,
+        lock if lock.is_file() else None,
+    )
 
 
 def _file(given: str, command: str) -> Path:
@@ -68,7 +83,8 @@ def _file(given: str, command: str) -> Path:
 
     if given.startswith("-") and given != "-":
         raise RecipeError(
-            f"'{given}' is no file for 'invoke {command}'", remedy=f"'invoke --help {command}' lists its options; a file of that name is ./{given}."
+            f"'{given}' is no file for 'invoke {command}'",
+            remedy=f"'invoke --help {command}' lists its options; a file of that name is ./{given}.",
         )
     return Path(given)
 
@@ -86,11 +102,22 @@ def _file(given: str, command: str) -> Path:
     },
 )
 def build(
-    _: Context, recipe: str = "demo", until: str = "publish", again: str = "", fresh: bool = False, offline: bool = False, jobs: str = "", wait: bool = False
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    fresh: bool = False,
+    offline: bool = False,
+    jobs: str = "",
+    wait: bool = False,
 ) -> None:
     """Build a recipe into the wheelhouse; what is already done is kept."""
-    with explained(resume=f"invoke build --recipe {recipe}" + (f" --until {until}" if until != "publish" else "")):
-        from tfwright import console, engine
+    with explained(
+        resume=f"invoke build --recipe {recipe}"
+        + (f" --until {until}" if until != "publish" else "")
+    ):
+        from tfwright.pipeline import engine
+        from tfwright.terminal import console
 
         engine.insist(until, again)
         job = _job(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
@@ -101,34 +128,57 @@ def build(
 @task(
     help=RECIPE
     | JSON
-    | {"until": "stop after this stage", "again": "assume that this stage is asked for again", "offline": "as a build without a network would"}
+    | {
+        "until": "stop after this stage",
+        "again": "assume that this stage is asked for again",
+        "offline": "as a build without a network would",
+    }
 )
-def plan(_: Context, recipe: str = "demo", until: str = "publish", again: str = "", offline: bool = False, json: bool = False) -> None:
+def plan(
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    offline: bool = False,
+    json: bool = False,
+) -> None:
     """Say which stages would run, and why; the commands, environment and files. Runs nothing."""
     with explained():
-        from tfwright import engine
-        from tfwright.pages import plan as page
+        from tfwright.pipeline import engine
+        from tfwright.terminal import plan as page
 
         engine.insist(until, again)
-        page.show_plan(engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json)
+        page.show_plan(
+            engine.plan(_job(recipe, until=until, offline=offline), again=again), as_json=json
+        )
 
 
 @task(help=JSON)
 def recipes(_: Context, json: bool = False) -> None:
     """List the recipes: what each one pins, whether it builds here, how far it was verified."""
     with explained():
-        from tfwright import listing, settings
-        from tfwright.pages import recipes as page
+        from tfwright.commands import recipes as listing
+        from tfwright.documents import host_file
+        from tfwright.terminal import recipes as page
 
-        page.show_recipes(listing.rows(settings.read()), as_json=json)
+        page.show_recipes(listing.rows(host_file.read()), as_json=json)
 
 
-@task(help=RECIPE | {"everything": "for all recipes in recipes/", "offline": "use only what is on this host already"})
-def fetch(_: Context, recipe: str = "demo", everything: bool = False, offline: bool = False) -> None:
+@task(
+    help=RECIPE
+    | {
+        "everything": "for all recipes in recipes/",
+        "offline": "use only what is on this host already",
+    }
+)
+def fetch(
+    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+) -> None:
     """Bring all inputs into the vault; what could not be had before is looked for again."""
     with explained():
-        from tfwright import console, engine
-        from tfwright import recipe as recipes
+        from tfwright.documents import recipe as recipes
+        from tfwright.pipeline import engine
+        from tfwright.terminal import console
 
         for name in recipes.names() if everything else (recipe,):
             job = _job(name, until="fetch", offline=offline)
@@ -140,9 +190,9 @@ def fetch(_: Context, recipe: str = "demo", everything: bool = False, offline: b
 def lock(_: Context, recipe: str = "demo") -> None:
     """Write down every input of a recipe by its digest, beside it; from then on a build refuses any other."""
     with explained():
-        from tfwright import pinning
-        from tfwright import recipe as recipes
-        from tfwright.pages import vault as page
+        from tfwright.commands import lock as pinning
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import vault as page
 
         path = recipes.find(recipe).with_suffix(".lock")
         page.show_lock(path, pinning.write(_job(recipe), path))
@@ -152,8 +202,8 @@ def lock(_: Context, recipe: str = "demo") -> None:
 def links(_: Context, recipe: str = "demo", deep: bool = False, json: bool = False) -> None:
     """Ask who still has the archives that a recipe needs: which have one source left, which none."""
     with explained():
-        from tfwright import pinning
-        from tfwright.pages import vault as page
+        from tfwright.commands import lock as pinning
+        from tfwright.terminal import vault as page
 
         page.show_links(pinning.rot(_job(recipe), deep=deep), as_json=json)
 
@@ -164,12 +214,14 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
     with explained():
         from tfwright import errors
         from tfwright.host import inventory, probes
-        from tfwright.pages import host as page
-        from tfwright.stages import check
+        from tfwright.pipeline.stages import check
+        from tfwright.terminal import doctor as page
 
         job, host = _job(recipe), probes.here()
-        findings = check.examine(job.recipe, job.settings, host)
-        page.show_examination(recipe, inventory.take(job.recipe, job.settings, host), findings, as_json=json)
+        findings = check.examine(job.recipe, job.host_file, host)
+        page.show_examination(
+            recipe, inventory.take(job.recipe, job.host_file, host), findings, as_json=json
+        )
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
 
@@ -185,18 +237,32 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
     }
 )
 def toolkit(
-    _: Context, recipe: str = "demo", cuda: str = "", cudnn: str = "", cuda_sha256: str = "", cudnn_sha256: str = "", licence_accepted: bool = False
+    _: Context,
+    recipe: str = "demo",
+    cuda: str = "",
+    cudnn: str = "",
+    cuda_sha256: str = "",
+    cudnn_sha256: str = "",
+    licence_accepted: bool = False,
 ) -> None:
     """Unpack the CUDA or cuDNN that you downloaded where the recipe's build finds it; needs no root, and leaves /usr/local alone."""
     with explained():
-        from tfwright import toolkits
-        from tfwright.pages import host as page
+        from tfwright.commands import toolkit as toolkits
+        from tfwright.terminal import doctor as page
 
         job = _job(recipe)
         toolkits.insist(job.recipe, cuda, cudnn)
         for name, archive, digest in (("cuda", cuda, cuda_sha256), ("cudnn", cudnn, cudnn_sha256)):
             if archive:
-                page.show_toolkit(*toolkits.install(job, toolkits.KINDS[name], Path(archive), digest, licence_accepted=licence_accepted))
+                page.show_toolkit(
+                    *toolkits.install(
+                        job,
+                        toolkits.KINDS[name],
+                        Path(archive),
+                        digest,
+                        licence_accepted=licence_accepted,
+                    )
+                )
 
 
 @task(
@@ -209,8 +275,8 @@ def toolkit(
 def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     """Say what a wheel is: what it needs, its libraries, its GPU code, and whether it is what it says."""
     with explained():
-        from tfwright.pages import wheels as page
-        from tfwright.wheel import inspection
+        from tfwright.terminal import inspect as page
+        from tfwright.wheel.inspect import inspection
 
         report = inspection.inspect(_file(wheel, "inspect"), Path(key) if key else None)
         page.show_report(report, as_json=json)
@@ -219,14 +285,21 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
 
 @task(
     positional=["first", "second"],
-    help=JSON | {"first": "path of a .whl file", "second": "path of another one", "diffoscope": "let diffoscope tell more, if it is installed"},
+    help=JSON
+    | {
+        "first": "path of a .whl file",
+        "second": "path of another one",
+        "diffoscope": "let diffoscope tell more, if it is installed",
+    },
 )
-def compare(_: Context, first: str, second: str, json: bool = False, diffoscope: bool = False) -> None:
+def compare(
+    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+) -> None:
     """Say in what two wheels differ: files, metadata, code, source, and how they are packed. Exit 0 if they are the same bytes."""
     with explained():
-        from tfwright.pages import comparison as page
+        from tfwright.terminal import compare as page
         from tfwright.tools import diffoscope as other
-        from tfwright.wheel import comparison
+        from tfwright.wheel.compare import comparison
 
         one, two = _file(first, "compare"), _file(second, "compare")
         if diffoscope:
@@ -249,20 +322,28 @@ def compare(_: Context, first: str, second: str, json: bool = False, diffoscope:
     },
 )
 def smoke(
-    _: Context, requirement: list[str], wheel: str = "", python: str = "", module: str = "tensorflow", report: str = "", runs: bool = False, json: bool = False
+    _: Context,
+    requirement: list[str],
+    wheel: str = "",
+    python: str = "",
+    module: str = "tensorflow",
+    report: str = "",
+    runs: bool = False,
+    json: bool = False,
 ) -> None:
     """Install a wheel in a fresh venv and run a user's programs on it, on the CPU and the GPUs that are here."""
     with explained():
-        from tfwright import settings, smoking
-        from tfwright.pages import smoke as page
+        from tfwright.commands import smoke as smoking
+        from tfwright.documents import host_file
+        from tfwright.terminal import smoke as page
         from tfwright.tools import plotting
 
         if runs:
-            page.show_runs(smoking.kept(settings.read()))
+            page.show_runs(smoking.kept(host_file.read()))
             return
         if report:
             plotting.require()
-        request = smoking.Request(Path(wheel), settings.read(), python, requirement, module)
+        request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
         seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
         page.show_report(seen, as_json=json)
         if report:
@@ -279,11 +360,18 @@ def smoke(
         "control": "on a difference, build again at fixed addresses to tell why",
     },
 )
-def reproduce(_: Context, wheel: str = "", recipe: str = "", cached: bool = False, control: bool = True, json: bool = False) -> None:
+def reproduce(
+    _: Context,
+    wheel: str = "",
+    recipe: str = "",
+    cached: bool = False,
+    control: bool = True,
+    json: bool = False,
+) -> None:
     """Build a wheel again elsewhere, from nothing, and say in what it differs and why. Exit 0 if it is the same bytes."""
     with explained():
-        from tfwright import reproduction
-        from tfwright.pages import comparison as page
+        from tfwright.commands import reproduce as reproduction
+        from tfwright.terminal import compare as page
 
         job = _job(recipe or reproduction.recipe_named(wheel))
         original = Path(wheel) if wheel else reproduction.published(job)
@@ -303,12 +391,20 @@ def reproduce(_: Context, wheel: str = "", recipe: str = "", cached: bool = Fals
         "os": "Linux or Darwin",
     }
 )
-def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: str = "", os: str = "", json: bool = False) -> None:
+def match(
+    _: Context,
+    gpu: str = "",
+    python: str = "",
+    glibc: str = "",
+    cuda: str = "",
+    os: str = "",
+    json: bool = False,
+) -> None:
     """Name the recipes for a machine (default: this one), the nearest others, and what a new recipe would pin."""
     with explained():
-        from tfwright import recipe as recipes
+        from tfwright.documents import recipe as recipes
         from tfwright.host import match, probes
-        from tfwright.pages import host as page
+        from tfwright.terminal import doctor as page
 
         host = probes.here()
         wanted = match.wish(host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os)
@@ -320,9 +416,9 @@ def match(_: Context, gpu: str = "", python: str = "", glibc: str = "", cuda: st
 def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
     """Say what a recipe's build took: time, processors, memory, the slowest actions, disk."""
     with explained():
-        from tfwright import costs
-        from tfwright.pages import cost as page
-        from tfwright.stages import PIPELINE
+        from tfwright.pipeline import cost as costs
+        from tfwright.pipeline.stages import PIPELINE
+        from tfwright.terminal import cost as page
 
         page.show_cost(costs.of(_job(recipe), PIPELINE), as_json=json)
 
@@ -331,7 +427,7 @@ def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
 def bazelrc(_: Context, recipe: str = "demo") -> None:
     """Print the .tf_configure.bazelrc that the recipe's answers give; needs no TensorFlow tree."""
     with explained():
-        from tfwright.stages import configure
+        from tfwright.pipeline.stages import configure
 
         sys.stdout.write(configure.rendered(_job(recipe)))
 
@@ -340,42 +436,67 @@ def bazelrc(_: Context, recipe: str = "demo") -> None:
 def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
     """Open a shell in a stage's directory with its exact environment: the way into a failed state."""
     with explained():
-        from tfwright import engine
+        from tfwright.pipeline import engine
 
         engine.enter(_job(recipe), stage)
 
 
-@task(help=RECIPE | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"})
+@task(
+    help=RECIPE
+    | {"caches": "remove the mirrors, the vault and the disk cache of all recipes as well"}
+)
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays."""
     with explained():
-        from tfwright import engine
+        from tfwright.pipeline import engine
 
         engine.clean(_job(recipe), caches=caches)
 
 
-@task(iterable=["add"], help=RECIPE | {"output": "the file to write", "add": "a further file, such as CUDA's installer; may be given again"})
+@task(
+    iterable=["add"],
+    help=RECIPE
+    | {
+        "output": "the file to write",
+        "add": "a further file, such as CUDA's installer; may be given again",
+    },
+)
 def bundle(_: Context, add: list[str], recipe: str = "demo", output: str = "") -> None:
     """Put everything that a recipe's build needs into one file, for a host without a network."""
     with explained(resume=f"invoke bundle --recipe {recipe} --output {output}"):
-        from tfwright import carrying
-        from tfwright import recipe as recipes
+        from tfwright.commands import bundle as carrying
+        from tfwright.documents import recipe as recipes
         from tfwright.errors import RecipeError
-        from tfwright.pages import vault as page
+        from tfwright.terminal import vault as page
 
         if not output:
-            raise RecipeError("No file to write was named", remedy=f"Say where it goes: invoke bundle --recipe {recipe} --output FILE.")
-        page.show_bundle(carrying.pack(_job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]))
+            raise RecipeError(
+                "No file to write was named",
+                remedy=f"Say where it goes: invoke bundle --recipe {recipe} --output FILE.",
+            )
+        page.show_bundle(
+            carrying.pack(
+                _job(recipe), recipes.find(recipe), Path(output), [Path(file) for file in add]
+            )
+        )
 
 
-@task(positional=["file"], help={"file": "what 'invoke bundle' wrote", "into": "directory to build in, instead of the host file's build_out"})
+@task(
+    positional=["file"],
+    help={
+        "file": "what 'invoke bundle' wrote",
+        "into": "directory to build in, instead of the host file's build_out",
+    },
+)
 def unbundle(_: Context, file: str, into: str = "") -> None:
     """Verify a bundle, and put what is in it where 'invoke build --offline' finds it."""
     with explained():
-        from tfwright import carrying, console, settings
-        from tfwright.pages import vault as page
+        from tfwright.commands import bundle as carrying
+        from tfwright.documents import host_file
+        from tfwright.terminal import console
+        from tfwright.terminal import vault as page
 
-        build_out = Path(into).resolve() if into else settings.read().build_out
+        build_out = Path(into).resolve() if into else host_file.read().build_out
         page.show_bundle(carrying.unpack(_file(file, "unbundle"), build_out, console.Terminal()))
 
 
@@ -389,10 +510,11 @@ def unbundle(_: Context, file: str, into: str = "") -> None:
 def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = False) -> None:
     """Say what the vault holds, how large it is, which recipes share it, and what nobody needs."""
     with explained():
-        from tfwright import keeping, settings
-        from tfwright.pages import vault as page
+        from tfwright.commands import vault as keeping
+        from tfwright.documents import host_file
+        from tfwright.terminal import vault as page
 
-        build_out = settings.read().build_out
+        build_out = host_file.read().build_out
         if verify or repair:
             page.show_sound(keeping.verify(build_out, repair=repair))
         elif gc:
@@ -401,16 +523,20 @@ def vault(_: Context, verify: bool = False, repair: bool = False, gc: bool = Fal
             page.show_vault(keeping.look(build_out))
 
 
-@task(positional=["log"], help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"})
+@task(
+    positional=["log"],
+    help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"},
+)
 def diagnose(_: Context, log: str, json: bool = False) -> None:
     """Say what failed first in a log, why, and what helps; exit 0 if anything in it is known."""
     with explained():
-        from tfwright import console, settings
         from tfwright.diagnosis import logs, report
-        from tfwright.pages import failures as page
+        from tfwright.documents import host_file
+        from tfwright.terminal import console
+        from tfwright.terminal import diagnose as page
 
         found = logs.diagnose(str(_file(log, "diagnose")), console.Terminal())
-        written = report.write(found, log, settings.read().build_out / "reports")
+        written = report.write(found, log, host_file.read().build_out / "reports")
         page.show_diagnosis(found, written, as_json=json)
         sys.exit(0 if found.recognised else 1)
 
@@ -419,27 +545,34 @@ def diagnose(_: Context, log: str, json: bool = False) -> None:
 def lint(_: Context) -> None:
     """Check the recipes and their patches, and the code's style and imports."""
     with explained():
-        from tfwright import development, listing
+        from tfwright.commands import develop
+        from tfwright.commands import recipes as listing
 
         listing.lint()
-        development.run("ruff", "check")
-        development.run("ruff", "format", "--check")
-        development.run("lint-imports")
+        develop.run("ruff", "check")
+        develop.run("ruff", "format", "--check")
+        develop.run("lint-imports")
 
 
 @task
 def types(_: Context) -> None:
     """Check the types."""
     with explained():
-        from tfwright import development
+        from tfwright.commands import develop
 
-        development.run("mypy")
+        develop.run("mypy")
 
 
-@task(name="test", help={"everything": "run the slow and the real tests as well", "coverage": "measure and report coverage"})
+@task(
+    name="test",
+    help={
+        "everything": "run the slow and the real tests as well",
+        "coverage": "measure and report coverage",
+    },
+)
 def run_tests(_: Context, everything: bool = False, coverage: bool = False) -> None:
     """Run the fast tests."""
     with explained():
-        from tfwright import development
+        from tfwright.commands import develop
 
-        development.test(everything=everything, coverage=coverage)
+        develop.test(everything=everything, coverage=coverage)

@@ -14,10 +14,21 @@ from inspection import ROOT, run
 
 def main(one: Path, other: Path) -> None:
     """Compare twice, and print what the second time took."""
-    command = [sys.executable, "-m", "invoke", f"--search-root={ROOT}", "compare", str(one), str(other), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "invoke",
+        f"--search-root={ROOT}",
+        "compare",
+        str(one),
+        str(other),
+        "--json",
+    ]
     run(command)
     cost = run(command)
-    print(f"{one.name} ({one.stat().st_size / 1e6:.0f} MB) and {other.name} ({other.stat().st_size / 1e6:.0f} MB)")
+    print(
+        f"{one.name} ({one.stat().st_size / 1e6:.0f} MB) and {other.name} ({other.stat().st_size / 1e6:.0f} MB)"
+    )
     print(f"{cost.wall:.1f} s, {cost.cpu:.1f} s of processor time, {cost.memory:.0f} MiB")
 
 

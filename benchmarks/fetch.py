@@ -59,13 +59,33 @@ partial.hashlib = type("hashlib", (), {{"sha256": Nothing}})
 
 def main(rounds: int, place: str | None) -> None:
     """Measure everything and print a table of medians and ratios."""
-    with tempfile.TemporaryDirectory(prefix="tfwright-fetch-", dir=place) as name, serving(Path(name) / "site") as url:
+    with (
+        tempfile.TemporaryDirectory(prefix="tfwright-fetch-", dir=place) as name,
+        serving(Path(name) / "site") as url,
+    ):
         bench = Bench(Path(name), url)
         print(f"{'what':<44} {'tfwright':>9} {'other':>9} {'ratio':>6}")
-        bench.make({f"{number:02}": int(SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1))) for number in range(ARCHIVES)})
-        bench.report(f"{ARCHIVES} archives", rounds, {"aria2c -j16": bench.aria2c, "curl, sha256sum": bench.one_by_one})
+        bench.make(
+            {
+                f"{number:02}": int(SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1)))
+                for number in range(ARCHIVES)
+            }
+        )
+        bench.report(
+            f"{ARCHIVES} archives",
+            rounds,
+            {"aria2c -j16": bench.aria2c, "curl, sha256sum": bench.one_by_one},
+        )
         bench.make({"big": BIG})
-        bench.report("2 GB", rounds, {"tfwright, not hashing": bench.unhashed, "curl": bench.curl, "curl, sync": bench.curl_and_sync})
+        bench.report(
+            "2 GB",
+            rounds,
+            {
+                "tfwright, not hashing": bench.unhashed,
+                "curl": bench.curl,
+                "curl, sync": bench.curl_and_sync,
+            },
+        )
 
 
 class Bench:
@@ -73,7 +93,12 @@ class Bench:
 
     def __init__(self, place: Path, url: str) -> None:
         """Keep everything under `place`."""
-        self.site, self.out, self.list, self.input = place / "site", place / "out", place / "digests.json", place / "aria2c.txt"
+        self.site, self.out, self.list, self.input = (
+            place / "site",
+            place / "out",
+            place / "digests.json",
+            place / "aria2c.txt",
+        )
         self.url, self.digests = url, dict[str, str]()
 
     def make(self, sizes: Mapping[str, int]) -> None:
@@ -82,17 +107,33 @@ class Bench:
         self.site.mkdir()
         self.digests = {name: write(self.site / name, size) for name, size in sizes.items()}
         self.list.write_text(json.dumps(self.digests), "utf-8")
-        self.input.write_text("".join(f"{self.url}{name}\n  checksum=sha-256={digest}\n" for name, digest in self.digests.items()), "utf-8")
+        self.input.write_text(
+            "".join(
+                f"{self.url}{name}\n  checksum=sha-256={digest}\n"
+                for name, digest in self.digests.items()
+            ),
+            "utf-8",
+        )
 
     def report(self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]) -> None:
         """Run all in turn, each round beginning with another, and print for each peer the medians, and the median of the ratios round by round."""
-        there = {name: run for name, run in peers.items() if name.startswith(OURS) or shutil.which(name.split()[0].rstrip(","))}
+        there = {
+            name: run
+            for name, run in peers.items()
+            if name.startswith(OURS) or shutil.which(name.split()[0].rstrip(","))
+        }
         for name in peers.keys() - there:
             print(f"{what}: {name} is left out, it is not on PATH")
         runs = [(OURS, self.tfwright), *there.items()]
-        times = [{name: self.measure(run) for name, run in runs[first:] + runs[:first]} for first in (number % len(runs) for number in range(rounds))]
+        times = [
+            {name: self.measure(run) for name, run in runs[first:] + runs[:first]}
+            for first in (number % len(runs) for number in range(rounds))
+        ]
         for name in there:
-            ours, theirs = statistics.median(one[OURS] for one in times), statistics.median(one[name] for one in times)
+            ours, theirs = (
+                statistics.median(one[OURS] for one in times),
+                statistics.median(one[name] for one in times),
+            )
             ratio = statistics.median(one[OURS] / one[name] for one in times)
             print(f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}", flush=True)
 
@@ -111,15 +152,35 @@ class Bench:
 
     def unhashed(self) -> None:
         """Fetch the large file with tfwright, believing its digest."""
-        self.run(sys.executable, "-c", UNHASHED.format(size=BIG) + FETCH, str(self.out), self.url, str(self.list))
+        self.run(
+            sys.executable,
+            "-c",
+            UNHASHED.format(size=BIG) + FETCH,
+            str(self.out),
+            self.url,
+            str(self.list),
+        )
 
     def aria2c(self) -> None:
         """Fetch with aria2c, 16 at once."""
-        self.run("aria2c", "--quiet", "-j16", "--no-conf", f"--dir={self.out}", f"--input-file={self.input}")
+        self.run(
+            "aria2c",
+            "--quiet",
+            "-j16",
+            "--no-conf",
+            f"--dir={self.out}",
+            f"--input-file={self.input}",
+        )
 
     def curl(self) -> None:
         """Fetch with curl, one after the other, on one connection."""
-        self.run("curl", "--silent", "--fail", "--remote-name-all", *(self.url + name for name in self.digests))
+        self.run(
+            "curl",
+            "--silent",
+            "--fail",
+            "--remote-name-all",
+            *(self.url + name for name in self.digests),
+        )
 
     def one_by_one(self) -> None:
         """Fetch with curl, then verify with sha256sum, as a shell script would for each archive."""
@@ -171,8 +232,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 @contextmanager
 def serving(site: Path) -> Iterator[str]:
     """Run the server in a process of its own, so that it takes no time from those it serves, and give its address."""
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"site": site})) as server:
-        process = multiprocessing.get_context("fork").Process(target=server.serve_forever, daemon=True)
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Bound", (Handler,), {"site": site})
+    ) as server:
+        process = multiprocessing.get_context("fork").Process(
+            target=server.serve_forever, daemon=True
+        )
         process.start()
         yield f"http://127.0.0.1:{server.server_port}/"
         process.terminate()

@@ -35,11 +35,23 @@ def main(wheels: Sequence[Path]) -> None:
             # In small pieces: a child's figure for memory begins with what its parent has.
             while stream.read(1 << 20):
                 pass
-        programs = {"inspect": [sys.executable, "-m", "invoke", f"--search-root={ROOT}", "inspect", str(wheel), "--json"]}
+        programs = {
+            "inspect": [
+                sys.executable,
+                "-m",
+                "invoke",
+                f"--search-root={ROOT}",
+                "inspect",
+                str(wheel),
+                "--json",
+            ]
+        }
         programs |= {"auditwheel": [peer, "show", str(wheel)]} if peer else {}
         for name, command in programs.items():
             cost = run(command)
-            print(f"{wheel.name[:60]:<60} {wheel.stat().st_size / 1e6:>5.0f}   {name:10} {cost.wall:>7.1f} {cost.cpu:>7.1f} {cost.memory:>10.0f}")
+            print(
+                f"{wheel.name[:60]:<60} {wheel.stat().st_size / 1e6:>5.0f}   {name:10} {cost.wall:>7.1f} {cost.cpu:>7.1f} {cost.memory:>10.0f}"
+            )
     if not peer:
         print("There is no auditwheel on PATH to compare with.")
 

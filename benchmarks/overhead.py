@@ -23,9 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tfwright import recipe
+from tfwright.documents import recipe
+from tfwright.documents.recipe import ROOT
 from tfwright.host import pythons
-from tfwright.recipe import ROOT
 from tfwright.tools import files
 
 INVOKE = (sys.executable, "-m", "invoke")
@@ -37,10 +37,15 @@ def main(rounds: int) -> None:
     with tempfile.TemporaryDirectory(prefix="tfwright-overhead-") as place:
         bench = Bench(Path(place))
         bench.prepare()
-        cold = [(measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget)) for _ in range(rounds)]
+        cold = [
+            (measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget))
+            for _ in range(rounds)
+        ]
         warm = [(measure(bench.tfwright_again), measure(bench.script_again)) for _ in range(rounds)]
         idle = [(measure(bench.tfwright), measure(bench.one_task)) for _ in range(rounds * 5)]
-        listing = [(measure(bench.list_commands), measure(bench.one_task)) for _ in range(rounds * 5)]
+        listing = [
+            (measure(bench.list_commands), measure(bench.one_task)) for _ in range(rounds * 5)
+        ]
     print(f"{'what':<36} {'tfwright':>9} {'other':>9} {'ratio':>6}")
     report("cold build / shell script", cold)
     report("compile again, warm / shell script", warm)
@@ -85,8 +90,18 @@ class Bench:
 
     def script_text(self) -> str:
         """Write down the planned commands from the source stage on, each in its directory and environment."""
-        plan = subprocess.run([*INVOKE, "plan", "--json"], cwd=ROOT, env=self.host, check=True, capture_output=True, text=True).stdout
-        commands = {stage["stage"]: [line(step) for step in stage["steps"] if "argv" in step] for stage in json.loads(plan)}
+        plan = subprocess.run(
+            [*INVOKE, "plan", "--json"],
+            cwd=ROOT,
+            env=self.host,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        commands = {
+            stage["stage"]: [line(step) for step in stage["steps"] if "argv" in step]
+            for stage in json.loads(plan)
+        }
         own, kept = self.out / "demo", self.place / "kept"
         shutil.copytree(own / "bin", kept / "bin")
         shutil.copy(own / "bazelrc", kept)
@@ -104,7 +119,12 @@ class Bench:
             *commands["package"],
             *commands["verify"],
         ]
-        return "\n".join(lines).replace("@WHEEL@", f"$(echo {own}/dist/raw/*.whl)").replace("@PYTHON@", str(pythons.own())) + "\n"
+        return (
+            "\n".join(lines)
+            .replace("@WHEEL@", f"$(echo {own}/dist/raw/*.whl)")
+            .replace("@PYTHON@", str(pythons.own()))
+            + "\n"
+        )
 
     def checkout(self, tree: Path) -> list[str]:
         """Return the source stage as a person would type it."""
@@ -113,7 +133,10 @@ class Bench:
             f"git init --quiet {tree}",
             f"echo {mirror}/objects > {tree}/.git/objects/info/alternates",
             f"git -C {tree} checkout --quiet {source.commit}",
-            *(f"mkdir -p {(tree / path).parent} && cp {recipe.PATCHES / asset} {tree / path}" for path, asset in source.assets.items()),
+            *(
+                f"mkdir -p {(tree / path).parent} && cp {recipe.PATCHES / asset} {tree / path}"
+                for path, asset in source.assets.items()
+            ),
             *(f"git -C {tree} apply {recipe.PATCHES / patch}" for patch in source.patches),
         ]
 
@@ -149,7 +172,9 @@ class Bench:
 
     def run(self, *argv: str) -> None:
         """Run a program in the checkout."""
-        done = subprocess.run(argv, cwd=ROOT, env=self.host, check=False, capture_output=True, text=True)
+        done = subprocess.run(
+            argv, cwd=ROOT, env=self.host, check=False, capture_output=True, text=True
+        )
         if done.returncode:
             sys.exit(f"{shlex.join(argv)} failed:\n{done.stdout}{done.stderr}")
 
@@ -157,7 +182,9 @@ class Bench:
 def line(step: dict[str, Any]) -> str:
     """Return a planned command as a line of a shell script."""
     variables = [f"{name}={value}" for name, value in step["env"].items()]
-    return f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
+    return (
+        f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
+    )
 
 
 if __name__ == "__main__":

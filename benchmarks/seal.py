@@ -18,7 +18,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tfwright.wheel import archive, sealing
+from tfwright.wheel import archive
+from tfwright.wheel.seal import sealing
 
 ROUNDS = 2
 EPOCH = 1_540_000_000
@@ -28,7 +29,9 @@ def main(wheel: Path, rounds: int) -> None:
     """Time both alternately, and print the medians, the sizes and the ratio."""
     ours, theirs, digests = [], [], set()
     with tempfile.TemporaryDirectory(prefix="tfwright-seal-", dir=Path.cwd()) as place:
-        sealed, unpacked, packed = (Path(place) / name for name in ("sealed.whl", "unpacked", "packed"))
+        sealed, unpacked, packed = (
+            Path(place) / name for name in ("sealed.whl", "unpacked", "packed")
+        )
         packed.mkdir()
         for _ in range(rounds):
             ours.append(timed(lambda: seal(wheel, sealed)))
@@ -36,10 +39,14 @@ def main(wheel: Path, rounds: int) -> None:
             theirs.append(timed(lambda: repack(wheel, unpacked, packed)))
         sizes = [path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    print(f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; at most {memory:,} MiB of memory")
+    print(
+        f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; at most {memory:,} MiB of memory"
+    )
     print(f"seal           {statistics.median(ours):8.1f} s  {sizes[1]:,} bytes")
     print(f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes")
-    print(f"ratio          {statistics.median(a / b for a, b in zip(ours, theirs, strict=True)):8.2f}")
+    print(
+        f"ratio          {statistics.median(a / b for a, b in zip(ours, theirs, strict=True)):8.2f}"
+    )
 
 
 def timed(work: Callable[[], None]) -> float:
@@ -63,7 +70,9 @@ def repack(wheel: Path, unpacked: Path, packed: Path) -> None:
 
 def run(*arguments: str) -> None:
     """Run the package `wheel`."""
-    subprocess.run([sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.DEVNULL
+    )
 
 
 def digest(path: Path) -> str:

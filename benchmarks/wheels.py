@@ -13,24 +13,40 @@ from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from tfwright.wheel import inspection, inspection_tags
-from tfwright.wheel.inspection import Report
+from tfwright.wheel.inspect import inspection, tags
+from tfwright.wheel.inspect.inspection import Inspection
 
 PAGE = Path(__file__).parents[1] / "docs/wheels.md"
-HEADS = ("wheel", "MB", "unpacked", "Python", "promises", "needs", "GLIBCXX", "std::string", "CPU", "CUDA, cuDNN, NCCL", "GPU code")
+HEADS = (
+    "wheel",
+    "MB",
+    "unpacked",
+    "Python",
+    "promises",
+    "needs",
+    "GLIBCXX",
+    "std::string",
+    "CPU",
+    "CUDA, cuDNN, NCCL",
+    "GPU code",
+)
 LONGEST = 110
 
 
 def main(folder: Path) -> None:
     """Inspect the wheels and write both tables into the page."""
-    reports = [tell(inspection.inspect(path)) for path in sorted(folder.glob("tensorflow*.whl"), key=age)]
+    reports = [
+        tell(inspection.inspect(path)) for path in sorted(folder.glob("tensorflow*.whl"), key=age)
+    ]
     text = PAGE.read_text("utf-8")
     text = replaced(text, "facts", rows([HEADS, ["---"] * len(HEADS), *map(facts, reports)]))
-    text = replaced(text, "faults", "\n".join(line for report in reports for line in remarks(report)))
+    text = replaced(
+        text, "faults", "\n".join(line for report in reports for line in remarks(report))
+    )
     PAGE.write_text(text, "utf-8")
 
 
-def tell(report: Report) -> Report:
+def tell(report: Inspection) -> Inspection:
     """Say on stderr which wheel is done."""
     sys.stderr.write(f"{report.file}\n")
     return report
@@ -54,10 +70,14 @@ def rows(cells: Iterable[Iterable[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
 
-def facts(report: Report) -> tuple[str, ...]:
+def facts(report: Inspection) -> tuple[str, ...]:
     """Return a wheel's row."""
     needs = report.summary.needs if report.summary else {}
-    needed = [f"{shown} {needs[name].version}" for name, shown in (("GLIBC", "glibc"), ("macOS", "macOS")) if name in needs]
+    needed = [
+        f"{shown} {needs[name].version}"
+        for name, shown in (("GLIBC", "glibc"), ("macOS", "macOS"))
+        if name in needs
+    ]
     return (
         f"{report.project} {report.version}" + (" (macOS)" if "macOS" in needs else ""),
         f"{report.size / 1e6:.0f}",
@@ -73,7 +93,7 @@ def facts(report: Report) -> tuple[str, ...]:
     )
 
 
-def promises(report: Report) -> Iterator[str]:
+def promises(report: Inspection) -> Iterator[str]:
     """Return the systems that the wheel's tags promise to be enough."""
     for platform in {tag.rpartition("-")[2] for tag in report.tags}:
         mac = re.match(r"macosx_(\d+)_(\d+)_", platform)
@@ -81,14 +101,17 @@ def promises(report: Report) -> Iterator[str]:
         if mac:
             yield f"macOS {mac[1]}.{mac[2]}"
         elif linux:
-            yield "glibc " + (f"{linux[2]}.{linux[3]}" if linux[2] else inspection_tags.LEGACY[linux[1]])
+            yield "glibc " + (f"{linux[2]}.{linux[3]}" if linux[2] else tags.LEGACY[linux[1]])
 
 
-def nvidia(report: Report) -> Iterator[str]:
+def nvidia(report: Inspection) -> Iterator[str]:
     """Return the versions that the wheel is linked with, or says that it was built with."""
     stated = dict(report.stated)
     linked = " ".join(report.nvidia)
-    for shown, library, keys in (("CUDA", "cudart", ("cuda_version", "cuda_version_number")), ("cuDNN", "cudnn", ("cudnn_version", "cudnn_version_number"))):
+    for shown, library, keys in (
+        ("CUDA", "cudart", ("cuda_version", "cuda_version_number")),
+        ("cuDNN", "cudnn", ("cudnn_version", "cudnn_version_number")),
+    ):
         name = re.search(rf"lib{library}\.(?:so\.)?(\d[\d.]*\d|\d)", linked)
         said = next((stated[key] for key in keys if key in stated), "")
         if name or said:
@@ -97,19 +120,25 @@ def nvidia(report: Report) -> Iterator[str]:
         yield from (f"NCCL {version.partition('+')[0]}" for version in report.summary.nccl)
 
 
-def architectures(report: Report) -> str:
+def architectures(report: Inspection) -> str:
     """Return the GPU code, as short as it goes."""
     names = report.summary.architectures if report.summary else ()
     return "; ".join(
-        f"{kind} {', '.join(found)}" for kind in ("sm", "compute") if (found := [name.partition("_")[2] for name in names if name.startswith(kind)])
+        f"{kind} {', '.join(found)}"
+        for kind in ("sm", "compute")
+        if (found := [name.partition("_")[2] for name in names if name.startswith(kind)])
     )
 
 
-def remarks(report: Report) -> Iterator[str]:
+def remarks(report: Inspection) -> Iterator[str]:
     """Return a wheel's faults and notes as a list."""
     name = report.file.removesuffix(".whl")
     said = [*(f"**{cut(fault)}**" for fault in report.faults), *map(cut, report.notes)]
-    yield f"- `{name}`: " + ("; ".join(said[:SHOWN]) + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "") if said else "nothing")
+    yield f"- `{name}`: " + (
+        "; ".join(said[:SHOWN]) + (f"; and {len(said) - SHOWN} more" if len(said) > SHOWN else "")
+        if said
+        else "nothing"
+    )
 
 
 SHOWN = 8
@@ -117,7 +146,13 @@ SHOWN = 8
 
 def cut(text: str) -> str:
     """Return a remark with installed paths, and not longer than can be read."""
-    text = re.sub(r"\S+/(?:purelib|platlib)/", "", text).replace("<", "&lt;").replace("|", "\\|").replace("*", "\\*").replace("_", "\\_")
+    text = (
+        re.sub(r"\S+/(?:purelib|platlib)/", "", text)
+        .replace("<", "&lt;")
+        .replace("|", "\\|")
+        .replace("*", "\\*")
+        .replace("_", "\\_")
+    )
     return text if len(text) <= LONGEST * 2 else text[: LONGEST * 2] + " …"
 
 

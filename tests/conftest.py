@@ -11,16 +11,30 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
-from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+)
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
+from tfwright.pipeline.stage import Job
 from tfwright.progress import Listener, Silence
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
-from tfwright.stage import Job
-from tfwright.tools import bazel
-from tfwright.wheel import build_record, sbom, sealing
-from tfwright.wheel.build_record import Bazel, BuildRecord, File, Found, Program, Sealer, Source
+from tfwright.tools.bazel import binary
+from tfwright.wheel.seal import build_record, sbom, sealing
+from tfwright.wheel.seal.build_record import (
+    BuildRecord,
+    Found,
+    RecordedBazel,
+    RecordedFile,
+    RecordedProgram,
+    RecordedSource,
+    Sealer,
+)
 
 # A suite that a script starts in its background ignores Ctrl-C, and so would every program that a test interrupts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -58,7 +72,11 @@ def recipe() -> Recipe:
         {
             "name": "small",
             "summary": "A recipe for tests",
-            "source": {"url": "https://example.org/tensorflow.git", "branch": "r1.8", "commit": "0123456789" * 4},
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "branch": "r1.8",
+                "commit": "0123456789" * 4,
+            },
             "host": {"system": "any", "machine": "any", "python": "any"},
             "bazel": {"version": "0.26.1"},
         }
@@ -68,7 +86,7 @@ def recipe() -> Recipe:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path) -> Job:
     """Return a job that works in a directory of its own."""
-    return Job(recipe, Settings(build_out=tmp_path / "build_out"))
+    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
 
 
 class _Notebook(Silence):
@@ -105,9 +123,11 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
 
     def obtain(version: str) -> Path:
         folder = os.environ.get("TFWRIGHT_BAZELS")
-        given = next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+        given = (
+            next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+        )
         try:
-            return bazel.obtain(version, {}, shared, given=given, offline=False, note=print).path
+            return binary.obtain(version, {}, shared, given=given, offline=False, note=print).path
         except SupplyError as fault:
             pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
 
@@ -121,11 +141,25 @@ def a_record(recipe: Recipe) -> BuildRecord:
         sealer=Sealer(version="0.1.0", deflate="0.9.0"),
         recipe=build_record.recipe_content(recipe),
         lock=None,
-        source=Source(url=recipe.source.url, commit=recipe.source.commit, release="1.8", content="1" * 40, epoch=1),
-        files=(File(path="r1.8/0001-why.patch", sha256="3" * 64),),
-        bazel=Program(version="0.26.1", sha256="2" * 64),
-        found=Found(system="Linux", machine="x86_64", glibc="2.36", python="3.11.7", compiler="cc (Debian) 12.2.0", cuda="", cudnn=""),
-        build=Bazel(target="//:all", flags=(), environment={}),
+        source=RecordedSource(
+            url=recipe.source.url,
+            commit=recipe.source.commit,
+            release="1.8",
+            content="1" * 40,
+            epoch=1,
+        ),
+        files=(RecordedFile(path="r1.8/0001-why.patch", sha256="3" * 64),),
+        bazel=RecordedProgram(version="0.26.1", sha256="2" * 64),
+        found=Found(
+            system="Linux",
+            machine="x86_64",
+            glibc="2.36",
+            python="3.11.7",
+            compiler="cc (Debian) 12.2.0",
+            cuda="",
+            cudnn="",
+        ),
+        build=RecordedBazel(target="//:all", flags=(), environment={}),
         substitutions=(),
         stubs=(),
         checks=(),
@@ -139,7 +173,11 @@ WheelMaker = Callable[..., Path]
 def make_wheel(tmp_path: Path) -> WheelMaker:
     """Return a function that makes a real wheel, which pip installs, from the files that it is given."""
 
-    def make(content: Mapping[str, str] | None = None, name: str = "small-1.0-py3-none-any.whl", folder: str = "made") -> Path:
+    def make(
+        content: Mapping[str, str] | None = None,
+        name: str = "small-1.0-py3-none-any.whl",
+        folder: str = "made",
+    ) -> Path:
         distribution, version, *tag = name.removesuffix(".whl").split("-")
         metadata = f"{distribution}-{version}.dist-info"
         files = {
@@ -151,7 +189,10 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
         path = tmp_path / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
-            for member, text in {**files, f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""])}.items():
+            for member, text in {
+                **files,
+                f"{metadata}/RECORD": "\n".join([*lines, f"{metadata}/RECORD,,", ""]),
+            }.items():
                 wheel.writestr(member, text)
         return path
 
@@ -159,22 +200,39 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
 
 
 def _digest(text: str) -> str:
-    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).decode().rstrip("=")
+    return "sha256=" + base64.urlsafe_b64encode(
+        hashlib.sha256(text.encode()).digest()
+    ).decode().rstrip("=")
 
 
 @pytest.fixture
 def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
     """Return a function that makes a wheel as the seal stage does, with a record and a bill of one archive."""
 
-    def make(content: Mapping[str, str] | None = None, name: str = "small-1.0-py3-none-any.whl", folder: str = "made") -> Path:
+    def make(
+        content: Mapping[str, str] | None = None,
+        name: str = "small-1.0-py3-none-any.whl",
+        folder: str = "made",
+    ) -> Path:
         path, source = make_wheel(content, name, folder), a_record.source
-        archives = (sbom.Archive(("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64),)
+        archives = (
+            sbom.ArchiveComponent(
+                ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
+            ),
+        )
         files = {file.path: file.sha256 for file in a_record.files}
-        bill = sbom.write(sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives))
+        bill = sbom.write(
+            sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives)
+        )
         target = path.with_name("sealed") / name
         target.parent.mkdir(exist_ok=True)
         with zipfile.ZipFile(path) as wheel, target.open("wb") as stream:
-            sealing.seal(wheel, stream, source.epoch, {build_record.NAME: build_record.write(a_record), sbom.NAME: bill})
+            sealing.seal(
+                wheel,
+                stream,
+                source.epoch,
+                {build_record.NAME: build_record.write(a_record), sbom.NAME: bill},
+            )
         return target
 
     return make
@@ -184,12 +242,16 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
 def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Return a function that makes a private and a public key, in PEM; another pair for each name."""
 
-    def make(name: str = "key", private: PrivateKeyTypes | None = None, passphrase: bytes = b"") -> tuple[Path, Path]:
+    def make(
+        name: str = "key", private: PrivateKeyTypes | None = None, passphrase: bytes = b""
+    ) -> tuple[Path, Path]:
         made = private or Ed25519PrivateKey.generate()
         secrecy = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
         files = tmp_path / f"{name}.pem", tmp_path / f"{name}.public.pem"
         files[0].write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy))
-        files[1].write_bytes(made.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+        files[1].write_bytes(
+            made.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        )
         return files
 
     return make

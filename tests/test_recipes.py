@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
 from tfwright.configure import catalogue
 from tfwright.configure.answers import UNKNOWN_PYTHON
-from tfwright.recipe import PATCHES, RECIPES, Recipe
-from tfwright.schema import Table
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
+from tfwright.documents.toml import Table
 
 NAMES = recipes.names()
 REAL = [name for name in NAMES if name != "demo"]
@@ -32,7 +32,13 @@ def uncommented(text: str) -> list[str]:
         if not line or line.startswith("["):
             covered = False
         covered = covered or line.startswith(("#", "reason = "))
-        if key and not inside and not covered and "  # " not in line and key[0].removesuffix(" = ") not in UNPINNED:
+        if (
+            key
+            and not inside
+            and not covered
+            and "  # " not in line
+            and key[0].removesuffix(" = ") not in UNPINNED
+        ):
             bare.append(line)
         inside = (inside or line.endswith("[")) and line != "]"
     return bare
@@ -54,12 +60,18 @@ def test_a_recipes_name_says_its_system_release_and_cuda(name: str) -> None:
 @pytest.mark.parametrize("name", REAL)
 def test_every_pin_has_its_reason_as_a_comment(name: str) -> None:
     # A list's own lines may carry their reasons inside it.
-    bare = [line for line in uncommented((RECIPES / f"{name}.toml").read_text("utf-8")) if line != "flags = ["]
+    bare = [
+        line
+        for line in uncommented((RECIPES / f"{name}.toml").read_text("utf-8"))
+        if line != "flags = ["
+    ]
     assert bare == []
 
 
 def test_a_pin_without_a_reason_is_noticed() -> None:
-    assert uncommented('[bazel]\n# Why.\nversion = "1"\n\npeak = 2\nsystem = "x"  # why\n') == ["peak = 2"]
+    assert uncommented('[bazel]\n# Why.\nversion = "1"\n\npeak = 2\nsystem = "x"  # why\n') == [
+        "peak = 2"
+    ]
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -90,13 +102,19 @@ def test_every_prompt_of_the_release_has_an_answer(name: str) -> None:
     recipe = recipes.read(name)
     answers = {**recipe.configure.answers, **UNKNOWN_PYTHON}
     system = "Linux" if recipe.host.system == "any" else recipe.host.system
-    assert [prompt.variable for prompt in catalogue.unanswered(recipe.source.release, system, answers)] == []
+    assert [
+        prompt.variable for prompt in catalogue.unanswered(recipe.source.release, system, answers)
+    ] == []
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_no_answer_is_one_that_the_release_never_wants(name: str) -> None:
     recipe = recipes.read(name)
-    known = {prompt.variable for prompt in catalogue.prompts(recipe.source.release, recipe.host.system) if prompt.applies(recipe.configure.answers)}
+    known = {
+        prompt.variable
+        for prompt in catalogue.prompts(recipe.source.release, recipe.host.system)
+        if prompt.applies(recipe.configure.answers)
+    }
     assert set(recipe.configure.answers) - known == set()
 
 
@@ -108,12 +126,18 @@ def test_no_wheel_is_tied_to_the_cpu_that_built_it(name: str) -> None:
 
 
 def test_the_debug_twin_differs_in_what_it_compiles_with_only() -> None:
-    plain, debug = (recipes.read(f"linux-r1.14-cuda10.0{suffix}").model_dump() for suffix in ("", "-debug"))
+    plain, debug = (
+        recipes.read(f"linux-r1.14-cuda10.0{suffix}").model_dump() for suffix in ("", "-debug")
+    )
     assert {key for key in plain if plain[key] != debug[key]} == {"name", "summary", "compile"}
 
 
 def test_every_patch_and_asset_belongs_to_a_recipe() -> None:
-    named = {file for name in NAMES for file in (*recipes.read(name).source.patches, *recipes.read(name).source.assets.values())}
+    named = {
+        file
+        for name in NAMES
+        for file in (*recipes.read(name).source.patches, *recipes.read(name).source.assets.values())
+    }
     assert {str(path.relative_to(PATCHES)) for path in PATCHES.glob("*/*")} == named
 
 
@@ -126,12 +150,22 @@ def test_every_patch_says_why_where_it_comes_from_and_when_to_drop_it(patch: Pat
 def documented(readme: str) -> dict[str, list[str]]:
     """Return the keys that the page lists, by the heading of their table."""
     sections = re.split(r"^### ", readme, flags=re.MULTILINE)[1:]
-    return {section.partition("\n")[0].partition("]")[0].lstrip("["): re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) for section in sections}
+    return {
+        section.partition("\n")[0].partition("]")[0].lstrip("["): re.findall(
+            r"^\| `(\w+)` \|", section, re.MULTILINE
+        )
+        for section in sections
+    }
 
 
 def test_the_page_describes_every_key_of_every_table() -> None:
-    tables: dict[str, type[Table]] = {"At the top": Recipe, **{name: _table(name) for name in list(Recipe.model_fields)[2:]}}
-    assert documented((RECIPES / "README.md").read_text("utf-8")) == {name: list(table.model_fields) for name, table in tables.items()}
+    tables: dict[str, type[Table]] = {
+        "At the top": Recipe,
+        **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
+    }
+    assert documented((RECIPES / "README.md").read_text("utf-8")) == {
+        name: list(table.model_fields) for name, table in tables.items()
+    }
 
 
 def _table(name: str) -> type[Table]:
@@ -156,7 +190,20 @@ def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_
         "utf-8",
     )
     program = tmp_path / "program"
-    subprocess.run(["g++", "-std=c++11", "-Wall", "-Werror", f"-I{tmp_path}", f"-I{PATCHES / 'r1.8'}", source, "-o", program], check=True)
+    subprocess.run(
+        [
+            "g++",
+            "-std=c++11",
+            "-Wall",
+            "-Werror",
+            f"-I{tmp_path}",
+            f"-I{PATCHES / 'r1.8'}",
+            source,
+            "-o",
+            program,
+        ],
+        check=True,
+    )
     said = subprocess.run([program], check=True, capture_output=True, text=True).stdout.splitlines()
     assert len(said) == 6
     assert all("without NCCL" in line for line in said)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import ROOT
+from tfwright.documents.recipe import ROOT
 
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

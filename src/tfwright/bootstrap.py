@@ -24,7 +24,9 @@ FOR_DEVELOPERS = {"lint", "types", "test"}
 
 def hand_over(root: Path, arguments: list[str]) -> None:
     """Become `invoke` with these arguments, in the checkout's own .venv; it is made first if need be."""
-    wanted = "requirements-dev.txt" if FOR_DEVELOPERS.intersection(arguments) else "requirements.txt"
+    wanted = (
+        "requirements-dev.txt" if FOR_DEVELOPERS.intersection(arguments) else "requirements.txt"
+    )
     place = root / ".venv"
     with (root / ".venv.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -49,7 +51,11 @@ def _carried(arguments: list[str]) -> Iterator[dict[str, str]]:
     What they are worth, pip finds out: the requirements hold their digests.
     """
     with tempfile.TemporaryDirectory(prefix="tfwright-") as folder:
-        bundles = [word for word in arguments if Path(word).is_file()] if arguments[:1] == ["unbundle"] else []
+        bundles = (
+            [word for word in arguments if Path(word).is_file()]
+            if arguments[:1] == ["unbundle"]
+            else []
+        )
         for bundle in bundles:
             _take_tools(bundle, Path(folder))
         yield {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": folder} if bundles else {}
@@ -61,11 +67,17 @@ def _take_tools(bundle: str, folder: Path) -> None:
         with tarfile.open(bundle, "r:") as members:
             for member in members:
                 name = re.fullmatch(r"tool/(\w[\w.+!-]*\.whl)", member.name)
-                if name and member.type == tarfile.REGTYPE and (stream := members.extractfile(member)):
+                if (
+                    name
+                    and member.type == tarfile.REGTYPE
+                    and (stream := members.extractfile(member))
+                ):
                     with (folder / name[1]).open("wb") as output:
                         shutil.copyfileobj(stream, output)
     except tarfile.TarError as fault:
-        sys.exit(f"{bundle} is no whole bundle: {fault}\nBring it again, and compare its size and digest with where it was made.")
+        sys.exit(
+            f"{bundle} is no whole bundle: {fault}\nBring it again, and compare its size and digest with where it was made."
+        )
 
 
 def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> None:
@@ -76,9 +88,24 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
             shutil.rmtree(place, ignore_errors=True)
             venv.create(place, with_pip=True)
     except subprocess.CalledProcessError:
-        sys.exit("Python's venv module cannot make an environment: ensurepip is missing.\nInstall it, for example: apt-get install python3-venv")
-    pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--require-hashes"]
-    if subprocess.run([*pip, "-r", str(root / wanted)], env={**os.environ, **variables}, check=False).returncode != 0:  # noqa: S603 a fixed program, no shell
+        sys.exit(
+            "Python's venv module cannot make an environment: ensurepip is missing.\nInstall it, for example: apt-get install python3-venv"
+        )
+    pip = [
+        str(place / "bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--require-hashes",
+    ]
+    if (
+        subprocess.run(  # noqa: S603 a fixed program, no shell
+            [*pip, "-r", str(root / wanted)], env={**os.environ, **variables}, check=False
+        ).returncode
+        != 0
+    ):
         sys.exit(
             f"pip could not install {wanted}; its message is above.\nWithout a network, point pip at a local index or folder (PIP_INDEX_URL, PIP_FIND_LINKS) and run this again."
         )
@@ -88,7 +115,9 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
     # As pip does with what it installs; the demo's tree is not ours to run.
     compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
     # The developers' file holds all of the users' file too.
-    (place / "tfwright-requirements").write_text("\n".join(_digest(root / name) for name in {wanted, "requirements.txt"}) + "\n", "utf-8")
+    (place / "tfwright-requirements").write_text(
+        "\n".join(_digest(root / name) for name in {wanted, "requirements.txt"}) + "\n", "utf-8"
+    )
 
 
 def _digest(file: Path) -> str:

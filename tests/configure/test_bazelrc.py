@@ -7,7 +7,7 @@ import pytest
 from tfwright.configure import bazelrc, catalogue
 from tfwright.configure.bazelrc import By, Setting
 from tfwright.configure.catalogue import Answer, Answers
-from tfwright.release import Release
+from tfwright.documents.release import Release
 
 CUDA: Answers = {
     "TF_NEED_CUDA": True,
@@ -21,25 +21,45 @@ CUDA: Answers = {
 }
 
 
-def render(release: str, answers: Answers | None = None, *, system: str = "Linux", by: By = "dialogue") -> str:
+def render(
+    release: str, answers: Answers | None = None, *, system: str = "Linux", by: By = "dialogue"
+) -> str:
     """Render with no for every question that is not answered."""
     found = Release.parse(release)
-    prompts = [prompt for prompt in catalogue.prompts(found, system) if prompt.yes_no and not prompt.environment]
+    prompts = [
+        prompt
+        for prompt in catalogue.prompts(found, system)
+        if prompt.yes_no and not prompt.environment
+    ]
     given: dict[str, Answer] = {prompt.variable: False for prompt in prompts}
-    given |= {"PYTHON_BIN_PATH": "/p", "PYTHON_LIB_PATH": "/l", "CC_OPT_FLAGS": "-O2 -g", **(answers or {})}
+    given |= {
+        "PYTHON_BIN_PATH": "/p",
+        "PYTHON_LIB_PATH": "/l",
+        "CC_OPT_FLAGS": "-O2 -g",
+        **(answers or {}),
+    }
     return bazelrc.render(found, system, given, by=by, python="3.6.15")
 
 
-RELEASES = [f"0.{minor}" for minor in range(8, 13)] + [f"1.{minor}" for minor in range(16)] + [f"2.{minor}" for minor in range(21)]
+RELEASES = (
+    [f"0.{minor}" for minor in range(8, 13)]
+    + [f"1.{minor}" for minor in range(16)]
+    + [f"2.{minor}" for minor in range(21)]
+)
 
 
 @pytest.mark.parametrize("system", ["Linux", "Darwin"])
 @pytest.mark.parametrize("release", RELEASES)
-def test_every_release_renders_without_a_line_that_bazel_cannot_read(release: str, system: str) -> None:
+def test_every_release_renders_without_a_line_that_bazel_cannot_read(
+    release: str, system: str
+) -> None:
     for answers in (None, CUDA):
         text = render(release, answers, system=system)
         assert "/p" in text
-        assert all(setting.command in {"build", "test", "run"} and setting.flag.startswith("-") for setting in bazelrc.parse(text)), text
+        assert all(
+            setting.command in {"build", "test", "run"} and setting.flag.startswith("-")
+            for setting in bazelrc.parse(text)
+        ), text
 
 
 def test_versions_are_cut_where_configure_cuts_them() -> None:
@@ -111,9 +131,15 @@ def test_a_file_is_read_as_a_set_of_settings() -> None:
 
 
 def test_order_repetition_quotes_and_spelling_make_no_difference() -> None:
-    assert not bazelrc.compare('build --define a="b"\nbuild --copt=-g', "build --copt=-g\nbuild --copt=-g\nbuild --define=a=b")
+    assert not bazelrc.compare(
+        'build --define a="b"\nbuild --copt=-g',
+        "build --copt=-g\nbuild --copt=-g\nbuild --define=a=b",
+    )
 
 
 def test_a_difference_shows_both_sides() -> None:
     difference = bazelrc.compare('build --action_env V="7.2"', 'build --action_env V="7"')
-    assert difference.lines() == ("- rendered only: build --action_env=V=7.2", "+ written only:  build --action_env=V=7")
+    assert difference.lines() == (
+        "- rendered only: build --action_env=V=7.2",
+        "+ written only:  build --action_env=V=7",
+    )

@@ -8,22 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import environment, settings, tools
-from tfwright import recipe as recipes
+from tfwright import tools
+from tfwright.documents import host_file
+from tfwright.documents import recipe as recipes
 from tfwright.tools import files
-from tfwright.wheel import libraries
+from tfwright.tools.process import environment
+from tfwright.wheel.binary import libraries
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 LIBRARIES = ("tensorflow/_demo_ops.so", "tensorflow/contrib/nccl/python/ops/_nccl_ops.so")
-TARGETS = ("//tensorflow/tools/pip_package:build_pip_package", "//tensorflow/contrib/nccl:python/ops/_nccl_ops.so")
-ANSWERS = {name: value if isinstance(value, str) else str(int(value)) for name, value in recipes.read("demo").configure.answers.items()}
+TARGETS = (
+    "//tensorflow/tools/pip_package:build_pip_package",
+    "//tensorflow/contrib/nccl:python/ops/_nccl_ops.so",
+)
+ANSWERS = {
+    name: value if isinstance(value, str) else str(int(value))
+    for name, value in recipes.read("demo").configure.answers.items()
+}
 
 pytestmark = pytest.mark.slow
 
 
 def bazel(version: str) -> Path:
     """Return the host file's Bazel; skip the test if it names none."""
-    binary = settings.read().bazels.get(version)
+    binary = host_file.read().bazels.get(version)
     if binary is None:
         pytest.skip(f"the host file names no Bazel {version}")
     return binary
@@ -46,7 +54,9 @@ def built(tree: Path, version: str, *flags: str) -> Path:
     subprocess.run([tree / "configure"], cwd=tree, env=env, check=True, stdin=subprocess.DEVNULL)
     start = ["bazel", "--bazelrc=tools/bazel.rc", f"--output_base={tree.parent / tree.name}.base"]
     try:
-        subprocess.run([*start, "build", "--config=opt", *flags, *TARGETS], cwd=tree, env=env, check=True)
+        subprocess.run(
+            [*start, "build", "--config=opt", *flags, *TARGETS], cwd=tree, env=env, check=True
+        )
     finally:
         subprocess.run([*start, "shutdown"], cwd=tree, env=env, check=True)
     return tree / "bazel-bin"
@@ -62,7 +72,9 @@ def outputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return built(tmp_path_factory.mktemp("demo") / "one", "0.26.1")
 
 
-def test_the_bytes_depend_on_neither_bazel_nor_directory_nor_umask(outputs: Path, tmp_path: Path) -> None:
+def test_the_bytes_depend_on_neither_bazel_nor_directory_nor_umask(
+    outputs: Path, tmp_path: Path
+) -> None:
     before = os.umask(0o077)
     try:
         others = built(tmp_path / "a" / "longer" / "way" / "two", "0.24.1")
@@ -78,7 +90,11 @@ def test_no_path_of_the_machine_that_built_is_in_the_libraries(outputs: Path) ->
 
 def test_the_patched_operations_compute_what_they_should(outputs: Path, tmp_path: Path) -> None:
     package = tmp_path / "tensorflow_demo"
-    shutil.copytree(outputs / "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow/tensorflow", package)
+    shutil.copytree(
+        outputs
+        / "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow/tensorflow",
+        package,
+    )
     program = """
 import tensorflow_demo as tf
 base = tf.constant([[1, 1], [1, 0]])
@@ -89,7 +105,9 @@ assert tf.ops() == ["MatMul", "MatrixPower"]
 assert tf.__version__ == "1.12.0"
 """
     subprocess.run([sys.executable, "-c", program], cwd=tmp_path, check=True)
-    assert 'VERSION = "1.12.0"' in (DEMO / "tensorflow/tools/pip_package/setup.py").read_text("utf-8")
+    assert 'VERSION = "1.12.0"' in (DEMO / "tensorflow/tools/pip_package/setup.py").read_text(
+        "utf-8"
+    )
 
 
 def test_with_cuda_the_nccl_library_has_its_operation(tmp_path: Path) -> None:

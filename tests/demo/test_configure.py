@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import environment, tools
-from tfwright import recipe as recipes
+from tfwright import tools
 from tfwright.configure import bazelrc
 from tfwright.configure.answering import Typist
-from tfwright.release import Release
-from tfwright.tools import dialogue
-from tfwright.tools.shell import Command
+from tfwright.documents import recipe as recipes
+from tfwright.documents.release import Release
+from tfwright.tools.process import dialogue, environment
+from tfwright.tools.process.runner import Command
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 RELEASE = Release(1, 12)
@@ -52,14 +52,19 @@ class Site:
     def pretend(self, system: str) -> None:
         """Let the Python that runs configure.py say that this is another system."""
         self.system = system
-        program = (
-            f"import platform, runpy, sys; platform.system = lambda: '{system}'; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
-        )
+        program = f"import platform, runpy, sys; platform.system = lambda: '{system}'; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
         self.write("python3", f'exec {sys.executable} -c "{program}" "$@"')
 
     def install_cuda(self) -> None:
         """Simulate a toolkit by the files that configure looks for."""
-        names = ["lib64/libcudart.so.9.2", "lib64/libcudnn.so.7", "lib/libnccl.so.2", "include/nccl.h", "lib/libcudart.9.2.dylib", "lib/libcudnn.7.dylib"]
+        names = [
+            "lib64/libcudart.so.9.2",
+            "lib64/libcudnn.so.7",
+            "lib/libnccl.so.2",
+            "include/nccl.h",
+            "lib/libcudart.9.2.dylib",
+            "lib/libcudnn.7.dylib",
+        ]
         for name in names:
             path = self.toolkit / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -67,15 +72,25 @@ class Site:
 
     def answers(self, **changed: bool | str) -> dict[str, bool | str]:
         """Return the demo recipe's answers, with changes."""
-        places = dict.fromkeys(["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"], str(self.toolkit))
-        python = {"PYTHON_BIN_PATH": sys.executable, "PYTHON_LIB_PATH": "/usr/lib/python3/dist-packages"}
+        places = dict.fromkeys(
+            ["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"], str(self.toolkit)
+        )
+        python = {
+            "PYTHON_BIN_PATH": sys.executable,
+            "PYTHON_LIB_PATH": "/usr/lib/python3/dist-packages",
+        }
         return {**recipes.read("demo").configure.answers, **python, **places, **changed}
 
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
         typist = Typist(RELEASE, self.system, answers)
         env = environment.clean(self.folder, (self.programs,))
-        dialogue.converse(Command((str(self.tree / "configure"),), self.tree, env), self.folder / "log", typist, timeout=20)
+        dialogue.converse(
+            Command((str(self.tree / "configure"),), self.tree, env),
+            self.folder / "log",
+            typist,
+            timeout=20,
+        )
         return typist.asked
 
     @property
@@ -121,9 +136,20 @@ def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(site: Site) -
 
 def by_environment(site: Site, **variables: str) -> "subprocess.CompletedProcess[str]":
     """Run ./configure with nobody to type."""
-    answers = {name: value if isinstance(value, str) else str(int(value)) for name, value in site.answers().items()}
+    answers = {
+        name: value if isinstance(value, str) else str(int(value))
+        for name, value in site.answers().items()
+    }
     env = environment.clean(site.folder, (site.programs,), extra={**answers, **variables})
-    return subprocess.run([site.tree / "configure"], cwd=site.folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [site.tree / "configure"],
+        cwd=site.folder,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_environment_answers_without_a_question(site: Site) -> None:
@@ -133,7 +159,16 @@ def test_the_environment_answers_without_a_question(site: Site) -> None:
     assert not bazelrc.compare(site.rendered(site.answers()), site.written)
 
 
-@pytest.mark.parametrize("variable", ["TF_NEED_OPENCL_SYCL", "TF_NEED_ROCM", "TF_DOWNLOAD_CLANG", "TF_NEED_MPI", "TF_SET_ANDROID_WORKSPACE"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "TF_NEED_OPENCL_SYCL",
+        "TF_NEED_ROCM",
+        "TF_DOWNLOAD_CLANG",
+        "TF_NEED_MPI",
+        "TF_SET_ANDROID_WORKSPACE",
+    ],
+)
 def test_what_the_tree_does_not_have_cannot_be_chosen(site: Site, variable: str) -> None:
     done = by_environment(site, **{variable: "1"})
     assert done.returncode == 1
@@ -143,7 +178,10 @@ def test_what_the_tree_does_not_have_cannot_be_chosen(site: Site, variable: str)
 def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(site: Site) -> None:
     done = by_environment(site, TF_NEED_ROCM="maybe")
     assert done.returncode == 1
-    assert "UserInputError: Environment variable TF_NEED_ROCM must be set as a boolean indicator." in done.stderr
+    assert (
+        "UserInputError: Environment variable TF_NEED_ROCM must be set as a boolean indicator."
+        in done.stderr
+    )
     assert 'TF_NEED_OPENCL_SYCL="0"' in site.written
     assert "CUDA" not in site.written
 
@@ -153,7 +191,10 @@ def test_without_a_bazel_only_the_text_tells_that_nothing_was_configured(site: S
     for name in ("bash", "dirname"):
         (site.programs / name).symlink_to(shutil.which(name) or "")
     done = by_environment(site, PATH=str(site.programs))
-    assert (done.returncode, done.stdout) == (0, "Cannot find bazel. Please install bazel.\nConfiguration finished\n")
+    assert (done.returncode, done.stdout) == (
+        0,
+        "Cannot find bazel. Please install bazel.\nConfiguration finished\n",
+    )
 
 
 def test_with_a_bazel_that_is_too_old_it_is_the_same(site: Site) -> None:
@@ -171,10 +212,14 @@ def test_a_toolkit_that_is_not_there_is_asked_for_ten_times(site: Site) -> None:
     assert "Assuming to be a scripting mistake." in done.stderr
 
 
-def test_configuring_again_imports_the_file_once_and_keeps_what_else_bazelrc_says(site: Site) -> None:
+def test_configuring_again_imports_the_file_once_and_keeps_what_else_bazelrc_says(
+    site: Site,
+) -> None:
     (site.tree / ".bazelrc").write_text("build --jobs=1\n", "utf-8")
     for _ in range(2):
         by_environment(site)
     lines = (site.tree / ".bazelrc").read_text("utf-8").splitlines()
     assert lines == ["build --jobs=1", f"import {site.tree}/.tf_configure.bazelrc"]
-    assert (site.tree / "tools" / "python_bin_path.sh").read_text("utf-8") == f'export PYTHON_BIN_PATH="{sys.executable}"'
+    assert (site.tree / "tools" / "python_bin_path.sh").read_text(
+        "utf-8"
+    ) == f'export PYTHON_BIN_PATH="{sys.executable}"'

@@ -1,6 +1,6 @@
-from tfwright import recipe as recipes
-from tfwright.tools import bundled
+from tfwright.documents import recipe as recipes
+from tfwright.tools.git import demo
 
 
 def test_the_recipe_pins_the_tree_as_it_is_bundled() -> None:
-    assert recipes.read("demo").source.commit == bundled.commit_id()
+    assert recipes.read("demo").source.commit == demo.commit_id()

@@ -17,9 +17,14 @@ Description = dict[str, Any]
 
 def write_program(path: Path, answers: Mapping[str, str]) -> None:
     """Write a program that knows some command lines, each with what it prints, and fails on any other; ``*`` is any."""
-    cases = [f"{line if line == '*' else shlex.quote(line)}) printf '%s\\n' {shlex.quote(text.strip())} ;;" for line, text in answers.items()]
+    cases = [
+        f"{line if line == '*' else shlex.quote(line)}) printf '%s\\n' {shlex.quote(text.strip())} ;;"
+        for line, text in answers.items()
+    ]
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]), "utf-8")
+    path.write_text(
+        "\n".join(["#!/bin/sh", 'case "$*" in', *cases, "*) exit 64 ;;", "esac", ""]), "utf-8"
+    )
     path.chmod(0o755)
 
 

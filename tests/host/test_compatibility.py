@@ -3,22 +3,30 @@ from typing import Literal
 
 import pytest
 
+from tfwright.documents.release import Release
 from tfwright.host import compatibility, versions
 from tfwright.host.match import KNOWN
-from tfwright.release import Release
 
 TABLE = tomllib.loads(compatibility.TABLE.read_text("utf-8"))
 
 
 def test_every_row_names_its_source() -> None:
     rows = [row for name, kind in TABLE.items() if name != "cuda" for row in kind]
-    assert all(row["source"].startswith(("https://", "host_config.h of ", "what ptxas of ")) for row in rows)
+    assert all(
+        row["source"].startswith(("https://", "host_config.h of ", "what ptxas of "))
+        for row in rows
+    )
 
 
 @pytest.mark.parametrize("column", ["driver", "gcc", "capabilities", "cudnn"])
-def test_every_number_of_every_cuda_has_one_source(column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> None:
+def test_every_number_of_every_cuda_has_one_source(
+    column: Literal["driver", "gcc", "capabilities", "cudnn"],
+) -> None:
     spans = [row["cuda"] for row in TABLE["source"] if row["of"] == column]
-    assert all(sum(versions.within(row.version, *span) for span in spans) == 1 for row in compatibility.cudas())
+    assert all(
+        sum(versions.within(row.version, *span) for span in spans) == 1
+        for row in compatibility.cudas()
+    )
     assert all(row.source(column) for row in compatibility.cudas())
 
 
@@ -44,7 +52,14 @@ def test_every_release_has_a_row(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("release", "version", "taken"),
-    [("1.8", "0.9.0", False), ("1.8", "0.17.2", True), ("1.14", "0.25.3", False), ("2.2", "2.0.0", True), ("2.2", "2.0.1", False), ("2.6", "3.99.0", True)],
+    [
+        ("1.8", "0.9.0", False),
+        ("1.8", "0.17.2", True),
+        ("1.14", "0.25.3", False),
+        ("2.2", "2.0.0", True),
+        ("2.2", "2.0.1", False),
+        ("2.6", "3.99.0", True),
+    ],
 )
 def test_bazel_is_bounded_as_configure_does(release: str, version: str, *, taken: bool) -> None:
     found = compatibility.bazel(Release.parse(release))
@@ -59,7 +74,15 @@ def test_every_cuda_that_tensorflow_was_tested_with_is_known_and_takes_its_cudnn
         assert versions.within(tested.cudnn, row.cudnn[0].partition(".")[0], row.cudnn[1])
 
 
-@pytest.mark.parametrize(("version", "line", "held"), [("10.1.243", "10.1", True), ("10.2", "10.1", False), ("10", "10.0", True), ("3.10", "3.1", False)])
+@pytest.mark.parametrize(
+    ("version", "line", "held"),
+    [
+        ("10.1.243", "10.1", True),
+        ("10.2", "10.1", False),
+        ("10", "10.0", True),
+        ("3.10", "3.1", False),
+    ],
+)
 def test_a_version_is_of_a_line_number_by_number(version: str, line: str, *, held: bool) -> None:
     assert versions.is_of(version, line) is held
 

@@ -6,18 +6,21 @@ from typing import Any
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ROOT
 from tfwright.host import inventory, probes
-from tfwright.recipe import ROOT
-from tfwright.settings import Settings
-from tfwright.stages import check
+from tfwright.pipeline.stages import check
 
 
 @pytest.mark.parametrize("name", recipes.names())
 def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
-    assert all(finding.found and finding.wanted and finding.remedy for finding in check.examine(recipe, Settings(), host))
-    assert next(fact.name for fact in inventory.take(recipe, Settings(), host)) == "system"
+    assert all(
+        finding.found and finding.wanted and finding.remedy
+        for finding in check.examine(recipe, HostFile(), host)
+    )
+    assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +32,13 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def doctor(recipe: str) -> tuple[int, dict[str, Any]]:
-    done = subprocess.run([sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "invoke", "doctor", "--recipe", recipe, "--json"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return done.returncode, json.loads(done.stdout)
 
 

@@ -3,13 +3,13 @@ from typing import Any
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
 from tfwright.host import match
 from tfwright.host.match import Wish
 from tfwright.host.probes import Host
-from tfwright.pages import host as page
-from tfwright.recipe import Recipe
+from tfwright.terminal import doctor as page
 
 Reader = Callable[[str], dict[str, Any]]
 Player = Callable[[dict[str, Any]], Host]
@@ -43,31 +43,52 @@ def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -
     assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(system="Darwin", gpu="3.0")
 
 
-@pytest.mark.parametrize(("name", "value"), [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "Windows"), ("glibc", "musl")])
-def test_what_cannot_be_read_is_refused_with_an_example(name: str, value: str, ubuntu: Host) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "Windows"), ("glibc", "musl")],
+)
+def test_what_cannot_be_read_is_refused_with_an_example(
+    name: str, value: str, ubuntu: Host
+) -> None:
     with pytest.raises(RecipeError, match=value):
         match.wish(ubuntu, **{name: value})
 
 
-def test_a_gpu_is_served_by_code_for_its_own_major_version_only(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert fitting(bundled, Wish(system="Linux", gpu="12.0"), ubuntu) == ["linux-r2.20-cuda12.8-sm120"]
+def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
+    assert fitting(bundled, Wish(system="Linux", gpu="12.0"), ubuntu) == [
+        "linux-r2.20-cuda12.8-sm120"
+    ]
     assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
 
 
 def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == ["linux-r2.1-cuda10.1"]
+    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == [
+        "linux-r2.1-cuda10.1"
+    ]
 
 
-def test_the_nearest_say_all_that_differs_and_another_system_is_far(bundled: list[Recipe], ubuntu: Host) -> None:
-    ranked = match.rank(bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu)
+def test_the_nearest_say_all_that_differs_and_another_system_is_far(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
+    ranked = match.rank(
+        bundled, Wish(system="Darwin", gpu="6.1", python="3.7", cuda="10.1"), ubuntu
+    )
     assert ranked[0].recipe == "macos-r1.8-cuda9.2"
     assert ranked[0].differs == ("Python 3.6", "CUDA 9.2")
     assert all(one.elsewhere for one in ranked[2:])
 
 
-def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it(bundled: list[Recipe], ubuntu: Host) -> None:
-    ranked = {one.recipe: one for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)}
-    assert ranked["linux-r2.1-cuda10.1"].differs == ("promises no glibc; built here, it may need 2.27",)
+def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
+    ranked = {
+        one.recipe: one for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
+    }
+    assert ranked["linux-r2.1-cuda10.1"].differs == (
+        "promises no glibc; built here, it may need 2.27",
+    )
     assert "linux-r2.1-cuda10.1" in fitting(bundled, Wish(system="Linux", glibc="2.27"), ubuntu)
 
 
@@ -78,12 +99,36 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
 @pytest.mark.parametrize(
     ("wanted", "pins"),
     [
-        (Wish(system="Linux", gpu="3.0", python="3.6"), {"TensorFlow": "2.3", "CUDA": "10.1", "gcc": "8 or earlier"}),
-        (Wish(system="Linux", gpu="12.0"), {"TensorFlow": "2.20", "CUDA": "12.8 (tested with 12.5)", "cuDNN": "9.7 or later", "driver": "570.26 or later"}),
+        (
+            Wish(system="Linux", gpu="3.0", python="3.6"),
+            {"TensorFlow": "2.3", "CUDA": "10.1", "gcc": "8 or earlier"},
+        ),
+        (
+            Wish(system="Linux", gpu="12.0"),
+            {
+                "TensorFlow": "2.20",
+                "CUDA": "12.8 (tested with 12.5)",
+                "cuDNN": "9.7 or later",
+                "driver": "570.26 or later",
+            },
+        ),
         (Wish(system="Linux", gpu="9.0", cuda="12.5"), {"driver": "525.60.13 or later"}),
-        (Wish(system="Linux", cuda="9.2", python="2.7"), {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0 or later"}),
-        (Wish(system="Darwin", gpu="3.0", cuda="9.2"), {"TensorFlow": "1.12", "Xcode": "9.2, with Apple clang 9.0 or earlier", "macOS": "10.13"}),
-        (Wish(system="Linux", python="2.7", glibc="2.17"), {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"}),
+        (
+            Wish(system="Linux", cuda="9.2", python="2.7"),
+            {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0 or later"},
+        ),
+        (
+            Wish(system="Darwin", gpu="3.0", cuda="9.2"),
+            {
+                "TensorFlow": "1.12",
+                "Xcode": "9.2, with Apple clang 9.0 or earlier",
+                "macOS": "10.13",
+            },
+        ),
+        (
+            Wish(system="Linux", python="2.7", glibc="2.17"),
+            {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"},
+        ),
     ],
 )
 def test_a_new_recipe_is_told_what_to_pin(wanted: Wish, pins: dict[str, str]) -> None:
@@ -99,9 +144,19 @@ def test_what_was_never_made_for_each_other_has_no_recipe() -> None:
     assert match.needs(Wish(gpu="3.0", cuda="12.8")) == []
 
 
-def test_the_answer_is_readable_and_says_when_nothing_fits(bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_answer_is_readable_and_says_when_nothing_fits(
+    bundled: list[Recipe], ubuntu: Host, capsys: pytest.CaptureFixture[str]
+) -> None:
     wanted = Wish(system="Linux", gpu="3.0", python="2.7")
-    page.show_matches(wanted, match.rank(bundled, wanted, ubuntu), match.needs(wanted), match.NEAREST, as_json=False)
+    page.show_matches(
+        wanted,
+        match.rank(bundled, wanted, ubuntu),
+        match.needs(wanted),
+        match.NEAREST,
+        as_json=False,
+    )
     said = capsys.readouterr().out
-    assert said.startswith("wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nfits:\n  no recipe yet\n\nnearest:\n")
+    assert said.startswith(
+        "wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nfits:\n  no recipe yet\n\nnearest:\n"
+    )
     assert "\n  linux-r0.11-cuda8.0            Python 3.5\n" in said

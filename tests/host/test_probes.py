@@ -42,8 +42,14 @@ def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
     [
         ("gcc (Ubuntu 7.5.0-3ubuntu1~18.04) 7.5.0", Compiler("gcc", "7.5.0")),
         ("gcc (GCC) 4.8.5 20150623 (Red Hat 4.8.5-44)", Compiler("gcc", "4.8.5")),
-        ("Apple LLVM version 8.0.0 (clang-800.0.42.1)", Compiler("Apple clang", "8.0.0", "800.0.42.1")),
-        ("Apple clang version 15.0.0 (clang-1500.3.9.4)", Compiler("Apple clang", "15.0.0", "1500.3.9.4")),
+        (
+            "Apple LLVM version 8.0.0 (clang-800.0.42.1)",
+            Compiler("Apple clang", "8.0.0", "800.0.42.1"),
+        ),
+        (
+            "Apple clang version 15.0.0 (clang-1500.3.9.4)",
+            Compiler("Apple clang", "15.0.0", "1500.3.9.4"),
+        ),
         ("Ubuntu clang version 18.1.3 (1ubuntu1)", Compiler("clang", "18.1.3")),
         ("tcc version 0.9.27 (x86_64 Linux)", None),
     ],
@@ -60,13 +66,18 @@ def test_compilers_are_told_apart_by_what_they_say(line: str, compiler: Compiler
         ("include/cuda.h", "#define CUDA_VERSION 11080", "11.8"),
     ],
 )
-def test_cuda_is_known_by_any_of_its_files(path: str, text: str, version: str, play: Player) -> None:
+def test_cuda_is_known_by_any_of_its_files(
+    path: str, text: str, version: str, play: Player
+) -> None:
     (seen,) = nvidia.cuda(place(play, **{f"/opt/cuda/{path}": text}), Path("/opt/cuda"))
     assert (seen.value, seen.by) == (version, f"/opt/cuda/{path}")
 
 
 def test_a_broken_version_file_is_passed_over(play: Player) -> None:
-    assert nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda")) == []
+    assert (
+        nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda"))
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -77,7 +88,9 @@ def test_a_broken_version_file_is_passed_over(play: Player) -> None:
         "/usr/lib/python3/site-packages/nvidia/cudnn/include/cudnn_version.h",
     ],
 )
-def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(header: str, play: Player) -> None:
+def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(
+    header: str, play: Player
+) -> None:
     text = "#define CUDNN_MAJOR 8\n#define CUDNN_MINOR 9\n#define CUDNN_PATCHLEVEL 7\n"
     prefixes = [Path("/usr/lib/python3/site-packages/nvidia/cudnn"), Path("/usr")]
     seen = nvidia.cudnn(place(play, **{header: text}), prefixes)
@@ -113,27 +126,37 @@ def test_the_driver_is_known_without_nvidia_smi(text: str, play: Player) -> None
         ("Voodoo 2", ""),
     ],
 )
-def test_gpus_of_drivers_that_do_not_tell_are_known_by_name(name: str, capability: str, play: Player) -> None:
+def test_gpus_of_drivers_that_do_not_tell_are_known_by_name(
+    name: str, capability: str, play: Player
+) -> None:
     smi = {"/usr/bin/nvidia-smi": {"--query-gpu=name --format=csv,noheader": name}}
     (gpu,) = nvidia.gpus(play({"programs": smi}).place)
     assert gpu.capability == capability
 
 
 def test_a_containers_memory_is_its_limit_and_not_the_machines(play: Player) -> None:
-    files = {"/proc/meminfo": "MemAvailable: 251658240 kB\n", "/sys/fs/cgroup/memory.max": "8589934592\n"}
+    files = {
+        "/proc/meminfo": "MemAvailable: 251658240 kB\n",
+        "/sys/fs/cgroup/memory.max": "8589934592\n",
+    }
     assert machine.memory(place(play, **files)).value == "8589934592"
 
 
 def test_passwords_of_proxies_are_not_repeated(play: Player) -> None:
     host = play({"env": {"HTTPS_PROXY": "http://me:secret@proxy:3128"}})
-    assert toolchain.variables(host.place, toolchain.PROXIES).value == "https_proxy=http://…@proxy:3128"
+    assert (
+        toolchain.variables(host.place, toolchain.PROXIES).value
+        == "https_proxy=http://…@proxy:3128"
+    )
 
 
 @pytest.mark.skipif(NVCC is None, reason="there is no nvcc on this host")
 def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() -> None:
     toolkit = Path("/usr/local/cuda")
     first, *others = nvidia.cuda(HERE, toolkit)
-    assert all(versions.is_of(seen.value, first.value) for seen in others), "its files agree with nvcc"
+    assert all(versions.is_of(seen.value, first.value) for seen in others), (
+        "its files agree with nvcc"
+    )
     row = compatibility.cuda(first.value)
     assert row
     assert nvidia.ceiling(HERE, toolkit).gcc == row.gcc
@@ -142,12 +165,26 @@ def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() ->
 @pytest.mark.parametrize(
     ("text", "gcc", "clang"),
     [
-        ("#error -- unsupported clang version! clang version must be less than 9 and greater than 3.2\n", "", "9"),
-        ("#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang version! clang version must be less than 16 and\n", "", "17"),
-        ("#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n", "15", ""),
+        (
+            "#error -- unsupported clang version! clang version must be less than 9 and greater than 3.2\n",
+            "",
+            "9",
+        ),
+        (
+            "#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang version! clang version must be less than 16 and\n",
+            "",
+            "17",
+        ),
+        (
+            "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n",
+            "15",
+            "",
+        ),
     ],
 )
-def test_the_conditions_of_cudas_own_header_count_before_its_words(tmp_path: Path, text: str, gcc: str, clang: str) -> None:
+def test_the_conditions_of_cudas_own_header_count_before_its_words(
+    tmp_path: Path, text: str, gcc: str, clang: str
+) -> None:
     header = tmp_path / "opt/cuda/include/crt/host_config.h"
     header.parent.mkdir(parents=True)
     header.write_text(text, "utf-8")

@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, requirements
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
 
 Player = Callable[[dict[str, Any]], Host]
 PROGRAMS = {
@@ -18,13 +18,20 @@ PROGRAMS = {
     "/usr/bin/git": {"--version": "git version 2.39.5"},
     "/usr/bin/c++": {"--version": "g++ (Debian) 12.2.0"},
     "/usr/bin/gcc": {"--version": "gcc (Debian) 7.5.0"},
-    "/usr/bin/df": {"*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 216895488 15% /"},
-    "/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "580.82", "*": "GeForce GTX 1080, 6.1"},
+    "/usr/bin/df": {
+        "*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 216895488 15% /"
+    },
+    "/usr/bin/nvidia-smi": {
+        "--query-gpu=driver_version --format=csv,noheader": "580.82",
+        "*": "GeForce GTX 1080, 6.1",
+    },
 }
 BUILD_OUT = Path("/build_out")
 """Anywhere, whatever the path of this checkout is."""
-UNSET = Settings(build_out=BUILD_OUT)
-LITTLE_ROOM = {"*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 3145728 15% /"}
+UNSET = HostFile(build_out=BUILD_OUT)
+LITTLE_ROOM = {
+    "*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 3145728 15% /"
+}
 HEADERS = {
     "include/cuda.h": "#define CUDA_VERSION 9020",
     "include/cudnn.h": "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 2\n#define CUDNN_PATCHLEVEL 1",
@@ -36,8 +43,19 @@ def good(play: Player) -> Callable[..., Host]:
     """Return a function that plays a host with everything; programs given as None are not there."""
 
     def made(files: Mapping[str, str] | None = None, **programs: Mapping[str, str] | None) -> Host:
-        changed = {f"/usr/bin/{name.replace('_', '-')}": answers for name, answers in programs.items()}
-        return play({"programs": {path: answers for path, answers in {**PROGRAMS, **changed}.items() if answers is not None}, "files": files or {}})
+        changed = {
+            f"/usr/bin/{name.replace('_', '-')}": answers for name, answers in programs.items()
+        }
+        return play(
+            {
+                "programs": {
+                    path: answers
+                    for path, answers in {**PROGRAMS, **changed}.items()
+                    if answers is not None
+                },
+                "files": files or {},
+            }
+        )
 
     return made
 
@@ -48,12 +66,19 @@ Good = Callable[..., Host]
 def varied(recipe: Recipe, **tables: Mapping[str, object]) -> Recipe:
     """Return a recipe with some keys of some tables changed."""
     values = recipe.model_dump(mode="json")
-    return Recipe.model_validate({**values, **{name: {**values[name], **keys} for name, keys in tables.items()}})
+    return Recipe.model_validate(
+        {**values, **{name: {**values[name], **keys} for name, keys in tables.items()}}
+    )
 
 
 def with_cuda(recipe: Recipe, release: str = "1.8", **answers: str) -> Recipe:
     answers = {"TF_CUDA_COMPUTE_CAPABILITIES": "6.1", **answers}
-    return varied(recipe, source={"release": release}, host={"cuda": "9.2", "cudnn": "7.2"}, configure={"answers": {"TF_NEED_CUDA": True, **answers}})
+    return varied(
+        recipe,
+        source={"release": release},
+        host={"cuda": "9.2", "cudnn": "7.2"},
+        configure={"answers": {"TF_NEED_CUDA": True, **answers}},
+    )
 
 
 def only(findings: list[Finding]) -> Finding:
@@ -66,19 +91,31 @@ def test_a_host_that_has_everything_gives_no_findings(recipe: Recipe, good: Good
 
 
 @pytest.mark.parametrize(("name", "odd"), [("my disk", " "), ("b\u00fcro", "\u00fc")])
-def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good) -> None:
-    finding = only(requirements.compare(recipe, Settings(build_out=tmp_path / name), good()))
+def test_a_place_that_tensorflow_or_bazel_would_trip_over_is_refused(
+    recipe: Recipe, tmp_path: Path, name: str, odd: str, good: Good
+) -> None:
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path / name), good()))
     assert (finding.found, finding.blocks) == (f"{odd!r} in {tmp_path / name}", "fetch")
 
 
-def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.compare(varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), UNSET, good()))
+def test_a_recipe_for_another_system_is_blocked_from_configure_on_only(
+    recipe: Recipe, good: Good
+) -> None:
+    finding = only(
+        requirements.compare(
+            varied(recipe, host={"system": "Darwin", "machine": "x86_64"}), UNSET, good()
+        )
+    )
     assert finding.blocks == "configure"
     assert str(finding) == "this host is Linux-x86_64; wanted: Darwin-x86_64"
 
 
 def test_another_machine_of_the_same_system_will_not_do(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.compare(varied(recipe, host={"machine": "x86_64"}), UNSET, good(uname={"-sm": "Linux aarch64"})))
+    finding = only(
+        requirements.compare(
+            varied(recipe, host={"machine": "x86_64"}), UNSET, good(uname={"-sm": "Linux aarch64"})
+        )
+    )
     assert finding.found == "this host is Linux-aarch64"
 
 
@@ -89,25 +126,45 @@ def test_a_missing_python_says_how_to_get_and_how_to_name_one(recipe: Recipe, go
     assert "host file" in finding.remedy
 
 
-def test_a_wrong_python_in_the_host_file_is_named(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    settings = Settings(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
-    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), settings, good()))
+def test_a_wrong_python_in_the_host_file_is_named(
+    recipe: Recipe, tmp_path: Path, good: Good
+) -> None:
+    host_file = HostFile(build_out=BUILD_OUT, pythons={"3.2": tmp_path / "python"})
+    finding = only(requirements.compare(varied(recipe, host={"python": "3.2"}), host_file, good()))
     assert finding.found == f"{tmp_path / 'python'} does not run"
 
 
 @pytest.mark.parametrize(
     ("installer", "command"),
-    [("apt_get", "sudo apt-get install g++"), ("dnf", "sudo dnf install gcc-c++"), ("xcode_select", "xcode-select --install"), ("none", "Install g++.")],
+    [
+        ("apt_get", "sudo apt-get install g++"),
+        ("dnf", "sudo dnf install gcc-c++"),
+        ("xcode_select", "xcode-select --install"),
+        ("none", "Install g++."),
+    ],
 )
-def test_a_missing_compiler_names_the_command_of_this_system(recipe: Recipe, installer: str, command: str, good: Good) -> None:
-    finding = only(requirements.compare(recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})))
+def test_a_missing_compiler_names_the_command_of_this_system(
+    recipe: Recipe, installer: str, command: str, good: Good
+) -> None:
+    finding = only(
+        requirements.compare(
+            recipe, UNSET, good(**{"apt_get": None, "c++": None, installer: {"*": ""}})
+        )
+    )
     assert (finding.remedy, finding.blocks) == (command, "compile")
 
 
 @pytest.mark.parametrize(
-    ("installer", "command"), [("apt_get", "sudo apt-get install bison"), ("xcode_select", "brew install bison"), ("none", "Install bison.")]
+    ("installer", "command"),
+    [
+        ("apt_get", "sudo apt-get install bison"),
+        ("xcode_select", "brew install bison"),
+        ("none", "Install bison."),
+    ],
 )
-def test_a_program_that_the_recipes_patches_run_is_looked_for(recipe: Recipe, installer: str, command: str, good: Good) -> None:
+def test_a_program_that_the_recipes_patches_run_is_looked_for(
+    recipe: Recipe, installer: str, command: str, good: Good
+) -> None:
     wanted = varied(recipe, host={"programs": ["perl", "bison"]})
     host = good(**{"apt_get": None, "perl": {"*": ""}, installer: {"*": ""}})
     finding = only(requirements.compare(wanted, UNSET, host))
@@ -119,42 +176,71 @@ def test_a_missing_git_blocks_the_first_download(recipe: Recipe, good: Good) -> 
     assert (finding.remedy, finding.blocks) == ("sudo apt-get install git", "fetch")
 
 
-def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"), CUDNN_INSTALL_PATH=str(tmp_path / "cudnn"))
+def test_missing_cuda_and_cudnn_are_two_findings_at_the_recipes_places(
+    recipe: Recipe, tmp_path: Path, good: Good
+) -> None:
+    wanted = with_cuda(
+        recipe, CUDA_TOOLKIT_PATH=str(tmp_path / "cuda"), CUDNN_INSTALL_PATH=str(tmp_path / "cudnn")
+    )
     found = [str(finding) for finding in requirements.compare(wanted, UNSET, good())]
-    assert found == [f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2", f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2"]
+    assert found == [
+        f"no CUDA at {tmp_path / 'cuda'}; wanted: CUDA 9.2",
+        f"no cuDNN at {tmp_path / 'cudnn'}; wanted: cuDNN 7.2",
+    ]
 
 
 def test_the_host_file_says_where_cuda_is(recipe: Recipe, good: Good) -> None:
     wanted = with_cuda(recipe, CUDA_TOOLKIT_PATH="/nowhere", CUDNN_INSTALL_PATH="/nowhere")
     files = {f"/opt/{path}": text for path, text in HEADERS.items()}
-    assert requirements.compare(wanted, Settings(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")), good(files)) == []
+    assert (
+        requirements.compare(
+            wanted,
+            HostFile(build_out=BUILD_OUT, cuda=Path("/opt"), cudnn=Path("/opt")),
+            good(files),
+        )
+        == []
+    )
 
 
 def test_cudnn_is_looked_for_with_the_toolkit_by_default(recipe: Recipe, tmp_path: Path) -> None:
-    assert cuda.cudnn(with_cuda(recipe), Settings(cuda=tmp_path)) == tmp_path
+    assert cuda.cudnn(with_cuda(recipe), HostFile(cuda=tmp_path)) == tmp_path
 
 
 def test_the_first_of_the_later_releases_paths_is_the_toolkit(recipe: Recipe) -> None:
-    assert cuda.toolkit(with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"), UNSET) == Path("/usr/local/cuda-10.0")
+    assert cuda.toolkit(
+        with_cuda(recipe, "1.14", TF_CUDA_PATHS="/usr/local/cuda-10.0,/usr"), UNSET
+    ) == Path("/usr/local/cuda-10.0")
 
 
 def test_a_hermetic_release_needs_no_cuda_of_this_host(recipe: Recipe, good: Good) -> None:
     assert requirements.compare(with_cuda(recipe, "2.20"), UNSET, good()) == []
 
 
-def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(recipe: Recipe, good: Good) -> None:
+def test_one_source_of_bazel_only_is_worth_a_note_but_blocks_nothing(
+    recipe: Recipe, good: Good
+) -> None:
     finding = only(requirements.compare(recipe, UNSET, good(npm=None)))
     assert finding.blocks == ""
     assert "[bazels]" in finding.remedy
 
 
-def test_a_bazel_named_in_the_host_file_needs_no_second_source(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    assert requirements.compare(recipe, Settings(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}), good(npm=None)) == []
+def test_a_bazel_named_in_the_host_file_needs_no_second_source(
+    recipe: Recipe, tmp_path: Path, good: Good
+) -> None:
+    assert (
+        requirements.compare(
+            recipe,
+            HostFile(build_out=BUILD_OUT, bazels={recipe.bazel.version: tmp_path}),
+            good(npm=None),
+        )
+        == []
+    )
 
 
-def test_little_room_is_a_note_that_names_the_place(recipe: Recipe, tmp_path: Path, good: Good) -> None:
-    finding = only(requirements.compare(recipe, Settings(build_out=tmp_path), good(df=LITTLE_ROOM)))
+def test_little_room_is_a_note_that_names_the_place(
+    recipe: Recipe, tmp_path: Path, good: Good
+) -> None:
+    finding = only(requirements.compare(recipe, HostFile(build_out=tmp_path), good(df=LITTLE_ROOM)))
     assert finding.found == f"3.0 GiB free at {tmp_path}"
     assert finding.blocks == ""
 
@@ -165,18 +251,30 @@ def test_a_bundled_tree_is_content_with_less_room(recipe: Recipe, good: Good) ->
 
 
 def test_an_old_git_is_found_before_it_fails(recipe: Recipe, good: Good) -> None:
-    finding = only(requirements.compare(recipe, UNSET, good(git={"--version": "git version 2.17.1"})))
+    finding = only(
+        requirements.compare(recipe, UNSET, good(git={"--version": "git version 2.17.1"}))
+    )
     assert (finding.found, finding.blocks) == ("git 2.17.1", "fetch")
 
 
-@pytest.mark.parametrize(("kind", "blocks"), [("nfs", "compile"), ("nfs4", "compile"), ("tmpfs", "")])
-def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(recipe: Recipe, kind: str, blocks: str, good: Good) -> None:
-    finding = only(requirements.compare(recipe, UNSET, good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"})))
+@pytest.mark.parametrize(
+    ("kind", "blocks"), [("nfs", "compile"), ("nfs4", "compile"), ("tmpfs", "")]
+)
+def test_a_network_disk_stops_bazel_and_one_in_memory_is_a_note(
+    recipe: Recipe, kind: str, blocks: str, good: Good
+) -> None:
+    finding = only(
+        requirements.compare(
+            recipe, UNSET, good({"/proc/mounts": f"rootfs / rootfs rw\nserver:/x / {kind} rw\n"})
+        )
+    )
     assert finding.found.partition(",")[0].endswith(f"is on {kind}")
     assert finding.blocks == blocks
 
 
-def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(recipe: Recipe, good: Good) -> None:
+def test_a_bazel_that_configure_refuses_is_found_before_configure_runs(
+    recipe: Recipe, good: Good
+) -> None:
     finding = only(requirements.compare(varied(recipe, bazel={"version": "0.9.0"}), UNSET, good()))
     assert str(finding) == "Bazel 0.9.0 for TensorFlow 1.8; wanted: Bazel 0.10.0 or later"
     assert finding.blocks == "configure"
@@ -188,32 +286,55 @@ def test_cuda_of_a_later_release_is_looked_for_at_each_of_its_paths(recipe: Reci
     assert cuda.prefixes(wanted, UNSET) == [Path("/usr/local/cuda-9.2"), Path("/usr")]
 
 
-def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_the_wheel(recipe: Recipe, good: Good) -> None:
+def test_an_instruction_set_that_this_processor_lacks_stops_only_the_trial_of_the_wheel(
+    recipe: Recipe, good: Good
+) -> None:
     wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-mavx2"}})
-    finding = only(requirements.compare(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"})))
+    finding = only(
+        requirements.compare(wanted, UNSET, good({"/proc/cpuinfo": "flags : sse4_1 avx"}))
+    )
     assert (finding.found, finding.blocks) == ("a processor without avx2", "verify")
 
 
 def test_code_for_this_very_processor_is_told_to_be_no_pin(recipe: Recipe, good: Good) -> None:
     wanted = varied(recipe, configure={"answers": {"CC_OPT_FLAGS": "-march=native"}})
-    assert only(requirements.compare(wanted, UNSET, good())).wanted == "the same bytes on every host"
+    assert (
+        only(requirements.compare(wanted, UNSET, good())).wanted == "the same bytes on every host"
+    )
 
 
 def test_a_capability_that_a_cuda_does_not_compile_for_is_found(recipe: Recipe, good: Good) -> None:
     files = {f"/usr/local/cuda/{path}": text for path, text in HEADERS.items()}
     wanted = with_cuda(recipe, TF_CUDA_COMPUTE_CAPABILITIES="6.1,7.5")
-    assert only(requirements.compare(wanted, UNSET, good(files))).found == "compute capability 7.5 with CUDA 9.2"
+    assert (
+        only(requirements.compare(wanted, UNSET, good(files))).found
+        == "compute capability 7.5 with CUDA 9.2"
+    )
 
 
-@pytest.mark.parametrize(("release", "blocks"), [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")])
-def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(recipe: Recipe, release: str, blocks: str, good: Good) -> None:
-    files = {f"/usr/local/cuda/{path}": text.replace("MINOR 2", "MINOR 3") for path, text in HEADERS.items()}
-    wanted = varied(with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")})
+@pytest.mark.parametrize(
+    ("release", "blocks"), [("1.6", "configure"), ("1.8", ""), ("1.14", "configure")]
+)
+def test_another_minor_version_of_cudnn_stops_only_releases_that_ask_for_it(
+    recipe: Recipe, release: str, blocks: str, good: Good
+) -> None:
+    files = {
+        f"/usr/local/cuda/{path}": text.replace("MINOR 2", "MINOR 3")
+        for path, text in HEADERS.items()
+    }
+    wanted = varied(
+        with_cuda(recipe, release), bazel={"version": {"1.14": "0.24.1"}.get(release, "0.26.1")}
+    )
     finding = only(requirements.compare(wanted, UNSET, good(files)))
     assert (finding.found, finding.blocks) == ("cuDNN 7.3.1", blocks)
 
 
-def test_a_python_that_a_release_was_never_tested_with_is_a_note(recipe: Recipe, good: Good) -> None:
+def test_a_python_that_a_release_was_never_tested_with_is_a_note(
+    recipe: Recipe, good: Good
+) -> None:
     findings = requirements.compare(varied(recipe, host={"python": "3.9"}), UNSET, good())
     told = next(finding for finding in findings if "TensorFlow" in finding.found)
-    assert (str(told), told.blocks) == ("Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6", "")
+    assert (str(told), told.blocks) == (
+        "Python 3.9 for TensorFlow 1.8; wanted: Python 2.7 to 3.6",
+        "",
+    )

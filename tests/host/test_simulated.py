@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host import inventory
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.pages import host as page
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
-from tfwright.stages import check
+from tfwright.pipeline.stages import check
+from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
 RECIPES = Path(__file__).parent / "recipes"
@@ -29,16 +29,24 @@ Violation = tuple[str, Mapping[str, Any], str, str]
 """A fitting host, what is changed on it or in its recipe, how the finding begins, and what its remedy has."""
 
 
-def settings_of(description: Description) -> Settings:
-    return Settings(build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {}))
+def settings_of(description: Description) -> HostFile:
+    return HostFile(
+        build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {})
+    )
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_doctors_whole_output_is_the_reviewed_one(name: str, described: Reader, play: Player, capsys: pytest.CaptureFixture[str]) -> None:
+def test_doctors_whole_output_is_the_reviewed_one(
+    name: str, described: Reader, play: Player, capsys: pytest.CaptureFixture[str]
+) -> None:
     description = described(name)
-    host, settings, recipe = play(description), settings_of(description), recipes.read(description["recipe"])
-    facts = inventory.take(recipe, settings, host)
-    page.show_examination(recipe.name, facts, check.examine(recipe, settings, host), as_json=False)
+    host, host_file, recipe = (
+        play(description),
+        settings_of(description),
+        recipes.read(description["recipe"]),
+    )
+    facts = inventory.take(recipe, host_file, host)
+    page.show_examination(recipe.name, facts, check.examine(recipe, host_file, host), as_json=False)
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")
@@ -47,7 +55,10 @@ def test_doctors_whole_output_is_the_reviewed_one(name: str, described: Reader, 
 
 def changed(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return a description, or a recipe, with some values replaced, those of a table one by one."""
-    merged = {key: {**values.get(key, {}), **value} if isinstance(value, Mapping) else value for key, value in changes.items()}
+    merged = {
+        key: {**values.get(key, {}), **value} if isinstance(value, Mapping) else value
+        for key, value in changes.items()
+    }
     return {**values, **merged}
 
 
@@ -58,7 +69,13 @@ def examined(description: Description, play: Player) -> list[Finding]:
     return check.examine(recipe, settings_of(description), play(description))
 
 
-MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = "mac-cuda9.2", "ubuntu-18.04-cuda10.1", "container-cuda10.0", "laptop-nouveau", "cuda13"
+MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (
+    "mac-cuda9.2",
+    "ubuntu-18.04-cuda10.1",
+    "container-cuda10.0",
+    "laptop-nouveau",
+    "cuda13",
+)
 EXT4 = "/dev/sda1 / ext4 rw 0 0\n"
 CUDNN_ON_SERVER = "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
 MENDED: Mapping[str, Mapping[str, Any]] = {
@@ -67,17 +84,32 @@ MENDED: Mapping[str, Mapping[str, Any]] = {
         "programs": {
             "/usr/bin/git": {"--version": "git version 2.34.1"},
             "/usr/bin/npm": {"*": ""},
-            "/usr/bin/python3.7": {"-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.7.5", "*": "headers, pip"},
-            "/bin/df": {"*": "Filesystem 1024-blocks Used Available Capacity Mounted on\noverlay 999999999 1 999999998 1% /"},
+            "/usr/bin/python3.7": {
+                "-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.7.5",
+                "*": "headers, pip",
+            },
+            "/bin/df": {
+                "*": "Filesystem 1024-blocks Used Available Capacity Mounted on\noverlay 999999999 1 999999998 1% /"
+            },
         },
     },
     LAPTOP: {
         "programs": {
             "/usr/bin/npm": {"*": ""},
-            "/usr/bin/python3.12": {"-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.12.3", "*": "headers, pip"},
-            "/usr/bin/nvidia-smi": {"--query-gpu=driver_version --format=csv,noheader": "570.86.10", "*": "NVIDIA GeForce RTX 5090 Laptop GPU, 12.0"},
+            "/usr/bin/python3.12": {
+                "-E -S -c import sys; print('%d.%d.%d' % sys.version_info[:3])": "3.12.3",
+                "*": "headers, pip",
+            },
+            "/usr/bin/nvidia-smi": {
+                "--query-gpu=driver_version --format=csv,noheader": "570.86.10",
+                "*": "NVIDIA GeForce RTX 5090 Laptop GPU, 12.0",
+            },
         },
-        "files": {"/proc/modules": "nvidia 18194432 0 - Live 0x0\n", "/proc/mounts": EXT4, "/usr/lib/llvm-18/bin/clang": ""},
+        "files": {
+            "/proc/modules": "nvidia 18194432 0 - Live 0x0\n",
+            "/proc/mounts": EXT4,
+            "/usr/lib/llvm-18/bin/clang": "",
+        },
     },
 }
 """What makes these fit; as they are, several things are wrong with them at once."""
@@ -139,8 +171,12 @@ VIOLATIONS: list[Violation] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("violation", VIOLATIONS, ids=lambda violation: f"{violation[0]}: {violation[2]}")
-def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(violation: Violation, described: Reader, play: Player) -> None:
+@pytest.mark.parametrize(
+    "violation", VIOLATIONS, ids=lambda violation: f"{violation[0]}: {violation[2]}"
+)
+def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(
+    violation: Violation, described: Reader, play: Player
+) -> None:
     name, changes, found, remedy = violation
     findings = examined(changed(changed(described(name), MENDED.get(name, {})), changes), play)
     told = [finding for finding in findings if finding.found.startswith(found)]
@@ -149,5 +185,7 @@ def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(violation: V
 
 
 @pytest.mark.parametrize("name", HOSTS)
-def test_a_host_made_for_its_recipe_has_nothing_wrong(name: str, described: Reader, play: Player) -> None:
+def test_a_host_made_for_its_recipe_has_nothing_wrong(
+    name: str, described: Reader, play: Player
+) -> None:
     assert examined(changed(described(name), MENDED.get(name, {})), play) == []

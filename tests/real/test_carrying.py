@@ -9,16 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import ROOT
-from tfwright.tools import files, isolation
-from tfwright.tools.shell import Command
+from tfwright.documents.recipe import ROOT
+from tfwright.tools import files
+from tfwright.tools.process import isolation
+from tfwright.tools.process.runner import Command
 
-pytestmark = [pytest.mark.slow, pytest.mark.real, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.real,
+    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
+]
 
 PARTS = ("tasks.py", "requirements.txt", "src", "recipes", "patches", "templates")
 
 
-def tasks(checkout: Path, *arguments: str, alone: bool = False, caller: Mapping[str, str] | None = None) -> str:
+def tasks(
+    checkout: Path, *arguments: str, alone: bool = False, caller: Mapping[str, str] | None = None
+) -> str:
     """Run a command of a checkout, and return what it prints on stdout."""
     base = Path(sys.base_prefix) / "bin/python3" if alone else Path(sys.executable)
     home = checkout.parent / "home"
@@ -26,7 +33,14 @@ def tasks(checkout: Path, *arguments: str, alone: bool = False, caller: Mapping[
     env = {"HOME": str(home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", **(caller or {})}
     start = (str(base), "tasks.py") if alone else (str(base), "-m", "invoke")
     command = Command((*start, *arguments), checkout, env)
-    return subprocess.run((isolation.enclosed(command) if alone else command).argv, cwd=checkout, env=env, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return subprocess.run(
+        (isolation.enclosed(command) if alone else command).argv,
+        cwd=checkout,
+        env=env,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
 
 
 @pytest.fixture
@@ -42,9 +56,16 @@ def checkout(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_demo_built_from_its_bundle_without_a_network_has_the_same_bytes(tmp_path: Path, checkout: Path) -> None:
+def test_the_demo_built_from_its_bundle_without_a_network_has_the_same_bytes(
+    tmp_path: Path, checkout: Path
+) -> None:
     host, bundle = tmp_path / "host.toml", tmp_path / "demo.tar"
-    bazels = [f'[bazels]\n"0.26.1" = "{path}"\n' for path in Path(os.environ.get("TFWRIGHT_BAZELS", "/nowhere")).glob("**/bazel-0.26.1-linux-x86_64")]
+    bazels = [
+        f'[bazels]\n"0.26.1" = "{path}"\n'
+        for path in Path(os.environ.get("TFWRIGHT_BAZELS", "/nowhere")).glob(
+            "**/bazel-0.26.1-linux-x86_64"
+        )
+    ]
     host.write_text(f'build_out = "{tmp_path / "there"}"\n' + "".join(bazels), "utf-8")
     here = {**os.environ, "TFWRIGHT_HOST_FILE": str(host)}
     before = Path(tasks(ROOT, "build", caller=here).strip())

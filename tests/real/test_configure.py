@@ -13,16 +13,16 @@ from typing import Literal, NamedTuple
 
 import pytest
 
-from tfwright import settings
 from tfwright.configure import bazelrc, catalogue
+from tfwright.documents import host_file
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
 from tfwright.host import pythons
-from tfwright.recipe import Recipe
-from tfwright.release import Release
-from tfwright.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.settings import Settings
-from tfwright.stage import Artefact, Job
-from tfwright.stages import configure
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import configure
 
 pytestmark = pytest.mark.real
 
@@ -66,14 +66,62 @@ UPSTREAM = {
     "2.6": Upstream("1ec60cd309cfa85bc8f1874a1503486969f511f3", "3.7.2", "3.8"),
 }
 
-COUNTS = (2, 3, 3, 5, 6, 9, 9, 11, 12, 13, 14, 15, 15, 16, 16, 16, 17, 11, 10, 10, 10, 10, 9, 8, 8, 7, 7, 7)
+COUNTS = (
+    2,
+    3,
+    3,
+    5,
+    6,
+    9,
+    9,
+    11,
+    12,
+    13,
+    14,
+    15,
+    15,
+    16,
+    16,
+    16,
+    17,
+    11,
+    10,
+    10,
+    10,
+    10,
+    9,
+    8,
+    8,
+    7,
+    7,
+    7,
+)
 ASKED_BY_DEFAULT = dict(zip(UPSTREAM, COUNTS, strict=True))
 """Questions of a CPU configure on Linux."""
 
 NEEDED = (
-    *("/configure", "/configure.py", "/.gitignore", "/.bazelrc", "/WORKSPACE", "/tools/", "/util/python/", "/third_party/gpus/", "/third_party/py/numpy/"),
-    *("/third_party/mpi/", "/tensorflow/tools/git/", "/tensorflow/tools/swig/", "/tensorflow/core/platform/default/build_config.bzl"),
-    *("/tensorflow/stream_executor/dso_loader.cc", "/tensorflow/core/common_runtime/gpu/gpu_device.cc", "/tensorflow/workspace.bzl"),
+    *(
+        "/configure",
+        "/configure.py",
+        "/.gitignore",
+        "/.bazelrc",
+        "/WORKSPACE",
+        "/tools/",
+        "/util/python/",
+        "/third_party/gpus/",
+        "/third_party/py/numpy/",
+    ),
+    *(
+        "/third_party/mpi/",
+        "/tensorflow/tools/git/",
+        "/tensorflow/tools/swig/",
+        "/tensorflow/core/platform/default/build_config.bzl",
+    ),
+    *(
+        "/tensorflow/stream_executor/dso_loader.cc",
+        "/tensorflow/core/common_runtime/gpu/gpu_device.cc",
+        "/tensorflow/workspace.bzl",
+    ),
 )
 """What ./configure of any release reads or edits."""
 
@@ -87,16 +135,40 @@ def mirror_of(commit: str) -> Path:
     if not named:
         pytest.skip("TFWRIGHT_TENSORFLOW_MIRRORS names no mirror of TensorFlow")
     for path in map(Path, named.split(":")):
-        if subprocess.run(["git", "-C", path, "cat-file", "-e", f"{commit}^{{commit}}"], check=False, capture_output=True).returncode == 0:
+        if (
+            subprocess.run(
+                ["git", "-C", path, "cat-file", "-e", f"{commit}^{{commit}}"],
+                check=False,
+                capture_output=True,
+            ).returncode
+            == 0
+        ):
             return path
     pytest.skip(f"no mirror holds {commit}")
 
 
 def check_out(commit: str, target: Path) -> Path:
     """Check out the few files that ./configure needs."""
-    subprocess.run(["git", "clone", "-q", "--shared", "--no-checkout", f"--separate-git-dir={target}.git", mirror_of(commit), target], check=True)
-    subprocess.run(["git", "-C", target, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True)
-    subprocess.run(["git", "-C", target, "-c", "advice.detachedHead=false", "checkout", "-q", commit], check=True)
+    subprocess.run(
+        [
+            "git",
+            "clone",
+            "-q",
+            "--shared",
+            "--no-checkout",
+            f"--separate-git-dir={target}.git",
+            mirror_of(commit),
+            target,
+        ],
+        check=True,
+    )
+    subprocess.run(
+        ["git", "-C", target, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True
+    )
+    subprocess.run(
+        ["git", "-C", target, "-c", "advice.detachedHead=false", "checkout", "-q", commit],
+        check=True,
+    )
     return target
 
 
@@ -104,20 +176,27 @@ def python_for(version: str, *, numpy: bool) -> Path:
     """Return a target Python; skip the test if this host has none, or none with numpy where configure wants it."""
     folder = os.environ.get("TFWRIGHT_PYTHONS")
     named = sorted(Path(folder).glob(f"{version}.*/bin/python")) if folder else []
-    python = named[-1] if named else pythons.find(version, settings.read())
+    python = named[-1] if named else pythons.find(version, host_file.read())
     if python is None:
         pytest.skip(f"this host has no Python {version}")
-    if numpy and subprocess.run([python, "-c", "import numpy"], check=False, capture_output=True).returncode:
+    if (
+        numpy
+        and subprocess.run(
+            [python, "-c", "import numpy"], check=False, capture_output=True
+        ).returncode
+    ):
         pytest.skip(f"{python} has no numpy, which configure of this release imports")
     return python
 
 
 def bazel_for(version: str, folder: Path) -> Artefact:
     """Return the host file's Bazel of a version, or a stand-in that says it is one."""
-    real = settings.read().bazels.get(version)
+    real = host_file.read().bazels.get(version)
     if real:
         return Artefact.of(real)
-    say = f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
+    say = (
+        f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
+    )
     return Artefact.of(write_program(folder / f"bazel-{version}", say))
 
 
@@ -137,16 +216,32 @@ def make_toolkit(root: Path, cuda: str, cudnn: str) -> Path:
         "cuda.h": f"#define CUDA_VERSION {int(major) * 1000 + int(minor) * 10}\n",
         "cudnn.h": "".join(f"#define CUDNN_{name} {number}\n" for name, number in numbers.items()),
         "nccl.h": "#define NCCL_MAJOR 2\n#define NCCL_MINOR 2\n#define NCCL_PATCH 13\n",
-        **dict.fromkeys(["cublas_api.h", "cupti.h", "cufft.h", "curand.h", "cusolver_common.h", "cusparse.h"], ""),
+        **dict.fromkeys(
+            ["cublas_api.h", "cupti.h", "cufft.h", "curand.h", "cusolver_common.h", "cusparse.h"],
+            "",
+        ),
     }
     libraries = [
-        f"lib{name}.so{version}" for name in ("cudart", "cublas", "cupti", "cufft", "curand", "cusolver", "cusparse") for version in ("", f".{major}.{minor}")
+        f"lib{name}.so{version}"
+        for name in ("cudart", "cublas", "cupti", "cufft", "curand", "cusolver", "cusparse")
+        for version in ("", f".{major}.{minor}")
     ]
-    cudnn_names = {f"libcudnn.so.{cudnn}", f"libcudnn.so.{cudnn.rsplit('.', 1)[0]}", f"libcudnn.so.{cudnn.partition('.')[0]}"}
+    cudnn_names = {
+        f"libcudnn.so.{cudnn}",
+        f"libcudnn.so.{cudnn.rsplit('.', 1)[0]}",
+        f"libcudnn.so.{cudnn.partition('.')[0]}",
+    }
     files = {
         **{f"include/{name}": text for name, text in headers.items()},
         **{f"lib64/{name}": "" for name in (*libraries, *cudnn_names)},
-        **{f"lib/{name}": "" for name in ("libnccl.so.2", f"libcudart.{major}.{minor}.dylib", f"libcudnn.{cudnn.partition('.')[0]}.dylib")},
+        **{
+            f"lib/{name}": ""
+            for name in (
+                "libnccl.so.2",
+                f"libcudart.{major}.{minor}.dylib",
+                f"libcudnn.{cudnn.partition('.')[0]}.dylib",
+            )
+        },
         "nvvm/libdevice/libdevice.10.bc": "",
         f"extras/CUPTI/lib64/libcupti.so.{major}.{minor}": "",
         "bin/nvcc": f"#!/bin/sh\necho 'Cuda compilation tools, release {major}.{minor}, V{major}.{minor}.130'\n",
@@ -169,7 +264,13 @@ class Site:
         self.python = python_for(self.upstream.python, numpy=self.release <= Release(1, 1))
         self.version = pythons.version_of(self.python)
         self.system: Literal["Linux", "Darwin"] = "Linux"
-        self.cuda, self.cudnn = CUDA["found" if self.release >= Release(1, 14) else "trimmed" if self.release >= Release(1, 7) else "exact"]
+        self.cuda, self.cudnn = CUDA[
+            "found"
+            if self.release >= Release(1, 14)
+            else "trimmed"
+            if self.release >= Release(1, 7)
+            else "exact"
+        ]
 
     @property
     def bazelrc(self) -> Path:
@@ -184,7 +285,9 @@ class Site:
         """Simulate macOS: the target Python and `uname` say Darwin."""
         shim = self.folder / "darwin"
         shim.mkdir()
-        (shim / "sitecustomize.py").write_text('import platform\nplatform.system = lambda: "Darwin"\n')
+        (shim / "sitecustomize.py").write_text(
+            'import platform\nplatform.system = lambda: "Darwin"\n'
+        )
         self.python = write_program(shim / "python", f'PYTHONPATH={shim} exec {self.python} "$@"')
         write_program(self.folder / "build_out/real/bin/uname", "echo Darwin")
         self.system = "Darwin"
@@ -201,30 +304,68 @@ class Site:
             "CC_OPT_FLAGS": "-march=native -O2",
             "SWIG_PATH": "/bin/sh",
         }
-        prompts = [prompt for prompt in catalogue.prompts(self.release, self.system) if prompt.yes_no or prompt.variable in texts]
-        chosen = {prompt.variable: prompt.variable == "TF_ENABLE_XLA" if prompt.yes_no else texts[prompt.variable] for prompt in prompts}
+        prompts = [
+            prompt
+            for prompt in catalogue.prompts(self.release, self.system)
+            if prompt.yes_no or prompt.variable in texts
+        ]
+        chosen = {
+            prompt.variable: prompt.variable == "TF_ENABLE_XLA"
+            if prompt.yes_no
+            else texts[prompt.variable]
+            for prompt in prompts
+        }
         chosen |= {"TF_NEED_CUDA": cuda}
-        return {prompt.variable: chosen[prompt.variable] for prompt in prompts if prompt.applies(chosen)} | changed
+        return {
+            prompt.variable: chosen[prompt.variable] for prompt in prompts if prompt.applies(chosen)
+        } | changed
 
-    def run(self, answers: dict[str, bool | str], by: str = "dialogue", *, bazel: str = "", cuda: Path | None = None) -> Configured:
+    def run(
+        self,
+        answers: dict[str, bool | str],
+        by: str = "dialogue",
+        *,
+        bazel: str = "",
+        cuda: Path | None = None,
+    ) -> Configured:
         """Run the stage."""
         version = bazel or self.upstream.bazel
         recipe = Recipe.model_validate(
             {
                 "name": "real",
                 "summary": "A recipe for tests",
-                "source": {"url": "https://example.org/tensorflow.git", "branch": f"r{self.release}", "commit": self.upstream.commit},
+                "source": {
+                    "url": "https://example.org/tensorflow.git",
+                    "branch": f"r{self.release}",
+                    "commit": self.upstream.commit,
+                },
                 "host": {"system": self.system, "python": self.upstream.python},
                 "bazel": {"version": version},
                 "configure": {"by": by, "answers": answers},
             }
         )
-        job = Job(recipe, Settings.model_validate({"build_out": self.folder / "build_out", "cuda": cuda}))
+        job = Job(
+            recipe, HostFile.model_validate({"build_out": self.folder / "build_out", "cuda": cuda})
+        )
         job.places.home.mkdir(parents=True, exist_ok=True)
-        facts = HostFacts(system=self.system, machine="x86_64", glibc="", interpreter=self.python, python=self.version, compiler="")
+        facts = HostFacts(
+            system=self.system,
+            machine="x86_64",
+            glibc="",
+            interpreter=self.python,
+            python=self.version,
+            compiler="",
+        )
         artefact = bazel_for(version, self.folder)
-        inputs = Inputs(mirror=self.tree, commit=self.upstream.commit, epoch=1, programs=Programs(bazel=artefact, bazel_origin="here", python=self.python))
-        tree = Tree(path=self.tree, commit=self.upstream.commit, epoch=1, release=self.release, content="")
+        inputs = Inputs(
+            mirror=self.tree,
+            commit=self.upstream.commit,
+            epoch=1,
+            programs=Programs(bazel=artefact, bazel_origin="here", python=self.python),
+        )
+        tree = Tree(
+            path=self.tree, commit=self.upstream.commit, epoch=1, release=self.release, content=""
+        )
         return configure.run(job, recipe.configure, facts, inputs, tree)
 
 
@@ -232,7 +373,9 @@ every_release = pytest.mark.parametrize("name", UPSTREAM)
 
 
 @every_release
-def test_a_cpu_configure_asks_what_it_always_asked_and_agrees_with_the_template(name: str, tmp_path: Path) -> None:
+def test_a_cpu_configure_asks_what_it_always_asked_and_agrees_with_the_template(
+    name: str, tmp_path: Path
+) -> None:
     site = Site(name, tmp_path)
     configured = site.run(site.answers(cuda=False))
     assert len(configured.asked) == ASKED_BY_DEFAULT[name]
@@ -248,7 +391,9 @@ def test_a_cuda_configure_agrees_with_the_template(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("cuda", [False, True], ids=["cpu", "cuda"])
 @pytest.mark.parametrize("name", [name for name in UPSTREAM if name != "0.11"])
-def test_the_environment_answers_without_a_prompt_and_gives_the_same_file(name: str, *, cuda: bool, tmp_path: Path) -> None:
+def test_the_environment_answers_without_a_prompt_and_gives_the_same_file(
+    name: str, *, cuda: bool, tmp_path: Path
+) -> None:
     site = Site(name, tmp_path)
     toolkit = site.toolkit() if cuda else None
     answers = site.answers(cuda=cuda)
@@ -257,7 +402,11 @@ def test_the_environment_answers_without_a_prompt_and_gives_the_same_file(name: 
     exported = site.bazelrc.read_text()
     site.run(answers, cuda=toolkit)
     # 1.14 to 2.1 look for TF_NEED_CUDA in the environment alone when they choose the tests.
-    build = [line for line in bazelrc.compare(exported, site.bazelrc.read_text()).lines() if " test --test_" not in line and " test --build_" not in line]
+    build = [
+        line
+        for line in bazelrc.compare(exported, site.bazelrc.read_text()).lines()
+        if " test --test_" not in line and " test --build_" not in line
+    ]
     assert build == []
 
 
@@ -287,13 +436,23 @@ def test_a_tree_that_was_configured_before_is_configured_again(tmp_path: Path) -
     site = Site("1.0", tmp_path)
     first = site.run(site.answers(cuda=False, TF_NEED_HDFS=True))
     assert site.run(site.answers(cuda=False)).bazelrc == first.bazelrc
-    assert "WITH_HDFS_SUPPORT = False" in (site.tree / "tensorflow/core/platform/default/build_config.bzl").read_text()
+    assert (
+        "WITH_HDFS_SUPPORT = False"
+        in (site.tree / "tensorflow/core/platform/default/build_config.bzl").read_text()
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "bazel", "wanted"), [("1.8", "0.9.0", "0.10.0 or newer"), ("1.15", "0.20.0", "0.24.1 or newer"), ("2.1", "2.1.0", "0.29.1 or older")]
+    ("name", "bazel", "wanted"),
+    [
+        ("1.8", "0.9.0", "0.10.0 or newer"),
+        ("1.15", "0.20.0", "0.24.1 or newer"),
+        ("2.1", "2.1.0", "0.29.1 or older"),
+    ],
 )
-def test_a_bazel_that_does_not_suit_is_a_fault_of_the_recipe_whatever_the_exit_status(name: str, bazel: str, wanted: str, tmp_path: Path) -> None:
+def test_a_bazel_that_does_not_suit_is_a_fault_of_the_recipe_whatever_the_exit_status(
+    name: str, bazel: str, wanted: str, tmp_path: Path
+) -> None:
     site = Site(name, tmp_path)
     with pytest.raises(RecipeError, match=wanted):
         site.run(site.answers(cuda=False), bazel=bazel)
@@ -312,5 +471,7 @@ def test_a_toolkit_that_is_not_there_stops_at_the_second_asking(name: str, tmp_p
 def test_a_crash_is_told_with_its_reason_and_leaves_no_half_file(tmp_path: Path) -> None:
     site = Site("1.8", tmp_path)
     with pytest.raises(ToolError, match="crashed: TypeError"):
-        site.run(site.answers(cuda=True, TF_CUDA_COMPUTE_CAPABILITIES="turing"), cuda=site.toolkit())
+        site.run(
+            site.answers(cuda=True, TF_CUDA_COMPUTE_CAPABILITIES="turing"), cuda=site.toolkit()
+        )
     assert not site.bazelrc.exists()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import RECIPES, ROOT
+from tfwright.documents.recipe import RECIPES, ROOT
 from tfwright.tools import files
 
 pytestmark = pytest.mark.real
@@ -24,7 +24,9 @@ def recipe(version: str, folder: Path) -> Path:
     """Write the demo recipe with another Bazel."""
     text = (RECIPES / "demo.toml").read_text("utf-8")
     path = folder / "demo.toml"
-    path.write_text(text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]), "utf-8")
+    path.write_text(
+        text.replace("0.26.1", version).replace(BAZELS["0.26.1"], BAZELS[version]), "utf-8"
+    )
     return path
 
 
@@ -34,7 +36,9 @@ def build(folder: Path, version: str, umask: int, **env: str) -> Path:
     (folder / "host.toml").write_text(f'build_out = "{folder}/out"\n', "utf-8")
     command = [sys.executable, "-m", "invoke", "build", "--recipe", str(recipe(version, folder))]
     environment = {**os.environ, "TFWRIGHT_HOST_FILE": str(folder / "host.toml"), **env}
-    done = subprocess.run(command, cwd=ROOT, env=environment, umask=umask, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, umask=umask, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.strip())
 
@@ -42,15 +46,30 @@ def build(folder: Path, version: str, umask: int, **env: str) -> Path:
 def content(wheel: Path) -> dict[str, bytes]:
     """Return the files of a wheel without the two that say which Bazel made it, and with what digest."""
     with zipfile.ZipFile(wheel) as opened:
-        return {name: opened.read(name) for name in opened.namelist() if not name.endswith(("/tfwright.json", "/RECORD"))}
+        return {
+            name: opened.read(name)
+            for name in opened.namelist()
+            if not name.endswith(("/tfwright.json", "/RECORD"))
+        }
 
 
-def test_the_wheel_is_the_same_in_another_place_at_another_time_under_another_umask_and_locale(tmp_path: Path) -> None:
+def test_the_wheel_is_the_same_in_another_place_at_another_time_under_another_umask_and_locale(
+    tmp_path: Path,
+) -> None:
     first = build(tmp_path / "one", "0.26.1", 0o022)
-    hostile = {"LC_ALL": "tr_TR.UTF-8", "TZ": "Asia/Tokyo", "TF_NEED_CUDA": "1", "PYTHONPATH": "/nowhere", "CFLAGS": "-O0", "LD_LIBRARY_PATH": "/nowhere"}
+    hostile = {
+        "LC_ALL": "tr_TR.UTF-8",
+        "TZ": "Asia/Tokyo",
+        "TF_NEED_CUDA": "1",
+        "PYTHONPATH": "/nowhere",
+        "CFLAGS": "-O0",
+        "LD_LIBRARY_PATH": "/nowhere",
+    }
     second = build(tmp_path / "another-place", "0.26.1", 0o077, **hostile)
     assert files.sha256(first) == files.sha256(second)
 
 
 def test_another_bazel_makes_the_same_files(tmp_path: Path) -> None:
-    assert content(build(tmp_path / "one", "0.26.1", 0o022)) == content(build(tmp_path / "three", "0.24.1", 0o002))
+    assert content(build(tmp_path / "one", "0.26.1", 0o022)) == content(
+        build(tmp_path / "three", "0.24.1", 0o002)
+    )

@@ -15,20 +15,23 @@ from pathlib import Path
 import pytest
 
 from tfwright.progress import SILENCE
-from tfwright.tools.downloads import Wanted, fetch
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.slow
-CONTENTS = {f"/{number}": random.Random(number).randbytes(int(1_000 * 2_000 ** (number / 59))) for number in range(60)}
+CONTENTS = {
+    f"/{number}": random.Random(number).randbytes(int(1_000 * 2_000 ** (number / 59)))
+    for number in range(60)
+}
 DIGESTS = {path: hashlib.sha256(content).hexdigest() for path, content in CONTENTS.items()}
 KILLS = 100
 FETCH = """
 import json, sys
 from pathlib import Path
 from tfwright.progress import SILENCE
-from tfwright.tools.downloads import Wanted, fetch
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
-wanted = [Wanted(path, digest, (sys.argv[2] + path,)) for path, digest in json.loads(sys.argv[3]).items()]
+wanted = [WantedFile(path, digest, (sys.argv[2] + path,)) for path, digest in json.loads(sys.argv[3]).items()]
 print("ready", flush=True)
 fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)
 """
@@ -66,7 +69,9 @@ def handler() -> type[Handler]:
 def url(handler: type[Handler]) -> Iterator[str]:
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.handle_error = lambda *_: None  # type: ignore[method-assign]  # killed clients are expected
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
 
@@ -76,20 +81,31 @@ def arrived(store: Store) -> dict[str, int]:
     sizes = {}
     for path, digest in DIGESTS.items():
         file, partial = store.path(digest), store.path(digest).with_name("partial")
-        sizes[path] = file.stat().st_size if file.exists() else partial.stat().st_size if partial.exists() else 0
+        sizes[path] = (
+            file.stat().st_size
+            if file.exists()
+            else partial.stat().st_size
+            if partial.exists()
+            else 0
+        )
     return sizes
 
 
 def run_and_kill(store: Store, url: str, seconds: float) -> None:
     """Start a fetch in a process of its own, and kill it so long after it began."""
-    with subprocess.Popen([sys.executable, "-c", FETCH, str(store.root), url, json.dumps(DIGESTS)], stdout=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        [sys.executable, "-c", FETCH, str(store.root), url, json.dumps(DIGESTS)],
+        stdout=subprocess.PIPE,
+    ) as process:
         assert process.stdout
         process.stdout.readline()
         time.sleep(seconds)
         process.kill()
 
 
-def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(handler: type[Handler], url: str, tmp_path: Path) -> None:
+def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(
+    handler: type[Handler], url: str, tmp_path: Path
+) -> None:
     moments = random.Random(0)
     store, in_the_middle = Store(tmp_path), 0
     for _ in range(KILLS):
@@ -100,7 +116,11 @@ def test_after_100_kills_every_file_is_there_and_no_byte_was_asked_for_twice(han
         assert not {DIGESTS[path] for path, _ in handler.begun} & finished
         assert list(store.damaged()) == []
         in_the_middle += len(store.digests()) < len(DIGESTS)
-    outcomes = fetch([Wanted(path, digest, (url + path,)) for path, digest in DIGESTS.items()], store, report=SILENCE.progress)
+    outcomes = fetch(
+        [WantedFile(path, digest, (url + path,)) for path, digest in DIGESTS.items()],
+        store,
+        report=SILENCE.progress,
+    )
     assert all(outcome.obtained for outcome in outcomes)
     assert store.digests() == sorted(DIGESTS.values())
     assert list(store.damaged()) == []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import ROOT
+from tfwright.documents.recipe import ROOT
 from tfwright.tools import files
 
 pytestmark = pytest.mark.real
@@ -64,7 +64,9 @@ def forget_the_build(build_out: Path) -> None:
     files.remove(build_out / "disk_cache")
 
 
-def test_a_build_killed_at_any_moment_ends_in_the_same_wheel_when_started_again(build_out: Path) -> None:
+def test_a_build_killed_at_any_moment_ends_in_the_same_wheel_when_started_again(
+    build_out: Path,
+) -> None:
     forget_the_build(build_out)
     begun = time.monotonic()
     wanted = finish(build_out)
@@ -100,7 +102,10 @@ def test_ctrl_c_ends_the_build_and_everything_that_it_started(build_out: Path) -
 
 def left_over(build_out: Path) -> list[str]:
     """Return the command lines of processes that still speak of `build_out`."""
-    lines = [path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace") for path in readable("/proc/[0-9]*/cmdline")]
+    lines = [
+        path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        for path in readable("/proc/[0-9]*/cmdline")
+    ]
     return [line for line in lines if str(build_out) in line]
 
 
@@ -127,8 +132,13 @@ def small_disk(path: Path, size: str) -> Iterator[None]:
         subprocess.run(["umount", "--lazy", str(path)], check=True)
 
 
-@pytest.mark.parametrize(("full", "size"), [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "128k"), ("wheelhouse", "4k")])
-def test_a_full_disk_is_told_and_nothing_half_is_published(build_out: Path, full: str, size: str) -> None:
+@pytest.mark.parametrize(
+    ("full", "size"),
+    [("vault", "1m"), ("demo", "64k"), ("demo/bazel", "128k"), ("wheelhouse", "4k")],
+)
+def test_a_full_disk_is_told_and_nothing_half_is_published(
+    build_out: Path, full: str, size: str
+) -> None:
     forget_the_build(build_out)
     files.remove(build_out / "wheelhouse")
     with small_disk(build_out / full, size):

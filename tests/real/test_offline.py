@@ -13,19 +13,25 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import CompileTable
+from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
-from tfwright.recipe import CompileTable
-from tfwright.release import Release
-from tfwright.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
-from tfwright.settings import Settings
-from tfwright.stage import Artefact, Job
-from tfwright.stages import compile as compiling
-from tfwright.tools import bazel_client, clones, files, isolation
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
+from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import compile as compiling
+from tfwright.tools import files
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.process import isolation
 from tfwright.vault.store import Store
 
-pytestmark = [pytest.mark.slow, pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
+]
 
 VERSIONS = ("0.17.2", "0.24.1", "0.26.1")
 WORKSPACE = """\
@@ -62,7 +68,11 @@ genrule(
 @cache
 def archives() -> Mapping[str, bytes]:
     """Return three archives, each with one file below a directory, by file name; made once, since they hold the time."""
-    return {"one.tar.gz": _tar("one", "w:gz"), "two.tar.bz2": _tar("two", "w:bz2"), "three.zip": _zip("three")}
+    return {
+        "one.tar.gz": _tar("one", "w:gz"),
+        "two.tar.bz2": _tar("two", "w:bz2"),
+        "three.zip": _zip("three"),
+    }
 
 
 def _tar(name: str, mode: str) -> bytes:
@@ -92,12 +102,23 @@ def upstream(tmp_path: Path) -> Path:
     for word in ("before", "four", "after"):
         (path / "word.txt").write_text(f"{word}\n", "utf-8")
         git(path, "add", ".")
-        git(path, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", f"--message={word}")
+        git(
+            path,
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@b",
+            "commit",
+            "--quiet",
+            f"--message={word}",
+        )
     return path
 
 
 def git(repository: Path, *arguments: str) -> str:
-    return subprocess.run(["git", *arguments], cwd=repository, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        ["git", *arguments], cwd=repository, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @pytest.fixture(params=VERSIONS)
@@ -109,11 +130,23 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 @pytest.fixture
 def project(job: Job, tmp_path: Path, upstream: Path) -> Job:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
-    release = job.recipe.model_copy(update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})})
-    made = replace(job, recipe=release, settings=Settings(build_out=tmp_path / "build_out", jobs=1), offline=True)
-    rules = [RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content)) for name, content in archives().items()]
+    release = job.recipe.model_copy(
+        update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
+    )
+    made = replace(
+        job,
+        recipe=release,
+        host_file=HostFile(build_out=tmp_path / "build_out", jobs=1),
+        offline=True,
+    )
+    rules = [
+        RULE.format(name=name.partition(".")[0], file=name, sha256=digest(content))
+        for name, content in archives().items()
+    ]
     for name, content in {
-        "WORKSPACE": WORKSPACE + "".join(rules) + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),
+        "WORKSPACE": WORKSPACE
+        + "".join(rules)
+        + CLONING.format(remote=REMOTE, commit=git(upstream, "rev-parse", "main~")),
         "BUILD": BUILD,
         "tools/bazel.rc": "",
     }.items():
@@ -145,34 +178,63 @@ def fill(job: Job) -> None:
 
 
 def build(job: Job, binary: Path, *copied: Copied) -> Built:
-    facts = HostFacts(system="Linux", machine="x86_64", glibc="2.36", interpreter=Path(sys.executable), python="3.11", compiler="cc")
+    facts = HostFacts(
+        system="Linux",
+        machine="x86_64",
+        glibc="2.36",
+        interpreter=Path(sys.executable),
+        python="3.11",
+        compiler="cc",
+    )
     commit = job.recipe.source.commit
-    programs = Programs(bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable))
+    programs = Programs(
+        bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
+    )
     inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
-    tree = Tree(path=job.places.tree, commit=commit, epoch=0, release=job.recipe.source.release, content="1" * 40)
-    configured = Configured(bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=())
-    table = CompileTable(target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone"))
+    tree = Tree(
+        path=job.places.tree,
+        commit=commit,
+        epoch=0,
+        release=job.recipe.source.release,
+        content="1" * 40,
+    )
+    configured = Configured(
+        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=()
+    )
+    table = CompileTable(
+        target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
+    )
     return compiling.run(job, table, facts, inputs, tree, configured)
 
 
-def test_a_build_without_a_network_finds_everything_here(project: Job, binary: Path, copied: Copied) -> None:
+def test_a_build_without_a_network_finds_everything_here(
+    project: Job, binary: Path, copied: Copied
+) -> None:
     fill(project)
     built = build(project, binary, copied)
     assert built.outputs[0].path.read_text("utf-8") == "one\ntwo\nthree\nfour\nlo\n"
 
 
-def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(project: Job, binary: Path, copied: Copied) -> None:
-    with pytest.raises(SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"):
+def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
+    project: Job, binary: Path, copied: Copied
+) -> None:
+    with pytest.raises(
+        SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"
+    ):
         build(project, binary, copied)
 
 
-def test_the_same_build_without_the_clone_fails_and_names_the_repository(project: Job, binary: Path) -> None:
+def test_the_same_build_without_the_clone_fails_and_names_the_repository(
+    project: Job, binary: Path
+) -> None:
     fill(project)
     with pytest.raises(ToolError, match="four"):
         build(project, binary)
 
 
-def test_a_server_that_has_the_network_is_not_used(project: Job, binary: Path, copied: Copied) -> None:
+def test_a_server_that_has_the_network_is_not_used(
+    project: Job, binary: Path, copied: Copied
+) -> None:
     fill(project)
     online = replace(project, offline=False)
     options = bazel_client.options(binary, compiling._install_root(online))

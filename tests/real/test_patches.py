@@ -7,24 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
-from tfwright.recipe import PATCHES
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import PATCHES
 
 pytestmark = pytest.mark.real
 
-MIRRORS = [Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path]
+MIRRORS = [
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
+]
 REAL = [name for name in recipes.names() if name != "demo"]
 PATCHED = [name for name in REAL if recipes.read(name).source.patches]
 
 
 def git(*arguments: str, cwd: Path) -> str:
-    return subprocess.run(["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        ["git", *arguments], cwd=cwd, check=True, capture_output=True, text=True
+    ).stdout
 
 
 def mirror_of(commit: str) -> Path:
     """Return a mirror that holds a commit; skip the test where there is none."""
     for mirror in MIRRORS:
-        if subprocess.run(["git", "cat-file", "-e", f"{commit}^{{commit}}"], cwd=mirror, check=False, capture_output=True).returncode == 0:
+        if (
+            subprocess.run(
+                ["git", "cat-file", "-e", f"{commit}^{{commit}}"],
+                cwd=mirror,
+                check=False,
+                capture_output=True,
+            ).returncode
+            == 0
+        ):
             return mirror
     pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
@@ -52,5 +64,9 @@ def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(name: str, tmp_pa
 def test_what_a_recipe_leaves_out_is_really_in_the_tree(name: str) -> None:
     source = recipes.read(name).source
     mirror = mirror_of(source.commit)
-    missing = [path for path in source.exclude if not git("ls-tree", "--name-only", source.commit, path, cwd=mirror)]
+    missing = [
+        path
+        for path in source.exclude
+        if not git("ls-tree", "--name-only", source.commit, path, cwd=mirror)
+    ]
     assert missing == []

@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import environment, smoking, trying
+from tfwright.commands import smoke
+from tfwright.documents.host_file import HostFile, read
 from tfwright.host import pythons
-from tfwright.settings import Settings, read
-from tfwright.tools import shell
-from tfwright.tools.shell import Command
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+from tfwright.trial import run
 
 pytestmark = pytest.mark.real
 
@@ -18,27 +19,33 @@ WHEELS = sorted(Path(FOLDER).glob("tensorflow-*linux*x86_64.whl")) if FOLDER els
 COMPILE = "import sys; [compile(open(path).read(), path, 'exec') for path in sys.argv[1:]]"
 
 
-def settings(build_out: Path) -> Settings:
+def host_file(build_out: Path) -> HostFile:
     return read().model_copy(update={"build_out": build_out})
 
 
 @pytest.mark.skipif(not WHEELS, reason="TFWRIGHT_WHEELS names no folder with wheels of tensorflow")
 @pytest.mark.parametrize("wheel", WHEELS, ids=lambda path: path.stem)
 def test_an_official_wheel_stands_every_program(wheel: Path, tmp_path: Path) -> None:
-    request = smoking.Request(wheel, settings(tmp_path))
-    version = smoking.tagged(wheel)[0]
-    if pythons.find(version, request.settings) is None:
+    request = smoke.Request(wheel, host_file(tmp_path))
+    version = smoke.tagged(wheel)[0]
+    if pythons.find(version, request.host_file) is None:
         pytest.skip(f"no Python {version} is here")
-    report = smoking.smoke(request, lambda _: None)
+    report = smoke.smoke(request, lambda _: None)
     assert report.failures == []
-    assert {outcome.program for outcome in report.outcomes if outcome.status == "passed"} >= set(trying.ORDER) - {"two_gpus", "memory"}
+    assert {outcome.program for outcome in report.outcomes if outcome.status == "passed"} >= set(
+        run.ORDER
+    ) - {"two_gpus", "memory"}
     assert report.curves["CPU"][0].size == 32
 
 
 @pytest.mark.parametrize("version", ["2.7", *(f"3.{minor}" for minor in range(5, 15))])
 def test_every_target_python_understands_the_programs(version: str, tmp_path: Path) -> None:
-    interpreter = pythons.find(version, settings(tmp_path))
+    interpreter = pythons.find(version, host_file(tmp_path))
     if interpreter is None:
         pytest.skip(f"no Python {version} is here")
-    command = Command((str(interpreter), "-c", COMPILE, *map(str, trying.PROGRAMS.glob("*.py"))), tmp_path, environment.clean(tmp_path))
-    shell.run(command, tmp_path / "log", remedy="-")
+    command = Command(
+        (str(interpreter), "-c", COMPILE, *map(str, run.PROGRAMS.glob("*.py"))),
+        tmp_path,
+        environment.clean(tmp_path),
+    )
+    runner.run(command, tmp_path / "log", remedy="-")

@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable
+from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import source
 from tfwright.progress import Silence
-from tfwright.recipe import FetchTable
-from tfwright.results import Inputs
-from tfwright.settings import Settings
-from tfwright.stage import Job
-from tfwright.stages import source
-from tfwright.tools import git, mirror
-from tfwright.tools.mirror import Origin, Pin
+from tfwright.tools import git
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin, Pin
 
 pytestmark = pytest.mark.real
 
-MIRRORS = [Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path]
+MIRRORS = [
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
+]
 URL = "https://github.com/tensorflow/tensorflow.git"
 V1_8_0 = "93bc2e2072e0daccbcff7a90d397b704a9e8f778"
 V1_15_0_RC0 = "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b"
@@ -44,7 +47,9 @@ def absent_in(repository: Path, commit: str) -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(("branch", "commit"), [("r1.8", V1_8_0), ("r1.15", V1_15_0_RC0)])
-def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(branch: str, commit: str, tmp_path: Path) -> None:
+def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
+    branch: str, commit: str, tmp_path: Path
+) -> None:
     whole = mirror_of(commit)
     pin = Pin(URL, branch, commit, absent_in(whole, commit))
     begun = time.monotonic()
@@ -55,13 +60,19 @@ def test_a_release_is_fetched_for_a_fraction_of_the_whole_and_then_needs_nobody(
 
 
 @pytest.mark.parametrize("name", ["macos-r1.8-cuda9.2", "linux-r1.8-cpu"])
-def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_the_same(name: str, tmp_path: Path) -> None:
+def test_a_recipes_tree_is_the_pinned_commit_with_its_patches_and_assets_twice_the_same(
+    name: str, tmp_path: Path
+) -> None:
     recipe = recipes.read(name)
     table, whole = recipe.source, mirror_of(recipe.source.commit)
-    job = Job(recipe, Settings(build_out=tmp_path), Printer())
-    pin = Pin(table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit)))
+    job = Job(recipe, HostFile(build_out=tmp_path), Printer())
+    pin = Pin(
+        table.url, table.branch, table.commit, (*table.exclude, *absent_in(whole, table.commit))
+    )
     found = mirror.bring(pin, job.places.git, Origin.of(str(whole)), job.listener, offline=False)
-    inputs = Inputs(mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None)
+    inputs = Inputs(
+        mirror=found, commit=pin.commit, epoch=git.epoch(found, pin.commit), programs=None
+    )
     table = table.model_copy(update={"exclude": pin.exclude})
     first = source.run(job, table, FetchTable(), inputs)
     changed = git.changes(first.path, table.commit, first.content)

@@ -10,46 +10,69 @@ from pathlib import Path
 
 import pytest
 
-from tfwright import recipe as recipes
-from tfwright import settings
+from tfwright.documents import host_file
+from tfwright.documents import recipe as recipes
 from tfwright.progress import SILENCE
-from tfwright.tools import clones, git
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
-from tfwright.vault import origins, reach, rules, substitutes
+from tfwright.rules import repositories
+from tfwright.tools import git
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.vault import origins, reach, substitutes
 from tfwright.vault.origins import GIT, Origins
 from tfwright.vault.reach import Reached, Ways
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.real
-MIRRORS = [Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path]
-V1_8, V1_15, V2_1 = "93bc2e2072e0daccbcff7a90d397b704a9e8f778", "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b", "e5bf8de410005de06a7ff5393fafdf832ef1d4ad"
+MIRRORS = [
+    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
+]
+V1_8, V1_15, V2_1 = (
+    "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
+    "590d6eef7e91a6a7392c8ffffb7b58f2e0c8bc6b",
+    "e5bf8de410005de06a7ff5393fafdf832ef1d4ad",
+)
 
 
 def texts(commit: str) -> dict[str, str]:
     """Return the files of a commit that can hold rules."""
     for mirror in MIRRORS:
         if git.kind(mirror, commit):
-            return git.texts(mirror, commit, rules.relevant)
+            return git.texts(mirror, commit, repositories.relevant)
     pytest.skip(f"no repository in $TFWRIGHT_TENSORFLOW_MIRRORS holds {commit}")
 
 
 def brought(commit: str, store: Store) -> Reached:
     """Bring what can be had without a network; skip if the host file names no mirrors of GitHub."""
-    host = settings.read()
+    host = host_file.read()
     if host.mirror_of("https://github.com/google/re2.git") is None:
         pytest.skip("the host file names no mirrors of GitHub's repositories")
     ways = Origins(host, store.root, offline=True)
 
     def clone(wanted: Clone) -> Path:
         mirror = Origin.of(host.mirror_of(wanted.remote) or wanted.remote)
-        return clones.bring(wanted, store.root / "git", mirror, offline=mirror.local is None or not mirror.local.is_dir())
+        return clones.bring(
+            wanted,
+            store.root / "git",
+            mirror,
+            offline=mirror.local is None or not mirror.local.is_dir(),
+        )
 
-    return reach.bring(rules.read(texts(commit)), {}, None, store, Ways(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone))
+    return reach.bring(
+        repositories.read(texts(commit)),
+        {},
+        None,
+        store,
+        Ways(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone),
+    )
 
 
-@pytest.mark.parametrize(("commit", "least"), [(V1_8, 28), (V1_15, 30), (V2_1, 30)], ids=["1.8.0", "1.15.0", "2.1.0"])
-def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(commit: str, least: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("commit", "least"), [(V1_8, 28), (V1_15, 30), (V2_1, 30)], ids=["1.8.0", "1.15.0", "2.1.0"]
+)
+def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(
+    commit: str, least: int, tmp_path: Path
+) -> None:
     store = Store(tmp_path / "store")
     reached = brought(commit, store)
     assert Counter(reached.supply.ways.values())[GIT] >= least
@@ -59,17 +82,35 @@ def test_githubs_archives_come_out_of_mirrors_with_the_pinned_bytes(commit: str,
 def test_the_archive_of_another_repositorys_rules_is_followed(tmp_path: Path) -> None:
     reached = brought(V1_8, Store(tmp_path / "store"))
     assert reached.rules.nested == ()
-    assert any(one.file.startswith("@io_bazel_rules_closure//") for one in reached.rules.repositories)
+    assert any(
+        one.file.startswith("@io_bazel_rules_closure//") for one in reached.rules.repositories
+    )
 
 
-def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tree(tmp_path: Path) -> None:
+def test_every_substitute_of_the_recipe_is_made_with_its_digest_and_fits_the_tree(
+    tmp_path: Path,
+) -> None:
     tables = recipes.read("linux-r1.8-cpu").fetch.substitutes
-    found = rules.read(texts(V1_8))
-    wanted = [substitutes.wanted(name, table, substitutes.replaced(name, found.repositories)) for name, table in tables.items()]
-    supply = origins.obtain(wanted, Store(tmp_path / "store"), Origins(settings.read(), tmp_path, offline=True), SILENCE.progress)
+    found = repositories.read(texts(V1_8))
+    wanted = [
+        substitutes.wanted(name, table, substitutes.replaced(name, found.repositories))
+        for name, table in tables.items()
+    ]
+    supply = origins.obtain(
+        wanted,
+        Store(tmp_path / "store"),
+        Origins(host_file.read(), tmp_path, offline=True),
+        SILENCE.progress,
+    )
     if supply.missing:
-        pytest.skip(f"the host file names no source of {', '.join(one.wanted.name for one in supply.missing)}")
+        pytest.skip(
+            f"the host file names no source of {', '.join(one.wanted.name for one in supply.missing)}"
+        )
     changed = substitutes.rewritten(texts(V1_8), tables)
     assert list(changed) == ["tensorflow/workspace.bzl"]
-    now = {one.name: one.sha256 for one in rules.read({**texts(V1_8), **changed}).repositories}
-    assert {name: now[name] for name in tables} == {name: table.sha256 for name, table in tables.items()}
+    now = {
+        one.name: one.sha256 for one in repositories.read({**texts(V1_8), **changed}).repositories
+    }
+    assert {name: now[name] for name in tables} == {
+        name: table.sha256 for name, table in tables.items()
+    }

@@ -6,19 +6,26 @@ from tfwright.errors import HostError
 from tfwright.tools import diffoscope
 
 
-def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = tmp_path / "diffoscope"
     program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)
     assert diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=False) == 1
-    assert (tmp_path / "asked").read_text("utf-8").split() == [f"{tmp_path}/--help.whl", f"{tmp_path}/b.whl"]
+    assert (tmp_path / "asked").read_text("utf-8").split() == [
+        f"{tmp_path}/--help.whl",
+        f"{tmp_path}/b.whl",
+    ]
     diffoscope.show(Path("--help.whl"), tmp_path / "b.whl", as_json=True)
     assert (tmp_path / "asked").read_text("utf-8").split()[:2] == ["--json", "-"]
 
 
-def test_a_host_without_it_is_told_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_host_without_it_is_told_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HostError, match="no diffoscope"):
         diffoscope.show(tmp_path / "a.whl", tmp_path / "b.whl", as_json=False)

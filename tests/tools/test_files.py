@@ -16,7 +16,9 @@ def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path)
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_block_that_ends_well_replaces_the_content_with_the_mode_asked_for(tmp_path: Path) -> None:
+def test_a_block_that_ends_well_replaces_the_content_with_the_mode_asked_for(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "new/file"
     with files.replacing(path, mode=0o755) as temporary:
         temporary.write_bytes(b"content")

@@ -13,7 +13,13 @@ KIND = "application/json"
 Pair = tuple[Path, Path]
 
 
-@pytest.fixture(params=[ed25519.Ed25519PrivateKey.generate, lambda: ec.generate_private_key(ec.SECP256R1()), lambda: rsa.generate_private_key(65537, 2048)])
+@pytest.fixture(
+    params=[
+        ed25519.Ed25519PrivateKey.generate,
+        lambda: ec.generate_private_key(ec.SECP256R1()),
+        lambda: rsa.generate_private_key(65537, 2048),
+    ]
+)
 def pair(request: pytest.FixtureRequest, keys: Callable[..., Pair]) -> Pair:
     return keys(private=request.param())
 
@@ -22,7 +28,10 @@ def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) 
     private, public = pair
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b'{"a": 1}', KIND, private))
-    assert signing.verified(file, KIND, public) == (b'{"a": 1}', signing.signer(private).public_key.keyid)
+    assert signing.verified(file, KIND, public) == (
+        b'{"a": 1}',
+        signing.signer(private).public_key.keyid,
+    )
     assert file.read_bytes().count(b"\n") == 1
 
 
@@ -31,18 +40,25 @@ def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_
     file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
     with pytest.raises(WheelError, match="no valid signature of the key") as caught:
         signing.verified(file, KIND, keys("other")[1])
-    assert [line.split(":")[0] for line in caught.value.evidence.lines] == ["id of the key", "signed with"]
+    assert [line.split(":")[0] for line in caught.value.evidence.lines] == [
+        "id of the key",
+        "signed with",
+    ]
 
 
 @pytest.mark.parametrize("field", ["payload", "payloadType"])
 def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: str) -> None:
     file = tmp_path / "envelope"
-    file.write_text(json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8")
+    file.write_text(
+        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8"
+    )
     with pytest.raises(WheelError, match="no valid signature"):
         signing.verified(file, KIND, pair[1])
 
 
-def test_an_envelope_of_something_else_is_refused(keys: Callable[..., Pair], tmp_path: Path) -> None:
+def test_an_envelope_of_something_else_is_refused(
+    keys: Callable[..., Pair], tmp_path: Path
+) -> None:
     private, public = keys()
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b"{}", "text/plain", private))
@@ -62,7 +78,9 @@ def test_an_envelope_of_something_else_is_refused(keys: Callable[..., Pair], tmp
         b'{"payload": "e30K", "payloadType": "x", "signatures": []}',
     ],
 )
-def test_what_is_no_envelope_is_an_error_and_no_crash(keys: Callable[..., Pair], tmp_path: Path, content: bytes) -> None:
+def test_what_is_no_envelope_is_an_error_and_no_crash(
+    keys: Callable[..., Pair], tmp_path: Path, content: bytes
+) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(content)
     with pytest.raises(WheelError, match=r"no DSSE envelope|no valid signature"):
@@ -84,7 +102,9 @@ def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]
         signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
 
 
-def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(keys: Callable[..., Pair], tmp_path: Path) -> None:
+def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(
+    keys: Callable[..., Pair], tmp_path: Path
+) -> None:
     private, public = keys()
     with pytest.raises(HostError, match="no private key that can sign"):
         signing.signer(public)
@@ -99,7 +119,9 @@ def test_a_key_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
         signing.signer(tmp_path / name)
 
 
-def test_without_the_extra_it_is_said_how_to_get_it(keys: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_extra_it_is_said_how_to_get_it(
+    keys: Callable[..., Pair], monkeypatch: pytest.MonkeyPatch
+) -> None:
     private, _ = keys()
     monkeypatch.setattr(sys, "path", [])
     monkeypatch.delitem(sys.modules, "securesystemslib", raising=False)

@@ -49,13 +49,19 @@ def link(name: str, target: str, kind: bytes = tarfile.SYMTYPE) -> tarfile.TarIn
 
 def self_extracting(path: Path, payload: bytes, ran: Path) -> Path:
     """Write an archive as makeself does: a script, and a tar behind it."""
-    path.write_bytes(SCRIPT.replace("@RAN@", str(ran)).format(size=len(payload)).encode() + payload + b"a signature")
+    path.write_bytes(
+        SCRIPT.replace("@RAN@", str(ran)).format(size=len(payload)).encode()
+        + payload
+        + b"a signature"
+    )
     return path
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
 def test_a_tar_is_unpacked_in_any_compression(tmp_path: Path, into: Path, mode: str) -> None:
-    unpacking.unpack(tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")), into)
+    unpacking.unpack(
+        tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")), into
+    )
     assert (into / "cuda/lib/nvcc").read_bytes() == b"x"
     assert (into / "cuda/bin/nvcc").stat().st_mode & 0o111
 
@@ -67,7 +73,9 @@ def test_a_wheel_is_unpacked(tmp_path: Path, into: Path) -> None:
     assert (into / "nvidia/cudnn/include/cudnn.h").read_text("utf-8") == "x"
 
 
-def test_of_a_self_extracting_archive_only_the_payload_is_read_and_nothing_is_run(tmp_path: Path, into: Path) -> None:
+def test_of_a_self_extracting_archive_only_the_payload_is_read_and_nothing_is_run(
+    tmp_path: Path, into: Path
+) -> None:
     payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
     unpacking.unpack(self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran"), into)
     assert (into / "EULA.txt").read_text("utf-8") == "be good"
@@ -76,24 +84,38 @@ def test_of_a_self_extracting_archive_only_the_payload_is_read_and_nothing_is_ru
 
 def test_the_stand_in_for_makeself_really_extracts_itself(tmp_path: Path, into: Path) -> None:
     payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
-    subprocess.run(["sh", self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran")], cwd=into, check=True)
+    subprocess.run(
+        ["sh", self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran")],
+        cwd=into,
+        check=True,
+    )
     assert (into / "EULA.txt").is_file()
     assert (tmp_path / "ran").exists()
 
 
 @pytest.mark.skipif(not shutil.which("makeself"), reason="makeself is not here")
 @pytest.mark.parametrize("compression", ["--gzip", "--xz", "--bzip2", "--nocomp"])
-def test_what_the_real_makeself_writes_is_unpacked(tmp_path: Path, into: Path, compression: str) -> None:
+def test_what_the_real_makeself_writes_is_unpacked(
+    tmp_path: Path, into: Path, compression: str
+) -> None:
     source = tmp_path / "source"
     source.mkdir()
     (source / "EULA.txt").write_text("be good", "utf-8")
-    subprocess.run(["makeself", "--quiet", compression, source, tmp_path / "cuda.run", "CUDA", "true"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        ["makeself", "--quiet", compression, source, tmp_path / "cuda.run", "CUDA", "true"],
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
     unpacking.unpack(tmp_path / "cuda.run", into)
     assert (into / "EULA.txt").read_text("utf-8") == "be good"
 
 
 def test_only_what_is_wanted_is_unpacked(tmp_path: Path, into: Path) -> None:
-    unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("EULA.txt", b"x"), ("big", b"y")), into, lambda path: path.name == "EULA.txt")
+    unpacking.unpack(
+        tarred(tmp_path / "a", "w:gz", ("EULA.txt", b"x"), ("big", b"y")),
+        into,
+        lambda path: path.name == "EULA.txt",
+    )
     assert [path.name for path in into.iterdir()] == ["EULA.txt"]
 
 
@@ -105,10 +127,18 @@ def device(name: str) -> tarfile.TarInfo:
 
 @pytest.mark.parametrize(
     "member",
-    [("../out", b"x"), link("l", "/etc"), link("l", "../../etc"), link("l", "../out", tarfile.LNKTYPE), device("null")],
+    [
+        ("../out", b"x"),
+        link("l", "/etc"),
+        link("l", "../../etc"),
+        link("l", "../out", tarfile.LNKTYPE),
+        device("null"),
+    ],
     ids=["upwards", "absolute link", "link upwards", "hard link upwards", "device"],
 )
-def test_what_reaches_outside_is_refused(tmp_path: Path, into: Path, member: tarfile.TarInfo | tuple[str, bytes]) -> None:
+def test_what_reaches_outside_is_refused(
+    tmp_path: Path, into: Path, member: tarfile.TarInfo | tuple[str, bytes]
+) -> None:
     with pytest.raises(SupplyError, match="cannot be unpacked"):
         unpacking.unpack(tarred(tmp_path / "a", "w:gz", member), into)
     assert list(into.iterdir()) == []
@@ -128,23 +158,38 @@ def cut(content: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "damage", [cut, lambda _: b"", lambda _: b"#!/bin/sh\nexit 1\n", lambda _: b'#!/bin/sh\nskip="9999999999999999999"\n', lambda _: b"\0" * 99]
+    "damage",
+    [
+        cut,
+        lambda _: b"",
+        lambda _: b"#!/bin/sh\nexit 1\n",
+        lambda _: b'#!/bin/sh\nskip="9999999999999999999"\n',
+        lambda _: b"\0" * 99,
+    ],
 )
-def test_a_damaged_archive_is_reported(tmp_path: Path, into: Path, damage: Callable[[bytes], bytes]) -> None:
+def test_a_damaged_archive_is_reported(
+    tmp_path: Path, into: Path, damage: Callable[[bytes], bytes]
+) -> None:
     archive = tarred(tmp_path / "a", "w:gz", ("big", bytes(range(256)) * 999))
     archive.write_bytes(damage(archive.read_bytes()))
     with pytest.raises(SupplyError, match="cannot be unpacked"):
         unpacking.unpack(archive, into)
 
 
-def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(
+    tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000)
     with pytest.raises(HostError, match="no room"):
         unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into)
     assert list(into.iterdir()) == []
 
 
-def test_an_endless_number_of_members_is_refused(tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_endless_number_of_members_is_refused(
+    tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
     with pytest.raises(HostError, match="no room"):
-        unpacking.unpack(tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into)
+        unpacking.unpack(
+            tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
+        )

@@ -13,13 +13,20 @@ import pytest
 from tfwright.errors import HostError, SupplyError
 from tfwright.progress import SILENCE
 from tfwright.vault import bundle
-from tfwright.vault.bundle import Content, Manifest, Member
+from tfwright.vault.bundle import BundleMember, Content, Manifest
 
 FILES = {"one.whl": b"one" * 1000, "two.whl": b"", "three.whl": b"3" * 512}
 
 
-def manifest(members: tuple[Member, ...]) -> Manifest:
-    return Manifest(tfwright="0.1.0", recipe="small", platform="linux-x86_64", python="3.11", bazel="0.26.1", members=members)
+def manifest(members: tuple[BundleMember, ...]) -> Manifest:
+    return Manifest(
+        tfwright="0.1.0",
+        recipe="small",
+        platform="linux-x86_64",
+        python="3.11",
+        bazel="0.26.1",
+        members=members,
+    )
 
 
 @pytest.fixture
@@ -33,7 +40,12 @@ def make(folder: Path, name: str) -> Path:
     for file, content in FILES.items():
         (folder / file).write_bytes(content)
         contents.append(Content.of("tool", folder / file))
-    bundle.write(folder / name, manifest(tuple(one.member for one in contents)), {one.member: one.source for one in contents}, SILENCE.progress)
+    bundle.write(
+        folder / name,
+        manifest(tuple(one.member for one in contents)),
+        {one.member: one.source for one in contents},
+        SILENCE.progress,
+    )
     return folder / name
 
 
@@ -44,7 +56,9 @@ def unpack(path: Path, folder: Path) -> dict[str, bytes]:
     return {member.name: file.read_bytes() for member, file in placed.items()}
 
 
-def forged(folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarFile], None]) -> Path:
+def forged(
+    folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarFile], None]
+) -> Path:
     """Write a tar with a manifest that says one thing, and members that may be another."""
     path = folder / "forged.tar"
     members = {
@@ -67,14 +81,26 @@ def forged(folder: Path, described: dict[str, Any], pack: Callable[[tarfile.TarF
     return path
 
 
-def add(archive: tarfile.TarFile, name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, link: str = "") -> None:
+def add(
+    archive: tarfile.TarFile,
+    name: str,
+    content: bytes = b"",
+    kind: bytes = tarfile.REGTYPE,
+    link: str = "",
+) -> None:
     info = tarfile.TarInfo(name)
     info.size, info.mtime, info.type, info.linkname = len(content), bundle.DATED, kind, link
     archive.addfile(info, io.BytesIO(content))
 
 
 def described(name: str = "one.whl", content: bytes = b"x", **more: object) -> dict[str, Any]:
-    return {"kind": "tool", "name": name, "sha256": hashlib.sha256(content).hexdigest(), "size": len(content), **more}
+    return {
+        "kind": "tool",
+        "name": name,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "size": len(content),
+        **more,
+    }
 
 
 def test_what_was_packed_comes_out(made: Path, tmp_path: Path) -> None:
@@ -87,7 +113,12 @@ def test_the_same_files_give_the_same_bytes(made: Path, tmp_path: Path) -> None:
 
 def test_it_is_a_tar_that_any_tar_reads(made: Path) -> None:
     with tarfile.open(made, "r:") as archive:
-        assert archive.getnames() == ["manifest.json", "tool/one.whl", "tool/two.whl", "tool/three.whl"]
+        assert archive.getnames() == [
+            "manifest.json",
+            "tool/one.whl",
+            "tool/two.whl",
+            "tool/three.whl",
+        ]
 
 
 def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path) -> None:
@@ -95,27 +126,43 @@ def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path)
     content = Content.of("tool", tmp_path / "one.whl")
     (tmp_path / "one.whl").write_bytes(b"beyond")
     with pytest.raises(SupplyError, match="changed while it was bundled"):
-        bundle.write(tmp_path / "made.tar", manifest((content.member,)), {content.member: content.source}, SILENCE.progress)
+        bundle.write(
+            tmp_path / "made.tar",
+            manifest((content.member,)),
+            {content.member: content.source},
+            SILENCE.progress,
+        )
     assert not (tmp_path / "made.tar").exists()
 
 
 def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"x")
     content = Content.of("patch", tmp_path / "file", "/".join(["folder"] * 40))
-    bundle.write(tmp_path / "made.tar", manifest((content.member,)), {content.member: content.source}, SILENCE.progress)
+    bundle.write(
+        tmp_path / "made.tar",
+        manifest((content.member,)),
+        {content.member: content.source},
+        SILENCE.progress,
+    )
     assert unpack(tmp_path / "made.tar", tmp_path) == {content.member.name: b"x"}
 
 
-def test_a_bundle_cut_anywhere_is_refused_with_the_member_where_it_ends(made: Path, tmp_path: Path) -> None:
+def test_a_bundle_cut_anywhere_is_refused_with_the_member_where_it_ends(
+    made: Path, tmp_path: Path
+) -> None:
     whole, cut = made.read_bytes(), tmp_path / "cut.tar"
     for length in range(0, len(whole), 256):
         cut.write_bytes(whole[:length])
-        with pytest.raises(SupplyError, match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)"):
+        with pytest.raises(
+            SupplyError, match=r"at (manifest\.json|tool/(one|two|three)\.whl|its end)"
+        ):
             bundle.read(cut)
 
 
 @pytest.mark.parametrize("name", ["one.whl", "three.whl"])
-def test_one_wrong_bit_is_refused_with_the_member_that_has_it(made: Path, tmp_path: Path, name: str) -> None:
+def test_one_wrong_bit_is_refused_with_the_member_that_has_it(
+    made: Path, tmp_path: Path, name: str
+) -> None:
     content = bytearray(made.read_bytes())
     content[content.index(FILES[name]) + 5] ^= 1
     made.write_bytes(content)
@@ -150,7 +197,22 @@ def test_something_else_is_no_bundle(tmp_path: Path) -> None:
         bundle.read(tmp_path / "missing")
 
 
-@pytest.mark.parametrize("name", ["../one.whl", "/one.whl", "a/../../b", "a/b.whl", "", ".", "-r", "~/x", "a\nb", "a\\b", "\ud800"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "../one.whl",
+        "/one.whl",
+        "a/../../b",
+        "a/b.whl",
+        "",
+        ".",
+        "-r",
+        "~/x",
+        "a\nb",
+        "a\\b",
+        "\ud800",
+    ],
+)
 def test_a_manifest_that_names_a_place_outside_is_refused(tmp_path: Path, name: str) -> None:
     path = forged(tmp_path, {"members": [described(name)]}, lambda _: None)
     with pytest.raises(SupplyError, match=r"at manifest\.json"):
@@ -175,13 +237,21 @@ def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> N
     ],
 )
 def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes, link: str) -> None:
-    path = forged(tmp_path, {"members": [described(content=b"")]}, lambda archive: add(archive, "tool/one.whl", b"", kind, link))
+    path = forged(
+        tmp_path,
+        {"members": [described(content=b"")]},
+        lambda archive: add(archive, "tool/one.whl", b"", kind, link),
+    )
     with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
         unpack(path, tmp_path)
 
 
-@pytest.mark.parametrize("name", ["../one.whl", "/tool/one.whl", "tool/two.whl", "tool/../../one.whl"])
-def test_a_member_with_another_name_than_the_manifest_says_is_refused(tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["../one.whl", "/tool/one.whl", "tool/two.whl", "tool/../../one.whl"]
+)
+def test_a_member_with_another_name_than_the_manifest_says_is_refused(
+    tmp_path: Path, name: str
+) -> None:
     path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x"))
     with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
         unpack(path, tmp_path)
@@ -213,9 +283,16 @@ def test_ten_gigabytes_of_zeros_are_not_unpacked(tmp_path: Path) -> None:
         bundle.read(bomb)
 
 
-def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_written(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "into").mkdir()
-    large = manifest((Member(kind="tool", name="one.whl", sha256="0" * 64, size=2**36), Member(kind="tool", name="two.whl", sha256="0" * 64, size=2**36)))
+    large = manifest(
+        (
+            BundleMember(kind="tool", name="one.whl", sha256="0" * 64, size=2**36),
+            BundleMember(kind="tool", name="two.whl", sha256="0" * 64, size=2**36),
+        )
+    )
     many = large.model_copy(update={"members": large.members * 1000})
     with pytest.raises(HostError, match="are free"):
         bundle.unpack(tmp_path / "any", many, tmp_path / "into", SILENCE.progress)
@@ -229,17 +306,33 @@ def test_a_size_that_is_none_is_refused(tmp_path: Path, size: object) -> None:
 
 
 def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
-    path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE))
+    path = forged(
+        tmp_path,
+        {"members": [described()]},
+        lambda archive: add(archive, "tool/one.whl", b"x", tarfile.GNUTYPE_SPARSE),
+    )
     with pytest.raises(SupplyError, match="its header"):
         unpack(path, tmp_path)
 
 
 def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "forged.tar"
-    whole = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, "tool/one.whl", b"x")).read_bytes()
+    whole = forged(
+        tmp_path, {"members": [described()]}, lambda archive: add(archive, "tool/one.whl", b"x")
+    ).read_bytes()
     info = tarfile.TarInfo("tool/one.whl")
-    info.size, info.mtime, info.pax_headers = 1, bundle.DATED, {"GNU.sparse.realsize": "10737418240"}
-    path.write_bytes(whole[: -len(bundle.END) - 1024] + info.tobuf(tarfile.PAX_FORMAT) + b"x" + bytes(511) + bundle.END)
+    info.size, info.mtime, info.pax_headers = (
+        1,
+        bundle.DATED,
+        {"GNU.sparse.realsize": "10737418240"},
+    )
+    path.write_bytes(
+        whole[: -len(bundle.END) - 1024]
+        + info.tobuf(tarfile.PAX_FORMAT)
+        + b"x"
+        + bytes(511)
+        + bundle.END
+    )
     with pytest.raises(SupplyError, match="at its end"):
         bundle.read(path)
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.host_file import HostFile
 from tfwright.progress import SILENCE
-from tfwright.settings import Settings
 from tfwright.vault import links
 from tfwright.vault.links import ANSWERS, GONE, OTHER, SERVES, SILENT
-from tfwright.vault.origins import Origins, Wanted
+from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
 
 CONTENT = b"an archive"
@@ -56,9 +56,18 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path / "store")
 
 
-def states(address: str, store: Store, *names: str, deep: bool, settings: Settings | None = None) -> list[str]:
-    wanted = Wanted("a", hashlib.sha256(CONTENT).hexdigest(), tuple(f"{address}/{name}.zip" for name in names), size=len(CONTENT))
-    (row,) = links.report([wanted], store, Origins(settings or Settings(), store.root), SILENCE.progress, deep=deep)
+def states(
+    address: str, store: Store, *names: str, deep: bool, host_file: HostFile | None = None
+) -> list[str]:
+    wanted = WantedArchive(
+        "a",
+        hashlib.sha256(CONTENT).hexdigest(),
+        tuple(f"{address}/{name}.zip" for name in names),
+        size=len(CONTENT),
+    )
+    (row,) = links.report(
+        [wanted], store, Origins(host_file or HostFile(), store.root), SILENCE.progress, deep=deep
+    )
     return [link.state for link in row.links]
 
 
@@ -82,15 +91,21 @@ def test_a_host_that_cannot_be_asked_is_not_said_to_have_lost_the_file(store: St
 def test_what_is_on_this_host_is_always_read(address: str, store: Store, tmp_path: Path) -> None:
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/it").write_bytes(CONTENT)
-    settings = Settings(drop=tmp_path / "drop", mirrors={})
-    assert states(address, store, "missing", deep=False, settings=settings) == [GONE, SERVES]
+    host_file = HostFile(drop=tmp_path / "drop", mirrors={})
+    assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, SERVES]
     (tmp_path / "drop/it").unlink()
-    assert states(address, store, "missing", deep=False, settings=settings) == [GONE, GONE]
+    assert states(address, store, "missing", deep=False, host_file=host_file) == [GONE, GONE]
 
 
-def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(address: str, store: Store) -> None:
-    wanted = Wanted("a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip"))
+def test_a_row_counts_the_sources_that_are_left_and_says_whether_the_vault_has_it(
+    address: str, store: Store
+) -> None:
+    wanted = WantedArchive(
+        "a", hashlib.sha256(CONTENT).hexdigest(), (f"{address}/good.zip", f"{address}/missing.zip")
+    )
     with store.admitting(wanted.sha256, "a test") as path:
         path.write_bytes(CONTENT)
-    (row,) = links.report([wanted], store, Origins(Settings(), store.root), SILENCE.progress, deep=False)
+    (row,) = links.report(
+        [wanted], store, Origins(HostFile(), store.root), SILENCE.progress, deep=False
+    )
     assert (row.left, row.kept, len(row.links)) == (1, True, 2)

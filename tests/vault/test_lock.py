@@ -5,21 +5,48 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.recipe import Recipe
+from tfwright.rules.repositories import Nested, Repository, Rules, Unreadable
 from tfwright.vault import lock
-from tfwright.vault.lock import Archive, Bazel, Binary, Cloned, Gathered, Lock, Requirement, Substitute
-from tfwright.vault.rules import Nested, Repository, Rules, Unreadable
+from tfwright.vault.lock import (
+    Cloned,
+    Gathered,
+    Lock,
+    LockedArchive,
+    LockedBazel,
+    LockedBinary,
+    LockedRequirement,
+    LockedSubstitute,
+)
 
 ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
 URL = "https://example.org/a.zip"
 RULES = Rules(
     repositories=(
         Repository("zlib", "http_archive", "WORKSPACE", 3, (URL,), TWO),
-        Repository("also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO),
-        Repository("", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE),
-        Repository("horovod", "new_git_repository", "WORKSPACE", 28, ("https://example.org/h.git",), commit="abc"),
-        Repository("docker", "git_repository", "WORKSPACE", 29, ("https://example.org/d.git",), commit="d" * 40),
+        Repository(
+            "also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO
+        ),
+        Repository(
+            "", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE
+        ),
+        Repository(
+            "horovod",
+            "new_git_repository",
+            "WORKSPACE",
+            28,
+            ("https://example.org/h.git",),
+            commit="abc",
+        ),
+        Repository(
+            "docker",
+            "git_repository",
+            "WORKSPACE",
+            29,
+            ("https://example.org/d.git",),
+            commit="d" * 40,
+        ),
         Repository("runner", "http_file", "WORKSPACE", 30, ("https://example.org/r",)),
     ),
     unreadable=(Unreadable("third_party/x.bzl", 5, "is not made of constants"),),
@@ -27,12 +54,21 @@ RULES = Rules(
 )
 GATHERED = Gathered(
     tree="a" * 40,
-    binaries={"linux-x86_64": Binary(url="https://example.org/bazel", sha256=THREE, size=150_000_000)},
+    binaries={
+        "linux-x86_64": LockedBinary(
+            url="https://example.org/bazel", sha256=THREE, size=150_000_000
+        )
+    },
     files={"r1.8/b.patch": TWO, "r1.8/a.patch": ONE},
-    requirements=(Requirement(name="six", version="1.10.0", hashes=(TWO, ONE)), Requirement(name="numpy", version="1.14.5", hashes=(ONE,))),
+    requirements=(
+        LockedRequirement(name="six", version="1.10.0", hashes=(TWO, ONE)),
+        LockedRequirement(name="numpy", version="1.14.5", hashes=(ONE,)),
+    ),
     sizes={TWO: 12},
     wanted={"zlib": ""},
-    substitutes=(Substitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),),
+    substitutes=(
+        LockedSubstitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),
+    ),
 )
 
 
@@ -55,27 +91,57 @@ def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
 
 def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> None:
     zlib = next(one for one in made.archives if one.sha256 == TWO)
-    assert zlib == Archive(names=("also_zlib", "zlib"), urls=(URL, "https://example.org/b.zip"), sha256=TWO, size=12, needed=True)
+    assert zlib == LockedArchive(
+        names=("also_zlib", "zlib"),
+        urls=(URL, "https://example.org/b.zip"),
+        sha256=TWO,
+        size=12,
+        needed=True,
+    )
 
 
-def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(recipe: Recipe, made: Lock) -> None:
+def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
+    recipe: Recipe, made: Lock
+) -> None:
     assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
     unasked = lock.of(recipe, RULES, Gathered(tree="a" * 40, binaries={}, files={}))
     assert [one.needed for one in unasked.archives] == [None, None]
 
 
-def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_what_a_substitute_stands_for(recipe: Recipe) -> None:
-    several = Rules(tuple(Repository("zlib", "http_archive", "WORKSPACE", line, (URL,), one) for line, one in enumerate((ONE, TWO), 1)), ())
+def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_what_a_substitute_stands_for(
+    recipe: Recipe,
+) -> None:
+    several = Rules(
+        tuple(
+            Repository("zlib", "http_archive", "WORKSPACE", line, (URL,), one)
+            for line, one in enumerate((ONE, TWO), 1)
+        ),
+        (),
+    )
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
-    assert {one.sha256: one.needed for one in lock.of(recipe, several, taken).archives} == {ONE: False, TWO: True}
-    stands_in = Substitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
-    replaced = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,))
-    assert {one.sha256: one.needed for one in lock.of(recipe, several, replaced).archives} == {ONE: True, TWO: False}
+    assert {one.sha256: one.needed for one in lock.of(recipe, several, taken).archives} == {
+        ONE: False,
+        TWO: True,
+    }
+    stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
+    replaced = Gathered(
+        tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
+    )
+    assert {one.sha256: one.needed for one in lock.of(recipe, several, replaced).archives} == {
+        ONE: True,
+        TWO: False,
+    }
 
 
 def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
-    assert made.clones == (Cloned(names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False),)
-    moved = made.model_copy(update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)})
+    assert made.clones == (
+        Cloned(
+            names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False
+        ),
+    )
+    moved = made.model_copy(
+        update={"clones": (made.clones[0].model_copy(update={"commit": "e" * 40}),)}
+    )
     assert lock.differences(made, moved) == [
         "commit dddddddddddd of https://example.org/d.git is in the lock, and not wanted any more",
         "commit eeeeeeeeeeee of https://example.org/d.git is wanted, and not in the lock",
@@ -83,9 +149,20 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
 
 
 def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
-    own = made.model_copy(update={"archives": (*made.archives, Archive(names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True))})
-    assert lock.differences(own, made) == [f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"]
-    foreign = made.model_copy(update={"bazel": Bazel(version=made.bazel.version)})
+    own = made.model_copy(
+        update={
+            "archives": (
+                *made.archives,
+                LockedArchive(
+                    names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True
+                ),
+            )
+        }
+    )
+    assert lock.differences(own, made) == [
+        f"archive rules_cc ({THREE[:16]}…) is in the lock, and not wanted any more"
+    ]
+    foreign = made.model_copy(update={"bazel": LockedBazel(version=made.bazel.version)})
     assert lock.differences(own, foreign) == []
 
 
@@ -96,7 +173,9 @@ def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> Non
         ("unreadable", "third_party/x.bzl", 5),
         ("closure_repositories", "WORKSPACE", 15),
     }
-    assert {one.name: one.why for one in made.unlockable}["horovod"] == "new_git_repository takes abc of https://example.org/h.git"
+    assert {one.name: one.why for one in made.unlockable}[
+        "horovod"
+    ] == "new_git_repository takes abc of https://example.org/h.git"
 
 
 def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
@@ -107,18 +186,27 @@ def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
 
 
 def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made: Lock) -> None:
-    turned = Rules(RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested)
+    turned = Rules(
+        RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
+    )
     again = lock.of(recipe, turned, GATHERED)
     assert [one.sha256 for one in again.archives] == [one.sha256 for one in made.archives]
     assert again.unlockable == made.unlockable
 
 
 def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
-    changed = tuple(Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == ONE else one for one in RULES.repositories)
-    after = lock.write(lock.of(recipe, Rules(changed, RULES.unreadable, RULES.nested), GATHERED)).splitlines()
+    changed = tuple(
+        Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == ONE else one
+        for one in RULES.repositories
+    )
+    after = lock.write(
+        lock.of(recipe, Rules(changed, RULES.unreadable, RULES.nested), GATHERED)
+    ).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
-    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [(f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')]
+    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
+        (f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')
+    ]
 
 
 def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
@@ -149,7 +237,9 @@ def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
         ("format = 1", "format = 2", "format"),
     ],
 )
-def test_a_malicious_entry_is_refused(tmp_path: Path, made: Lock, old: str, new: str, key: str) -> None:
+def test_a_malicious_entry_is_refused(
+    tmp_path: Path, made: Lock, old: str, new: str, key: str
+) -> None:
     told = fault(tmp_path, made, old, new)
     assert f" {key}" in told.what
     assert told.exit_status == 2
@@ -164,7 +254,12 @@ def test_a_fault_is_told_with_the_line_of_its_own_entry(tmp_path: Path, made: Lo
 
 def test_an_archive_that_is_there_twice_is_refused(tmp_path: Path, made: Lock) -> None:
     entry = f'names = []\nurls = []\nsha256 = "{ONE}"\n'
-    told = fault(tmp_path, made, "[[archives]]\n", f"[[archives]]\n{entry}\n[[archives]]\n{entry}\n[[archives]]\n")
+    told = fault(
+        tmp_path,
+        made,
+        "[[archives]]\n",
+        f"[[archives]]\n{entry}\n[[archives]]\n{entry}\n[[archives]]\n",
+    )
     assert "archive without a name (1111111111111111…) is there" in told.what
 
 
@@ -173,23 +268,35 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
 
 
 def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
-    now = lock.of(recipe, RULES, Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}))
+    now = lock.of(
+        recipe, RULES, Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}})
+    )
     assert lock.differences(made, now) == []
 
 
 def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
-    changed = tuple(Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == TWO else one for one in RULES.repositories)
+    changed = tuple(
+        Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == TWO else one
+        for one in RULES.repositories
+    )
     now = lock.of(
         recipe,
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,
-            binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)},
+            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
             files={"r1.8/a.patch": THREE},
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
         ),
-    ).model_copy(update={"bazel": Bazel(version="0.24.1", binaries={"linux-x86_64": Binary(url=URL, sha256=ONE, size=150_000_000)})})
+    ).model_copy(
+        update={
+            "bazel": LockedBazel(
+                version="0.24.1",
+                binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
+            )
+        }
+    )
     told = lock.differences(made, now)
     assert told == [
         f"TensorFlow: tree is {'b' * 40}, the lock has {'a' * 40}",

@@ -9,13 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.recipe import SubstituteTable
-from tfwright.tools import clones, files
-from tfwright.tools.clones import Clone
-from tfwright.tools.mirror import Origin
-from tfwright.vault import reach, rules
-from tfwright.vault.lock import Archive, Bazel, Cloned, Lock, Substitute, Tensorflow
-from tfwright.vault.origins import DROP, Attempt, Missing, Supply, Wanted
+from tfwright.documents.recipe import SubstituteTable
+from tfwright.rules import repositories
+from tfwright.tools import files
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.vault import reach
+from tfwright.vault.lock import (
+    Cloned,
+    Lock,
+    LockedArchive,
+    LockedBazel,
+    LockedSubstitute,
+    Tensorflow,
+)
+from tfwright.vault.origins import DROP, Attempt, Missing, Supply, WantedArchive
 from tfwright.vault.reach import Ways
 from tfwright.vault.store import Store
 
@@ -23,9 +32,9 @@ ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
 DEFINITIONS = f'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 = "{INNER}")\n'
 
 
-def tree(outer: str = ONE) -> rules.Rules:
+def tree(outer: str = ONE) -> repositories.Rules:
     """Read a tree that names two archives, of which one declares a third."""
-    return rules.read(
+    return repositories.read(
         {
             "WORKSPACE": (
                 f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{outer}", strip_prefix = "outer-1")\n'
@@ -62,22 +71,34 @@ class Giver:
         self.store, self.given = store, {files.sha256(path): path for path in given}
         self.asked: list[list[str]] = []
 
-    def __call__(self, wanted: Sequence[Wanted]) -> Supply:
+    def __call__(self, wanted: Sequence[WantedArchive]) -> Supply:
         self.asked.append([one.name for one in wanted])
         for one in (one for one in wanted if one.sha256 in self.given):
             with self.store.admitting(one.sha256, "a test") as target:
                 target.write_bytes(self.given[one.sha256].read_bytes())
         missing = [one for one in wanted if one.sha256 not in self.given]
-        return Supply({one.sha256: DROP for one in wanted if one not in missing}, tuple(Missing(one, (Attempt("a", "gone"),)) for one in missing))
+        return Supply(
+            {one.sha256: DROP for one in wanted if one not in missing},
+            tuple(Missing(one, (Attempt("a", "gone"),)) for one in missing),
+        )
 
 
 def locked(**needed: bool) -> Lock:
     digests = {"outer": ONE, "two": TWO}
-    archives = tuple(Archive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value) for name, value in needed.items())
-    return Lock(tensorflow=Tensorflow(commit="a" * 40, tree="b" * 40), bazel=Bazel(version="0.26.1"), archives=archives)
+    archives = tuple(
+        LockedArchive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value)
+        for name, value in needed.items()
+    )
+    return Lock(
+        tensorflow=Tensorflow(commit="a" * 40, tree="b" * 40),
+        bazel=LockedBazel(version="0.26.1"),
+        archives=archives,
+    )
 
 
-def test_what_an_archive_declares_is_obtained_too_once_that_is_there(store: Store, tmp_path: Path) -> None:
+def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
+    store: Store, tmp_path: Path
+) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
     reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Ways(giver, no_clone))
@@ -91,15 +112,26 @@ def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> No
     assert [one.archive for one in reached.rules.nested] == ["outer"]
 
 
-def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(store: Store, tmp_path: Path) -> None:
+def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(
+    store: Store, tmp_path: Path
+) -> None:
     other = tarred(tmp_path / "other.tar.gz", "other-2/rules/defs.bzl")
-    table = SubstituteTable(reason="gone", sha256=files.sha256(other), urls=("https://example.org/other.tar.gz",), strip_prefix="other-2")
-    reached = reach.bring(tree(), {"outer": table}, None, store, Ways(Giver(store, other), no_clone))
+    table = SubstituteTable(
+        reason="gone",
+        sha256=files.sha256(other),
+        urls=("https://example.org/other.tar.gz",),
+        strip_prefix="other-2",
+    )
+    reached = reach.bring(
+        tree(), {"outer": table}, None, store, Ways(Giver(store, other), no_clone)
+    )
     assert table.sha256 in reached.supply.ways
     assert "inner" in {one.name for one in reached.rules.repositories}
 
 
-def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(store: Store) -> None:
+def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(
+    store: Store,
+) -> None:
     giver = Giver(store)
     reach.bring(tree(), {}, locked(outer=False, two=False), store, Ways(giver, no_clone))
     assert giver.asked == [["outer"]]
@@ -112,15 +144,21 @@ def definitions(tmp_path: Path) -> Clone:
     path.mkdir()
     (path / "rules").mkdir()
     (path / "rules/defs.bzl").write_text(DEFINITIONS, "utf-8")
-    for arguments in (("init", "--quiet"), ("add", "."), ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=one")):
+    for arguments in (
+        ("init", "--quiet"),
+        ("add", "."),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=one"),
+    ):
         subprocess.run(["git", *arguments], cwd=path, check=True)
-    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=path, check=True, capture_output=True, text=True).stdout.strip()
+    head = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=path, check=True, capture_output=True, text=True
+    ).stdout.strip()
     return Clone(str(path), head)
 
 
-def cloning(wanted: Clone) -> rules.Rules:
+def cloning(wanted: Clone) -> repositories.Rules:
     """Read a tree that clones what declares an archive."""
-    return rules.read(
+    return repositories.read(
         {
             "WORKSPACE": (
                 f'git_repository(name = "outer", remote = "{wanted.remote}", commit = "{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
@@ -129,32 +167,67 @@ def cloning(wanted: Clone) -> rules.Rules:
     )
 
 
-def test_what_a_cloned_repository_declares_is_obtained_too(store: Store, tmp_path: Path, definitions: Clone) -> None:
+def test_what_a_cloned_repository_declares_is_obtained_too(
+    store: Store, tmp_path: Path, definitions: Clone
+) -> None:
     giver = Giver(store)
-    ways = Ways(giver, lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=False))
+    ways = Ways(
+        giver, lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=False)
+    )
     reached = reach.bring(cloning(definitions), {}, None, store, ways)
     assert giver.asked == [[], ["inner"]]
     assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
     assert list(reached.told())[1:] == [f"Here is what rules clone of {definitions.remote}"]
 
 
-def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_needed(store: Store, tmp_path: Path, definitions: Clone) -> None:
-    ways = Ways(Giver(store), lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=True))
+def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_needed(
+    store: Store, tmp_path: Path, definitions: Clone
+) -> None:
+    ways = Ways(
+        Giver(store),
+        lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=True),
+    )
     reached = reach.bring(cloning(definitions), {}, None, store, ways)
     assert "is not here" in next(reached.told())
-    needed = locked().model_copy(update={"clones": (Cloned(names=("outer",), remote=definitions.remote, commit=definitions.commit, needed=True),)})
+    needed = locked().model_copy(
+        update={
+            "clones": (
+                Cloned(
+                    names=("outer",),
+                    remote=definitions.remote,
+                    commit=definitions.commit,
+                    needed=True,
+                ),
+            )
+        }
+    )
     assert list(reached.needed_and_refused(needed)) == [definitions]
     assert reached.needed_and_refused(None) == {}
 
 
 def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
-    idle = locked().model_copy(update={"clones": (Cloned(names=("other",), remote=definitions.remote, commit=definitions.commit, needed=False),)})
+    idle = locked().model_copy(
+        update={
+            "clones": (
+                Cloned(
+                    names=("other",),
+                    remote=definitions.remote,
+                    commit=definitions.commit,
+                    needed=False,
+                ),
+            )
+        }
+    )
     assert reach.clones(cloning(definitions), None) == [definitions]
     assert reach.clones(cloning(definitions), idle) == []
 
 
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
-    own = rules.of_bazel({"jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'})
+    own = repositories.of_bazel(
+        {
+            "jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'
+        }
+    )
     assert reach.wanted(own, {}, None) == []
     assert [one.name for one in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
@@ -165,18 +238,37 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
     assert reached.needed_and_missing(None) == []
 
 
-def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(store: Store) -> None:
+def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(
+    store: Store,
+) -> None:
     same = f'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n'
-    found = rules.read({"WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'})
+    found = repositories.read(
+        {
+            "WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'
+        }
+    )
     table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
     reached = reach.bring(found, {"outer": table}, None, store, Ways(Giver(store), no_clone))
-    known = locked(outer=True).model_copy(update={"substitutes": (Substitute(sha256=ONE, source="x", reason="gone", used=INNER),)})
+    known = locked(outer=True).model_copy(
+        update={
+            "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)
+        }
+    )
     assert [one.wanted.name for one in reached.needed_and_missing(known)] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
-    found = rules.read({"WORKSPACE": "".join(f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n' for name in "ab")})
-    assert reach.wanted(found, {}, None) == [Wanted("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))]
+    found = repositories.read(
+        {
+            "WORKSPACE": "".join(
+                f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n'
+                for name in "ab"
+            )
+        }
+    )
+    assert reach.wanted(found, {}, None) == [
+        WantedArchive("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))
+    ]
 
 
 def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path) -> None:

@@ -17,13 +17,20 @@ NAMED = {
 
 
 @pytest.mark.parametrize(("url", "name"), NAMED.items())
-def test_a_file_of_a_registry_goes_by_its_package_url_whatever_the_host(url: str, name: str) -> None:
+def test_a_file_of_a_registry_goes_by_its_package_url_whatever_the_host(
+    url: str, name: str
+) -> None:
     assert registries.named(url) == name
     assert re.fullmatch(registries.PATTERN, name)
 
 
 @pytest.mark.parametrize(
-    "url", ["https://example.org/a/b/archive/93bc2e.tar.gz", "https://example.org/maven2/", "file:///packages/source/s/six/six-1.0.tar.gz"]
+    "url",
+    [
+        "https://example.org/a/b/archive/93bc2e.tar.gz",
+        "https://example.org/maven2/",
+        "file:///packages/source/s/six/six-1.0.tar.gz",
+    ],
 )
 def test_any_other_url_stays_as_it_is(url: str) -> None:
     assert registries.named(url) == url

@@ -2,11 +2,12 @@
 
 import pytest
 
+from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
-from tfwright.recipe import SubstituteTable
-from tfwright.tools.archive import Pack
-from tfwright.vault import rules, substitutes
-from tfwright.vault.rules import Repository
+from tfwright.rules import repositories
+from tfwright.rules.repositories import Repository
+from tfwright.tools.git.archive import Pack
+from tfwright.vault import substitutes
 
 OLD, NEW = "1" * 64, "2" * 64
 WORKSPACE = 'load("//tensorflow:workspace.bzl", "tf_workspace")\ntf_workspace()\n'
@@ -29,12 +30,19 @@ TEXTS = {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": RULES}
 
 
 def table(**keys: object) -> SubstituteTable:
-    given = {"reason": "its server is gone", "sha256": NEW, "urls": ("https://github.com/o/r/archive/v1.tar.gz",), **keys}
+    given = {
+        "reason": "its server is gone",
+        "sha256": NEW,
+        "urls": ("https://github.com/o/r/archive/v1.tar.gz",),
+        **keys,
+    }
     return SubstituteTable.model_validate(given)
 
 
 def found(texts: dict[str, str], name: str) -> Repository:
-    return next(one for one in rules.read({**TEXTS, **texts}).repositories if one.name == name)
+    return next(
+        one for one in repositories.read({**TEXTS, **texts}).repositories if one.name == name
+    )
 
 
 def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
@@ -45,12 +53,17 @@ def test_digest_urls_and_directory_are_replaced_and_nothing_else() -> None:
     assert '"//third_party:eigen.BUILD"' in text
     assert "# Größe" in text
     assert "# pinned" in text
-    assert found(made, "fft2d") == Repository(**{**vars(found({}, "fft2d")), "line": found(made, "fft2d").line})
+    assert found(made, "fft2d") == Repository(
+        **{**vars(found({}, "fft2d")), "line": found(made, "fft2d").line}
+    )
 
 
 def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() -> None:
     made = substitutes.rewritten(TEXTS, {"fft2d": table(strip_prefix="r-1")})
-    assert found(made, "fft2d").urls == ("https://mirror.example/github.com/o/r/archive/v1.tar.gz", "https://github.com/o/r/archive/v1.tar.gz")
+    assert found(made, "fft2d").urls == (
+        "https://mirror.example/github.com/o/r/archive/v1.tar.gz",
+        "https://github.com/o/r/archive/v1.tar.gz",
+    )
     assert found(made, "fft2d").strip_prefix == "r-1"
 
 
@@ -60,22 +73,32 @@ def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
     assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
     wanted = substitutes.wanted("eigen_archive", packed, before)
-    assert wanted.pack == Pack("https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",))
+    assert wanted.pack == Pack(
+        "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
+    )
     assert wanted.pack.zipped is False
 
 
 def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
     packed = table(urls=(), git="https://example.org/r.git", commit="a" * 40)
-    wanted = substitutes.wanted("r", packed, Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64))
+    wanted = substitutes.wanted(
+        "r",
+        packed,
+        Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64),
+    )
     assert wanted.pack is not None
     assert wanted.pack.zipped
 
 
 def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:
     own = Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64)
-    other = Repository("r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64)
+    other = Repository(
+        "r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64
+    )
     assert substitutes.replaced("r", (other, own)) == own
-    with pytest.raises(RecipeError, match=r"@closure//defs\.bzl:1 declares it, which is not in the tree"):
+    with pytest.raises(
+        RecipeError, match=r"@closure//defs\.bzl:1 declares it, which is not in the tree"
+    ):
         substitutes.replaced("r", (other,))
 
 
@@ -94,7 +117,11 @@ def test_a_text_of_the_recipe_cannot_become_code() -> None:
 def test_two_rules_of_one_name_are_both_rewritten() -> None:
     twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
     made = substitutes.rewritten(twice, {"fft2d": table()})
-    assert {one.sha256 for one in rules.read({**twice, **made}).repositories if one.name == "fft2d"} == {NEW}
+    assert {
+        one.sha256
+        for one in repositories.read({**twice, **made}).repositories
+        if one.name == "fft2d"
+    } == {NEW}
 
 
 @pytest.mark.parametrize(
@@ -102,7 +129,10 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
     [
         ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "names no archive"),
         (
-            {"tensorflow/workspace.bzl": RULES + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")\n'},
+            {
+                "tensorflow/workspace.bzl": RULES
+                + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")\n'
+            },
             "names several files",
         ),
     ],
@@ -115,4 +145,6 @@ def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str],
 def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
     text = f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
     with pytest.raises(RecipeError, match="is not written where the rule is"):
-        substitutes.rewritten({"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()})
+        substitutes.rewritten(
+            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
+        )

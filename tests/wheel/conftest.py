@@ -14,7 +14,25 @@ def container() -> Callable[..., bytes]:
 
     def make(*codes: tuple[int, int, int]) -> bytes:
         entries = b"".join(
-            struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, 24, 24, 0, 0, 9, number, 0, 0, 0x11 | flags, 0, 0) + bytes(24) for kind, number, flags in codes
+            struct.pack(
+                "<HHIQIIHHIIIQQQ",
+                kind,
+                0x101,
+                64,
+                24,
+                24,
+                0,
+                0,
+                9,
+                number,
+                0,
+                0,
+                0x11 | flags,
+                0,
+                0,
+            )
+            + bytes(24)
+            for kind, number, flags in codes
         )
         return struct.pack("<IHHQ", FAT_BINARY_MAGIC, 1, 16, len(entries)) + entries
 

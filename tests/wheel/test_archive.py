@@ -23,7 +23,9 @@ def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["../evil.py", "a/../../evil.py", "/etc/passwd", "..\\evil.py", "line\nbreak.py"])
+@pytest.mark.parametrize(
+    "name", ["../evil.py", "a/../../evil.py", "/etc/passwd", "..\\evil.py", "line\nbreak.py"]
+)
 def test_a_member_that_would_leave_the_directory_is_refused(tmp_path: Path, name: str) -> None:
     path = zipped(tmp_path / "bad.whl", member(name))
     with pytest.raises(WheelError, match="would leave the directory"), archive.opened(path):
@@ -48,7 +50,9 @@ def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
         pass
 
 
-def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(tmp_path: Path) -> None:
+def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(
+    tmp_path: Path,
+) -> None:
     path = zipped(tmp_path / "bad.whl", member("one.py"))
     content = bytearray(path.read_bytes())
     place = content.rindex(b"PK\5\6") + 16
@@ -77,7 +81,9 @@ def test_a_name_that_is_there_twice_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(archive, "LARGEST", 10)
     path = zipped(tmp_path / "bad.whl", member("one"), member("two"))
     with pytest.raises(WheelError, match="would unpack to 14 bytes"), archive.opened(path):

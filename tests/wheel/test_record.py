@@ -24,7 +24,11 @@ def test_a_true_record_has_no_faults(make_wheel: Callable[..., Path]) -> None:
 def test_every_difference_is_named(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"kept.py": "1", "changed.py": "2", "lost.py": "3"})
     with rewritten(path, {"changed.py": b"4", "lost.py": None, "new.py": b"5"}) as wheel:
-        assert record.faults(wheel) == ["lost.py is listed and not there", "new.py is not listed", "changed.py is not as listed"]
+        assert record.faults(wheel) == [
+            "lost.py is listed and not there",
+            "new.py is not listed",
+            "changed.py is not as listed",
+        ]
 
 
 def test_a_wheel_without_record_lists_nothing(make_wheel: Callable[..., Path]) -> None:
@@ -33,6 +37,11 @@ def test_a_wheel_without_record_lists_nothing(make_wheel: Callable[..., Path]) -
 
 
 def test_what_is_rendered_reads_back(make_wheel: Callable[..., Path]) -> None:
-    entries = [record.Entry('a, "b".py', "sha256=x", "1"), record.Entry("small-1.0.dist-info/RECORD", "", "")]
-    with rewritten(make_wheel(), {"small-1.0.dist-info/RECORD": record.render(entries).encode()}) as wheel:
+    entries = [
+        record.RecordEntry('a, "b".py', "sha256=x", "1"),
+        record.RecordEntry("small-1.0.dist-info/RECORD", "", ""),
+    ]
+    with rewritten(
+        make_wheel(), {"small-1.0.dist-info/RECORD": record.render(entries).encode()}
+    ) as wheel:
         assert record.read(wheel) == entries

@@ -6,11 +6,12 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import WheelError
-from tfwright.wheel import archive, macho, record, relinking
-from tfwright.wheel.load_commands import Wanted
+from tfwright.wheel import archive, record, relinking
+from tfwright.wheel.binary import macho
+from tfwright.wheel.binary.load_commands import WantedCommands
 
 NAME = "tensorflow/_pywrap.so"
-WANTED = Wanted({"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
+WANTED = WantedCommands({"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"})
 LIBRARY = (
     b"\xcf\xfa\xed\xfe"
     + struct.pack("<6I4x", 0x01000007, 0, 6, 1, 56, 0)
@@ -27,7 +28,10 @@ def wheel(folder: Path, content: bytes = LIBRARY, digest: str = "") -> Path:
         lines = [record.describe(made, member) for member in made.infolist()]
         if digest:
             lines[0] = lines[0]._replace(digest=digest)
-        made.writestr("small-1.0.dist-info/RECORD", record.render([*lines, record.Entry("small-1.0.dist-info/RECORD", "", "")]))
+        made.writestr(
+            "small-1.0.dist-info/RECORD",
+            record.render([*lines, record.RecordEntry("small-1.0.dist-info/RECORD", "", "")]),
+        )
     return path
 
 
@@ -40,8 +44,12 @@ def relinked(path: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
 
 def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(tmp_path: Path) -> None:
     made, changes = relinked(wheel(tmp_path))
-    assert macho.read(io.BytesIO(made.read(NAME)))[0].needed == ("/usr/local/cuda/lib/libcudart.9.2.dylib",)
-    assert changes == {"@rpath/libcudart.9.2.dylib is now /usr/local/cuda/lib/libcudart.9.2.dylib": 1}
+    assert macho.read(io.BytesIO(made.read(NAME)))[0].needed == (
+        "/usr/local/cuda/lib/libcudart.9.2.dylib",
+    )
+    assert changes == {
+        "@rpath/libcudart.9.2.dylib is now /usr/local/cuda/lib/libcudart.9.2.dylib": 1
+    }
     assert record.faults(made) == []
 
 

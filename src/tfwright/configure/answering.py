@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import as_text
 from tfwright.configure.catalogue import Answers, Prompt
+from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError
-from tfwright.release import Release
-from tfwright.tools.dialogue import last_lines
+from tfwright.tools.process.dialogue import last_lines
 
 
 @dataclass
@@ -102,8 +102,15 @@ def unknown(text: str, release: Release) -> RecipeError:
 def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
-    answers = ["[configure.answers]", *(_answer_line(prompt.variable, yes_no=prompt.yes_no) for prompt in prompts)]
-    host = '\nThe places of CUDA and cuDNN belong into the host file: cuda = "/usr/local/cuda"' if _CUDA_PATHS & set(variables) else ""
+    answers = [
+        "[configure.answers]",
+        *(_answer_line(prompt.variable, yes_no=prompt.yes_no) for prompt in prompts),
+    ]
+    host = (
+        '\nThe places of CUDA and cuDNN belong into the host file: cuda = "/usr/local/cuda"'
+        if _CUDA_PATHS & set(variables)
+        else ""
+    )
     return RecipeError(
         f"The recipe does not answer what ./configure asks for: {', '.join(variables)}",
         remedy=f"Add to the recipe, with your answers:\n{_indented(answers)}{host}",
@@ -117,7 +124,11 @@ _CUDA_PATHS = {"CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "TF_CUDA_PATHS"}
 def _guess(question: str) -> str:
     """Guess the variable from the way that TensorFlow names most of them."""
     item = re.search(r"TensorFlow with (.+?) support", question)
-    return "TF_NEED_" + re.sub(r"\W+", "_", item[1]).upper() if item else "THE_VARIABLE_THAT_CONFIGURE_READS"
+    return (
+        "TF_NEED_" + re.sub(r"\W+", "_", item[1]).upper()
+        if item
+        else "THE_VARIABLE_THAT_CONFIGURE_READS"
+    )
 
 
 def _as_pattern(question: str) -> str:

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from tfwright.configure import catalogue
 from tfwright.configure.catalogue import Answer, Answers
-from tfwright.release import Release
+from tfwright.documents.release import Release
 from tfwright.tools import render as templates
 
 TEMPLATE = "tf_configure.bazelrc.j2"
@@ -53,7 +53,9 @@ def render(release: Release, system: str, answers: Answers, *, by: By, python: s
 
 def _clang_major(answers: Answers) -> str:
     """Read the major version of the clang that is used off its path; configure asks the program."""
-    path = answers.get("CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH", "")
+    path = answers.get(
+        "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH", ""
+    )
     found = re.search(r"(?:llvm|clang)-(\d+)", str(path))
     return found[1] if found else ""
 
@@ -63,7 +65,10 @@ def settled(answers: Answers, release: Release, system: str, by: str) -> dict[st
     # The links of another system, and a place that is not known yet and stands as @NAME@, cannot be followed.
     follow = system == platform.system()
     return {
-        variable: _settle(variable, value, release, by, follow=follow) if isinstance(value, str) and value else value for variable, value in answers.items()
+        variable: _settle(variable, value, release, by, follow=follow)
+        if isinstance(value, str) and value
+        else value
+        for variable, value in answers.items()
     }
 
 
@@ -117,12 +122,12 @@ class Setting(NamedTuple):
 
 def parse(text: str) -> set[Setting]:
     """Read a bazelrc. ``--define a=b`` and ``--define=a=b`` are the same, quotes and order do not count."""
-    settings = set[Setting]()
+    host_file = set[Setting]()
     for line in text.splitlines():
         command, *words = shlex.split(line, comments=True) or [""]
         head, _, config = command.partition(":")
-        settings |= {Setting(head, config, flag) for flag in _flags(words)}
-    return settings
+        host_file |= {Setting(head, config, flag) for flag in _flags(words)}
+    return host_file
 
 
 def _flags(words: list[str]) -> list[str]:
@@ -156,7 +161,9 @@ class Difference(NamedTuple):
 def compare(rendered: str, written: str) -> Difference:
     """Say how two bazelrc files differ, as sets of settings."""
     ours, theirs = parse(rendered), parse(written)
-    return Difference(tuple(sorted(map(str, ours - theirs))), tuple(sorted(map(str, theirs - ours))))
+    return Difference(
+        tuple(sorted(map(str, ours - theirs))), tuple(sorted(map(str, theirs - ours)))
+    )
 
 
 def exported(release: Release, answers: Answers) -> Mapping[str, str]:
@@ -168,7 +175,9 @@ def exported(release: Release, answers: Answers) -> Mapping[str, str]:
     if not Release(0, 10) <= release < FIRST_OWN_FILE:
         return {}
     wanted = ("TF_NEED_CUDA", "TF_NEED_OPENCL", *_EXPORTED_WITH_CUDA, *_EXPORTED_WITH_OPENCL)
-    return {variable: as_text(answers[variable], "1", "0") for variable in wanted if variable in answers}
+    return {
+        variable: as_text(answers[variable], "1", "0") for variable in wanted if variable in answers
+    }
 
 
 _EXPORTED_WITH_CUDA = (

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.recipe import Line, Variable
-from tfwright.release import Release
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line, Variable
+from tfwright.documents.release import Release
+from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("prompts.toml")
 
@@ -65,11 +65,18 @@ class Prompt(Table):
 
     def applies(self, answers: Answers) -> bool:
         """Say whether it is asked, given the other answers; a variable without an answer counts as no."""
-        return not self.when or any(all(_holds(term, answers) for term in part.split(" and ")) for part in self.when.split(" or "))
+        return not self.when or any(
+            all(_holds(term, answers) for term in part.split(" and "))
+            for part in self.when.split(" or ")
+        )
 
 
 def _holds(term: str, answers: Answers) -> bool:
-    return not answers.get(term.removeprefix("not ")) if term.startswith("not ") else bool(answers.get(term))
+    return (
+        not answers.get(term.removeprefix("not "))
+        if term.startswith("not ")
+        else bool(answers.get(term))
+    )
 
 
 class Catalogue(Table):
@@ -91,7 +98,10 @@ def prompts(release: Release, system: str) -> tuple[Prompt, ...]:
 
 def matching(text: str, candidates: tuple[Prompt, ...]) -> Prompt | None:
     """Return the prompt whose question stands at the end of `text`."""
-    return next((prompt for prompt in candidates if not prompt.environment and prompt.pattern.search(text)), None)
+    return next(
+        (prompt for prompt in candidates if not prompt.environment and prompt.pattern.search(text)),
+        None,
+    )
 
 
 def unanswered(release: Release, system: str, answers: Answers) -> list[Prompt]:
@@ -99,5 +109,8 @@ def unanswered(release: Release, system: str, answers: Answers) -> list[Prompt]:
     return [
         prompt
         for prompt in prompts(release, system)
-        if prompt.variable not in answers and not prompt.optional and not prompt.environment and prompt.applies(answers)
+        if prompt.variable not in answers
+        and not prompt.optional
+        and not prompt.environment
+        and prompt.applies(answers)
     ]

@@ -3,11 +3,12 @@
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import accumulate
 
 from tfwright.diagnosis import lines
+from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, Rank, everything
 from tfwright.diagnosis.sketch import Sketch
 
@@ -17,7 +18,18 @@ MOST_FAMILIES = 3
 """Families that are kept of one line."""
 
 _STEMS = (
-    *("rror", "annot", "not ", "fail", "ndefined", "nvalid", "atal", "unsupported", "nable", "xception"),
+    *(
+        "rror",
+        "annot",
+        "not ",
+        "fail",
+        "ndefined",
+        "nvalid",
+        "atal",
+        "unsupported",
+        "nable",
+        "xception",
+    ),
     *(" found", "CUDA", "issing", "nrecognized", "enied", "ould", "version", "warning", "package"),
 )
 """Parts that many literals share: looking for one of these finds all of them."""
@@ -25,7 +37,9 @@ _REMARK = re.compile(
     r"(?:WARNING|INFO|DEBUG|Note|note|warning|CMake Warning|DEPRECATION|\[WARN(?:ING)?\])\b(?!:? ?fatal)"
 )
 """Lines that begin like this report no error, whatever they quote."""
-_QUOTING = re.compile(r"[^\n]{1,300}?(?::|\)) ?(?:[Ww]arning|note|remark)(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: ")
+_QUOTING = re.compile(
+    r"[^\n]{1,300}?(?::|\)) ?(?:[Ww]arning|note|remark)(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: "
+)
 """A compiler's warning may quote what looks like an error."""
 _LOGGED = re.compile(
     r"""(?:\d{4}-\d\d-\d\d[ ]\d\d:\d\d:\d\d(?:\.\d+)?:?[ ])?
@@ -34,7 +48,9 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
-_COMMAND = re.compile(r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )")
+_COMMAND = re.compile(
+    r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
+)
 """A command that is shown, or run, by a build: it says nothing by itself."""
 
 
@@ -85,13 +101,22 @@ def kept(sketch: Sketch) -> list[Line]:
     return found
 
 
-def find(kept_lines: Sequence[Line]) -> list[Complaint]:
-    """Return the lines that complain, in the order of the log."""
+def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
+    """Return the lines that complain, in the order of the log.
+
+    The facts decide whether a line that is mostly harmless is so in this build.
+    """
     hits = sorted(_hits([line.text for line in kept_lines]).items())
     if len(hits) > MOST_LINES:
         hits = hits[: MOST_LINES // 2] + hits[-MOST_LINES // 2 :]
     found = (_judge(at, kept_lines[at].text, families) for at, families in hits)
-    return [complaint for complaint in found if complaint]
+    return [_ranked(complaint, shown) for complaint in found if complaint]
+
+
+def _ranked(complaint: Complaint, shown: Facts) -> Complaint:
+    """Return the complaint with the rank that it has where these facts hold."""
+    excused = complaint.rank != "harmless" or shown.excuse(complaint.family)
+    return complaint if excused else replace(complaint, rank="weak")
 
 
 @lru_cache
@@ -147,6 +172,9 @@ def _readings(said: str, numbers: Iterable[int], *, remark: bool) -> tuple[Readi
         if remark and not family.remark:
             continue
         if not any(literal in said for literal in family.literals):
+            continue
+        if found and family.rank != found[0].family.rank:
+            # What any program may say adds nothing to what this tool says.
             continue
         parameters = family.match(said)
         if parameters is not None:

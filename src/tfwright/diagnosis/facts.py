@@ -12,15 +12,28 @@ from packaging.version import InvalidVersion, Version
 from tfwright.diagnosis.families import Family
 
 _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("bazel", re.compile(r"(?:\[bazel release |[Bb]azel version:? |Build label: |bazel-)(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)")),
+    (
+        "bazel",
+        re.compile(
+            r"(?:\[bazel release |[Bb]azel version:? |Build label: |bazel-)(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
+        ),
+    ),
     ("release", re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)")),
-    ("python", re.compile(r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})")),
+    (
+        "python",
+        re.compile(r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"),
+    ),
 )
 _SYSTEM = (
     ("Darwin", re.compile(r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx")),
     ("Windows", re.compile(r"[A-Z]:[\\/]|\.dll|msys|\bcl\.exe|DLL load")),
     ("Linux", re.compile(r"/home/|\.so\b|/usr/lib/x86_64|k8-opt|linux")),
 )
+_GPU = re.compile(
+    r"Successfully opened dynamic library libcuda\.|Found device \d+ with prop|pciBusID: "
+    r"|successfully opened CUDA library|Created (?:TensorFlow )?device .{0,80}GPU:\d.{0,80}name: "
+)
+"""What TensorFlow logs only where a driver shows a GPU."""
 _CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 4000
@@ -44,6 +57,9 @@ class Facts:
     system: str = ""
     """As ``uname -s`` says it: Linux, Darwin; or Windows."""
     cuda: bool | None = None
+    """Whether the build is for CUDA."""
+    gpu: bool | None = None
+    """Whether a driver shows a GPU."""
 
     def allow(self, family: Family) -> bool:
         """Say whether no fact rules the family out."""
@@ -52,6 +68,10 @@ class Facts:
     def prove(self, family: Family) -> bool:
         """Say whether every fact that the family depends on is known to hold."""
         return all(self._holds(need) for need in family.needs)
+
+    def excuse(self, family: Family) -> bool:
+        """Say whether a harmless line of the family is harmless in this build."""
+        return not (family.unless and self._holds(family.unless))
 
     def _holds(self, need: str) -> bool | None:
         """Say whether one fact holds; None if that is not known."""
@@ -62,6 +82,8 @@ class Facts:
             return _compared(str(getattr(self, parts["fact"])), parts["how"], parts["value"])
         if need == "cuda":
             return self.cuda
+        if need == "gpu":
+            return self.gpu
         return self.system == need if self.system else None
 
 
@@ -95,4 +117,6 @@ def _with(found: Facts, text: str) -> Facts:
         found = replace(found, system=system) if system else found
     if found.cuda is None and _CUDA.search(text):
         found = replace(found, cuda=True)
+    if found.gpu is None and _GPU.search(text):
+        found = replace(found, gpu=True)
     return found

@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from tfwright.diagnosis import literals
-from tfwright.recipe import Line
-from tfwright.schema import Table, load
+from tfwright.documents.recipe import Line
+from tfwright.documents.toml import Table, load
 
 CATALOGUE = Path(__file__).with_name("catalogue.toml")
 FOLDER = Path(__file__).with_name("grammars")
@@ -91,11 +91,11 @@ class Family(Table):
     cause: Line
     remedy: Line
     sources: tuple[Line, ...] = ()
-    also: tuple[Line, ...] = ()
-    """Other refinements whose samples the pattern matches as well."""
     evidence: tuple[Fact, ...] = ()
     remark: bool = False
     """Whether the line may be one that its tool calls information or a warning."""
+    unless: Line = ""
+    """A fact that makes a harmless line an error: a missing library is one where there is a GPU."""
     fatal: bool = False
     """Whether the line is an error even where its tool goes on and reports success."""
     certain: bool = False

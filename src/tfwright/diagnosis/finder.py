@@ -98,9 +98,7 @@ def _innermost(
     return causes[-1]
 
 
-def with_tracebacks(
-    kept: Sequence[Line], complaints: Sequence[Complaint]
-) -> list[Complaint]:
+def with_tracebacks(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
     """Return the complaints as tracebacks change them.
 
     What a traceback quotes is source code. The exception that ends it is a complaint, whatever its

@@ -11,7 +11,9 @@ WIDEST = 4096
 SHOWN = 400
 """Characters of one line that are shown."""
 
-_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)")
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
+)
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m(?=\S)")
 """A colour whose escape character was lost when somebody copied the text."""
 _OVERSTRUCK = re.compile(r".\x08")

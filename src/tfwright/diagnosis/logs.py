@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Diagnosis, Readable
+from tfwright.diagnosis.reader import Diagnosis
+from tfwright.diagnosis.sketch import Readable
 from tfwright.errors import RecipeError
 from tfwright.progress import SILENCE, Listener, Progress
 
@@ -43,7 +44,10 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
                 yield raw
     except (OSError, EOFError, zlib.error) as fault:
         why = getattr(fault, "strerror", None) or fault
-        raise RecipeError(f"{name} cannot be read: {why}", remedy="Name a log, plain or packed with gzip, or - for standard input.") from fault
+        raise RecipeError(
+            f"{name} cannot be read: {why}",
+            remedy="Name a log, plain or packed with gzip, or - for standard input.",
+        ) from fault
 
 
 def _unpacked(raw: IO[bytes]) -> Readable:
@@ -73,7 +77,9 @@ class _Told:
         self.done += len(data)
         if self.done > _LONG:
             # Of a packed log only the packed size is known, so that is what is counted.
-            self.listener.progress(Progress(self.raw.tell() if self.size is not None else self.done, self.size, "B"))
+            self.listener.progress(
+                Progress(self.raw.tell() if self.size is not None else self.done, self.size, "B")
+            )
         return data
 
     def end(self) -> None:

@@ -61,13 +61,18 @@ class Diagnosis:
         """Whether anything is known."""
         return bool(self.matches or self.harmless)
 
+    @property
+    def understood(self) -> bool:
+        """Whether the root error is of a kind that is known, and not only of a known form."""
+        return any(match.explains and match.entry.rank == "root" for match in self.matches)
+
 
 def read(stream: Readable, known: Facts | None = None) -> Diagnosis:
     """Read a log to its end; `known` are facts of the build, beside those that the log shows."""
     made = sketch.read(stream)
     kept = complaints.kept(made)
-    found = finder.with_tracebacks(kept, complaints.find(kept))
     shown = facts.of([line.text for line in kept], known)
+    found = finder.with_tracebacks(kept, complaints.find(kept, shown))
     root = finder.root(kept, found)
     matches = _explaining(kept, root, shown) if root else []
     for complaint in found:
@@ -83,12 +88,11 @@ def read(stream: Readable, known: Facts | None = None) -> Diagnosis:
 
 def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
     """Return what is known of the root, without what the facts rule out."""
-    matches = [
+    return [
         _match(kept[root.at], reading, shown, explains=True)
         for reading in root.readings
         if shown.allow(reading.family)
     ]
-    return sorted(matches, key=lambda match: not match.certain)
 
 
 def _others(

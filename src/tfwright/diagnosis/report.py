@@ -11,7 +11,7 @@ from tfwright.tools import files
 
 def write(found: Diagnosis, log: str, folder: Path) -> Path | None:
     """Write the report of an unknown error below `folder`; None if the error is known, or there is none."""
-    if found.recognised or found.first is None:
+    if found.understood or found.first is None:
         return None
     name = "standard input" if log == "-" else Path(log).name
     path = folder / f"{name.replace(' ', '-')}.md"
@@ -24,9 +24,12 @@ def text(excerpt: Excerpt, log: str) -> str:
     told = "\n".join(excerpt.lines)
     parts = [
         f"### {excerpt.what}",
-        f"From line {excerpt.line} of `{log}`" + (f", rule at `{excerpt.where}`" if excerpt.where else ""),
+        f"From line {excerpt.line} of `{log}`"
+        + (f", rule at `{excerpt.where}`" if excerpt.where else ""),
         f"```\n{told}\n```",
-        f"The command:\n\n```sh\n{excerpt.command}\n```" if excerpt.command else "The log shows no command.",
+        f"The command:\n\n```sh\n{excerpt.command}\n```"
+        if excerpt.command
+        else "The log shows no command.",
         f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, {' '.join(platform.libc_ver())}",
     ]
     return "\n\n".join(parts).replace(str(Path.home()), "~") + "\n"

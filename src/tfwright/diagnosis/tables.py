@@ -27,9 +27,9 @@ def _tables() -> Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]:
 
 
 def look_up(table: str, value: str) -> str:
-    """Return the sentence of the first row that matches `value`; empty if none does.
+    r"""Return the sentence of the first row that matches `value`; empty if none does.
 
-    A sentence may use the groups of its pattern, as ``\\1``.
+    A sentence may use the groups of its pattern, as ``\1``.
     """
     for pattern, text in _tables()[table]:
         found = pattern.search(value)

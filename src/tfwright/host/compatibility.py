@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from tfwright.documents.release import Release
 from tfwright.host import versions
-from tfwright.release import Release
 
 TABLE = Path(__file__).with_suffix(".toml")
 
@@ -59,7 +59,9 @@ class Cuda:
     def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
         """Say where one of these is from."""
         rows = (row for row in _table()["source"] if row["of"] == column)
-        return next(str(row["source"]) for row in rows if versions.within(self.version, *row["cuda"]))
+        return next(
+            str(row["source"]) for row in rows if versions.within(self.version, *row["cuda"])
+        )
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,11 @@ class Mac:
     @property
     def why(self) -> str:
         """The source, and whether it was read."""
-        return f"{self.source} (not confirmed: the page was not at hand)" if self.unconfirmed else self.source
+        return (
+            f"{self.source} (not confirmed: the page was not at hand)"
+            if self.unconfirmed
+            else self.source
+        )
 
 
 def bazel(release: Release) -> Range | None:
@@ -94,12 +100,18 @@ def python(release: Release) -> Range | None:
 
 def tested() -> list[Tested]:
     """Return which releases were tested with which CUDA, the oldest first."""
-    return [Tested(_releases(row), row["cuda"], row["cudnn"], row["source"]) for row in _table()["tested"]]
+    return [
+        Tested(_releases(row), row["cuda"], row["cudnn"], row["source"])
+        for row in _table()["tested"]
+    ]
 
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    return [Cuda(**{**row, "capabilities": tuple(row["capabilities"]), "cudnn": tuple(row["cudnn"])}) for row in _table()["cuda"]]
+    return [
+        Cuda(**{**row, "capabilities": tuple(row["capabilities"]), "cudnn": tuple(row["cudnn"])})
+        for row in _table()["cuda"]
+    ]
 
 
 def cuda(version: str) -> Cuda | None:
@@ -109,12 +121,21 @@ def cuda(version: str) -> Cuda | None:
 
 def mac(version: str) -> Mac | None:
     """Return what a CUDA for macOS goes with."""
-    return next((Mac(**row) for row in _table()["mac"] if versions.is_of(version, row["cuda"])), None)
+    return next(
+        (Mac(**row) for row in _table()["mac"] if versions.is_of(version, row["cuda"])), None
+    )
 
 
 def driver(row: Cuda, gpu: str) -> tuple[str, str]:
     """Return the oldest driver for Linux that runs what a CUDA builds, on a GPU of this compute capability, and where that is from."""
-    young = next((one for one in _table()["generation"] if gpu and not versions.older(gpu, one["capability"])), None)
+    young = next(
+        (
+            one
+            for one in _table()["generation"]
+            if gpu and not versions.older(gpu, one["capability"])
+        ),
+        None,
+    )
     if young and versions.older(row.driver, young["driver"]):
         return young["driver"], young["source"]
     return row.driver, row.source("driver")
@@ -122,11 +143,15 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
 
 def capability_of(gpu: str) -> str:
     """Return the compute capability of a GPU by its name; empty for one that is not known."""
-    return next((str(row["capability"]) for row in _table()["gpu"] if re.search(row["name"], gpu)), "")
+    return next(
+        (str(row["capability"]) for row in _table()["gpu"] if re.search(row["name"], gpu)), ""
+    )
 
 
 def _ranges(kind: str) -> list[Range]:
-    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in _table()[kind]]
+    return [
+        Range(_releases(row), row["least"], row["most"], row["source"]) for row in _table()[kind]
+    ]
 
 
 def _of(release: Release, rows: list[Range]) -> Range | None:

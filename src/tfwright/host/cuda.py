@@ -3,10 +3,10 @@
 import re
 from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.host import versions
-from tfwright.recipe import Recipe
-from tfwright.release import Release
-from tfwright.settings import Settings
 
 HERMETIC_SINCE = Release(2, 18)
 """From here on Bazel downloads CUDA; https://www.tensorflow.org/install/source says how."""
@@ -22,35 +22,41 @@ def needed(recipe: Recipe) -> bool:
     return wanted(recipe) and recipe.source.release < HERMETIC_SINCE
 
 
-def toolkit(recipe: Recipe, settings: Settings) -> Path:
+def toolkit(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where the CUDA toolkit must be: the host file's place, else what the recipe answers."""
-    return settings.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
+    return host_file.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
 
 
-def cudnn(recipe: Recipe, settings: Settings) -> Path:
+def cudnn(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
-    return settings.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, settings)
+    return host_file.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, host_file)
 
 
-def prefixes(recipe: Recipe, settings: Settings) -> list[Path]:
+def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
     """Return where CUDA's libraries may be: from 1.14 on, in any of TF_CUDA_PATHS."""
     paths = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
-    return list(dict.fromkeys([cudnn(recipe, settings), *(Path(path) for path in paths if path)]))
+    return list(dict.fromkeys([cudnn(recipe, host_file), *(Path(path) for path in paths if path)]))
 
 
-def present(recipe: Recipe, settings: Settings) -> tuple[Path | None, Path | None]:
+def present(recipe: Recipe, host_file: HostFile) -> tuple[Path | None, Path | None]:
     """Return the toolkit and the cuDNN that a recipe needs and this host has."""
     if not needed(recipe):
         return None, None
-    places = toolkit(recipe, settings), cudnn(recipe, settings)
+    places = toolkit(recipe, host_file), cudnn(recipe, host_file)
     return places[0] if places[0].is_dir() else None, places[1] if places[1].is_dir() else None
 
 
 def capabilities(recipe: Recipe) -> list[str]:
     """Return the compute capabilities that a recipe makes machine code for, as ``12.0``; ``compute_120`` alone makes none."""
     answers = recipe.configure.answers
-    text = str(answers.get("TF_CUDA_COMPUTE_CAPABILITIES") or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES") or "")
-    return [capability(item) for item in text.split(",") if item and not item.startswith("compute_")]
+    text = str(
+        answers.get("TF_CUDA_COMPUTE_CAPABILITIES")
+        or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
+        or ""
+    )
+    return [
+        capability(item) for item in text.split(",") if item and not item.startswith("compute_")
+    ]
 
 
 def capability(text: str) -> str:
@@ -61,7 +67,10 @@ def capability(text: str) -> str:
 
 def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some capabilities runs on a GPU: on the same major version from its minor one up."""
-    return any(versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one) for one in built)
+    return any(
+        versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one)
+        for one in built
+    )
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

@@ -3,33 +3,46 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.host import compatibility, cuda, nvidia, remedies, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.release import Release
-from tfwright.settings import Settings
 
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will do."""
-SHIELDED = (
-    "https://developer.apple.com/library/archive/documentation/Security/Conceptual/System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
-)
+SHIELDED = "https://developer.apple.com/library/archive/documentation/Security/Conceptual/System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
 
 
-def _toolkit(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    place, wanted = cuda.toolkit(recipe, settings), recipe.host.cuda or ""
+    place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = remedies.of("cuda", host.installer, recipe=recipe.name, cuda=wanted, place=str(place), found=_line(seen[0].value) if seen else wanted)
+    remedy = remedies.of(
+        "cuda",
+        host.installer,
+        recipe=recipe.name,
+        cuda=wanted,
+        place=str(place),
+        found=_line(seen[0].value) if seen else wanted,
+    )
     if not seen:
         yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
     elif len({_line(one.value) for one in seen}) > 1:
-        found = f"several CUDAs mixed at {place}: " + ", ".join(f"{one} by {Path(one.by.split()[0]).name}" for one in seen)
+        found = f"several CUDAs mixed at {place}: " + ", ".join(
+            f"{one} by {Path(one.by.split()[0]).name}" for one in seen
+        )
         yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
     elif wanted and not versions.is_of(seen[0].value, wanted):
-        yield Finding(f"CUDA {seen[0]} at {place}", f"CUDA {wanted}", remedy, blocks="configure", why=f"the recipe, against {seen[0].by}")
+        yield Finding(
+            f"CUDA {seen[0]} at {place}",
+            f"CUDA {wanted}",
+            remedy,
+            blocks="configure",
+            why=f"the recipe, against {seen[0].by}",
+        )
 
 
 def _line(version: str) -> str:
@@ -37,49 +50,85 @@ def _line(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _cudnn(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
-    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, settings)
+    wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(recipe.host.cuda or "")
     found = nvidia.cudnn(host.place, prefixes)
     remedy = _get_cudnn(recipe, host)
     if not found:
-        yield Finding(f"no cuDNN at {' or '.join(map(str, prefixes))}", f"cuDNN {wanted}".rstrip(), remedy, blocks="configure")
+        yield Finding(
+            f"no cuDNN at {' or '.join(map(str, prefixes))}",
+            f"cuDNN {wanted}".rstrip(),
+            remedy,
+            blocks="configure",
+        )
     elif wanted and not versions.is_of(found.value, wanted):
-        alike = MAJOR_ONLY[0] <= recipe.source.release <= MAJOR_ONLY[1] and versions.numbers(found.value)[0] == versions.numbers(wanted)[0]
-        yield Finding(f"cuDNN {found}", f"cuDNN {wanted}", remedy, blocks="" if alike else "configure", why=f"the recipe, against {found.by}")
+        alike = (
+            MAJOR_ONLY[0] <= recipe.source.release <= MAJOR_ONLY[1]
+            and versions.numbers(found.value)[0] == versions.numbers(wanted)[0]
+        )
+        yield Finding(
+            f"cuDNN {found}",
+            f"cuDNN {wanted}",
+            remedy,
+            blocks="" if alike else "configure",
+            why=f"the recipe, against {found.by}",
+        )
     elif row and not versions.within(found.value, *row.cudnn):
-        yield Finding(f"cuDNN {found} for CUDA {row.version}", f"cuDNN {versions.span(*row.cudnn)}", remedy, blocks="compile", why=row.source("cudnn"))
+        yield Finding(
+            f"cuDNN {found} for CUDA {row.version}",
+            f"cuDNN {versions.span(*row.cudnn)}",
+            remedy,
+            blocks="compile",
+            why=row.source("cudnn"),
+        )
 
 
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
     """Say how to get a cuDNN. NVIDIA names its archives in another way from 8.3 on, and keeps those from 9 on elsewhere."""
     toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
     early = versions.newer("8.3", wanted)
-    archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz" if early else f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz"
-    page = "https://developer.nvidia.com/" + ("cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive")
-    return remedies.of("cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page)
+    archive = (
+        f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+        if early
+        else f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz"
+    )
+    page = "https://developer.nvidia.com/" + (
+        "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+    )
+    return remedies.of(
+        "cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page
+    )
 
 
-def _host_compiler(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     program = str(recipe.configure.answers.get("GCC_HOST_COMPILER_PATH") or "gcc")
     line = toolchain.version_line(host.place, program)
     compiler = toolchain.parse(line.value)
     if compiler is None:
-        yield Finding(f"no compiler at {program}", "the host compiler of nvcc", remedies.of("compiler", host.installer), blocks="configure")
+        yield Finding(
+            f"no compiler at {program}",
+            "the host compiler of nvcc",
+            remedies.of("compiler", host.installer),
+            blocks="configure",
+        )
     elif compiler.family == "Apple clang":
         yield from _apple(recipe, compiler, host)
     else:
-        yield from _too_new(recipe, compiler, _ceiling(recipe, settings, host), host)
+        yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
 
 
-def _ceiling(recipe: Recipe, settings: Settings, host: Host) -> nvidia.Ceiling:
+def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
     """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
-    place = cuda.toolkit(recipe, settings)
-    right = all(versions.is_of(seen.value, recipe.host.cuda or "") for seen in nvidia.cuda(host.place, place))
+    place = cuda.toolkit(recipe, host_file)
+    right = all(
+        versions.is_of(seen.value, recipe.host.cuda or "")
+        for seen in nvidia.cuda(host.place, place)
+    )
     return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
 
 
@@ -87,28 +136,56 @@ def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator
     row = compatibility.mac(recipe.host.cuda or "")
     if row and versions.newer(compiler.version, row.clang):
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or row.xcode)
-        yield Finding(f"{compiler} with CUDA {row.cuda}", f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}", remedy, blocks="compile", why=row.why)
+        yield Finding(
+            f"{compiler} with CUDA {row.cuda}",
+            f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
+            remedy,
+            blocks="compile",
+            why=row.why,
+        )
 
 
-def _too_new(recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host) -> Iterator[Finding]:
+def _too_new(
+    recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
+) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA's own header says; where that is not here, with the table, and with the recipe."""
     row = compatibility.cuda(recipe.host.cuda or "")
     if compiler.family == "clang":
         if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
             yield Finding(
-                str(compiler), f"clang before {ceiling.clang}", "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.", blocks="compile", why=ceiling.by
+                str(compiler),
+                f"clang before {ceiling.clang}",
+                "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.",
+                blocks="compile",
+                why=ceiling.by,
             )
         return
-    rules = [(ceiling.gcc, ceiling.by), (row.gcc if row and not ceiling.gcc else "", row.source("gcc") if row else ""), (recipe.host.gcc or "", "the recipe")]
-    broken = next((rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None)
+    rules = [
+        (ceiling.gcc, ceiling.by),
+        (row.gcc if row and not ceiling.gcc else "", row.source("gcc") if row else ""),
+        (recipe.host.gcc or "", "the recipe"),
+    ]
+    broken = next(
+        (rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None
+    )
     if broken:
         remedy = remedies.of("gcc", host.installer, gcc=broken[0])
-        yield Finding(f"{compiler} as the host compiler of nvcc", f"gcc {broken[0]} or earlier", remedy, blocks="compile", why=broken[1])
+        yield Finding(
+            f"{compiler} as the host compiler of nvcc",
+            f"gcc {broken[0]} or earlier",
+            remedy,
+            blocks="compile",
+            why=broken[1],
+        )
 
 
-def _capabilities(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[Finding]:
+def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     row = compatibility.cuda(recipe.host.cuda or "") if cuda.wanted(recipe) else None
-    beyond = [one for one in cuda.capabilities(recipe) if row and not versions.within(one, *row.capabilities)]
+    beyond = [
+        one
+        for one in cuda.capabilities(recipe)
+        if row and not versions.within(one, *row.capabilities)
+    ]
     if row and beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
         yield Finding(
@@ -120,42 +197,80 @@ def _capabilities(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[
         )
 
 
-def _driver(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
     row = compatibility.cuda(recipe.host.cuda or "")
     known = row.driver if row and host.system == "Linux" else ""
-    least, why = (recipe.host.driver, "the recipe") if recipe.host.driver else (known, row.source("driver") if row else "")
+    least, why = (
+        (recipe.host.driver, "the recipe")
+        if recipe.host.driver
+        else (known, row.source("driver") if row else "")
+    )
     remedy = remedies.of("driver", host.installer, driver=least, major=least.partition(".")[0])
     if not host.driver:
-        yield Finding("no NVIDIA driver", f"{least} or later, to run the wheel; it is built without one", remedy, why=why)
+        yield Finding(
+            "no NVIDIA driver",
+            f"{least} or later, to run the wheel; it is built without one",
+            remedy,
+            why=why,
+        )
     elif least and versions.older(host.driver.value, least):
-        yield Finding(f"driver {host.driver}", f"{least} or later, to run the wheel", remedy, why=f"{why}, against {host.driver.by}")
+        yield Finding(
+            f"driver {host.driver}",
+            f"{least} or later, to run the wheel",
+            remedy,
+            why=f"{why}, against {host.driver.by}",
+        )
 
 
-def _gpus(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
             remedy = "Add its compute capability to the recipe's; 'invoke match' names recipes that have it."
-            yield Finding(f"{gpu}", f"one of {', '.join(built)}, which the wheel has code for", remedy, why=f"the recipe, against {gpu.by}")
+            yield Finding(
+                f"{gpu}",
+                f"one of {', '.join(built)}, which the wheel has code for",
+                remedy,
+                why=f"the recipe, against {gpu.by}",
+            )
 
 
-def _nouveau(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
     if loaded:
         why = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
-        yield Finding("the nouveau driver is loaded", "NVIDIA's driver, which cannot be loaded beside it", remedies.of("nouveau", host.installer), why=why)
-
-
-def _protection(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
-    """On a Mac, tools built a moment ago load CUDA by DYLD_LIBRARY_PATH, which the system takes from what its own shell starts."""
-    state = nvidia.protection(host.place) if cuda.needed(recipe) and host.system == "Darwin" else None
-    if state and state.value == "enabled":
         yield Finding(
-            "System Integrity Protection is on", "off while building, or DYLD_LIBRARY_PATH is lost", remedies.of("protection", host.installer), why=SHIELDED
+            "the nouveau driver is loaded",
+            "NVIDIA's driver, which cannot be loaded beside it",
+            remedies.of("nouveau", host.installer),
+            why=why,
         )
 
 
-REQUIREMENTS = (_toolkit, _cudnn, _host_compiler, _capabilities, _nouveau, _driver, _gpus, _protection)
+def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+    """On a Mac, tools built a moment ago load CUDA by DYLD_LIBRARY_PATH, which the system takes from what its own shell starts."""
+    state = (
+        nvidia.protection(host.place) if cuda.needed(recipe) and host.system == "Darwin" else None
+    )
+    if state and state.value == "enabled":
+        yield Finding(
+            "System Integrity Protection is on",
+            "off while building, or DYLD_LIBRARY_PATH is lost",
+            remedies.of("protection", host.installer),
+            why=SHIELDED,
+        )
+
+
+REQUIREMENTS = (
+    _toolkit,
+    _cudnn,
+    _host_compiler,
+    _capabilities,
+    _nouveau,
+    _driver,
+    _gpus,
+    _protection,
+)
 """Each returns at once for a recipe that its question is not for; nouveau has to go before a driver can come."""

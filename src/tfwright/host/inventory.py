@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, machine, nvidia, pythons, toolchain
 from tfwright.host.place import NOTHING, Seen
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,18 @@ class Fact:
     """Whether it can change the wheel's bytes."""
 
 
-def take(recipe: Recipe, settings: Settings, host: Host) -> list[Fact]:
+def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
     """Look at everything."""
-    return [*_machine(settings, host), *_programs(recipe, settings, host), *_nvidia(recipe, settings, host), *_surroundings(host)]
+    return [
+        *_machine(host_file, host),
+        *_programs(recipe, host_file, host),
+        *_nvidia(recipe, host_file, host),
+        *_surroundings(host),
+    ]
 
 
-def _machine(settings: Settings, host: Host) -> Iterator[Fact]:
-    disk = host.disk(settings.build_out)
+def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
+    disk = host.disk(host_file.build_out)
     yield Fact("system", Seen(str(host), "uname -sm"), decides=True)
     yield Fact("release", host.release)
     yield Fact("glibc", host.glibc, decides=True)
@@ -36,14 +41,20 @@ def _machine(settings: Settings, host: Host) -> Iterator[Fact]:
     yield Fact("build_out", Seen(str(disk), disk.by))
 
 
-def _programs(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Fact]:
+def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     place, version = host.place, recipe.host.python
-    interpreter = pythons.find(version, settings, place)
+    interpreter = pythons.find(version, host_file, place)
     yield Fact("compiler", host.compiler, decides=True)
     if host.system == "Darwin":
         yield Fact("Xcode", host.xcode, decides=True)
-    yield Fact(f"Python {version}", _interpreter(place.shown(interpreter) if interpreter else None, version), decides=True)
-    yield Fact("  with", pythons.parts(interpreter, place) if interpreter and version != "any" else NOTHING)
+    yield Fact(
+        f"Python {version}",
+        _interpreter(place.shown(interpreter) if interpreter else None, version),
+        decides=True,
+    )
+    yield Fact(
+        "  with", pythons.parts(interpreter, place) if interpreter and version != "any" else NOTHING
+    )
     yield Fact("git", host.git)
     yield Fact("Bazel", toolchain.bazel(place))
 
@@ -55,13 +66,19 @@ def _interpreter(shown: str | None, version: str) -> Seen:
     return Seen(shown, f"{shown} -c …") if shown else NOTHING
 
 
-def _nvidia(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Fact]:
-    place, toolkit, prefixes = host.place, cuda.toolkit(recipe, settings), cuda.prefixes(recipe, settings)
+def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
+    place, toolkit, prefixes = (
+        host.place,
+        cuda.toolkit(recipe, host_file),
+        cuda.prefixes(recipe, host_file),
+    )
     ceiling = nvidia.ceiling(place, toolkit)
     for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
         yield Fact("CUDA", seen, decides=True)
     if ceiling.gcc or ceiling.clang:
-        yield Fact("  takes", Seen(f"gcc to {ceiling.gcc}, clang before {ceiling.clang}", ceiling.by))
+        yield Fact(
+            "  takes", Seen(f"gcc to {ceiling.gcc}, clang before {ceiling.clang}", ceiling.by)
+        )
     yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=True)
     yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=True)
     yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=True)
@@ -74,10 +91,16 @@ def _nvidia(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Fact]:
 def _surroundings(host: Host) -> Iterator[Fact]:
     if host.system == "Darwin":
         yield Fact("integrity protection", nvidia.protection(host.place))
-    for name, variables in (("proxies", toolchain.PROXIES), ("certificates", toolchain.AUTHORITIES), ("library paths", toolchain.LIBRARY_PATHS)):
+    for name, variables in (
+        ("proxies", toolchain.PROXIES),
+        ("certificates", toolchain.AUTHORITIES),
+        ("library paths", toolchain.LIBRARY_PATHS),
+    ):
         yield Fact(name, toolchain.variables(host.place, variables))
 
 
 def _gib(size: Seen) -> Seen:
     """Return bytes as people say them."""
-    return Seen(f"{int(size.value) / machine.GIB:.1f} GiB", size.by) if size.value.isdigit() else size
+    return (
+        Seen(f"{int(size.value) / machine.GIB:.1f} GiB", size.by) if size.value.isdigit() else size
+    )

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.host.place import NOTHING, Place, Seen
-from tfwright.tools import capacity
+from tfwright.tools.process import capacity
 
 GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
@@ -42,14 +42,22 @@ def release(place: Place) -> Seen:
 def glibc(place: Place) -> Seen:
     """Return the version of glibc; nothing where the C library is another."""
     text = place.ask("getconf", "GNU_LIBC_VERSION")
-    return Seen(text.value.removeprefix("glibc "), text.by) if text.value.startswith("glibc ") else NOTHING
+    return (
+        Seen(text.value.removeprefix("glibc "), text.by)
+        if text.value.startswith("glibc ")
+        else NOTHING
+    )
 
 
 def processor(place: Place) -> Seen:
     """Return which of EXTENSIONS the processor has."""
     text = place.read("/proc/cpuinfo")
     flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text.value, re.MULTILINE)
-    found = Seen(flags[1], text.by) if flags else place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+    found = (
+        Seen(flags[1], text.by)
+        if flags
+        else place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+    )
     words = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower()).replace("avx1.0", "avx").split()
     return Seen(" ".join(name for name in EXTENSIONS if name in words), found.by)
 

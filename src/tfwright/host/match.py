@@ -4,17 +4,27 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, cuda, versions
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.release import Release
 
-KNOWN = [Release(major, minor) for major, first, last in ((2, 0, 20), (1, 0, 15), (0, 11, 12)) for minor in range(last, first - 1, -1)]
+KNOWN = [
+    Release(major, minor)
+    for major, first, last in ((2, 0, 20), (1, 0, 15), (0, 11, 12))
+    for minor in range(last, first - 1, -1)
+]
 """Releases of TensorFlow that recipes can be written for, the newest first."""
 NEAREST = 3
 """Recipes that are shown although they do not fit."""
-_FORMS = {"gpu": r"(sm_|compute_)?\d+(\.\d)?[af]?", "python": r"\d\.\d+", "glibc": r"2\.\d+", "cuda": r"\d+\.\d+", "system": "Linux|Darwin"}
+_FORMS = {
+    "gpu": r"(sm_|compute_)?\d+(\.\d)?[af]?",
+    "python": r"\d\.\d+",
+    "glibc": r"2\.\d+",
+    "cuda": r"\d+\.\d+",
+    "system": "Linux|Darwin",
+}
 
 
 @dataclass(frozen=True)
@@ -31,8 +41,15 @@ class Wish:
     cuda: str = ""
 
     def __str__(self) -> str:
-        names = {"gpu": "GPU of compute capability ", "python": "Python ", "glibc": "glibc ", "cuda": "CUDA "}
-        return ", ".join(f"{names.get(name, '')}{value}" for name, value in vars(self).items() if value)
+        names = {
+            "gpu": "GPU of compute capability ",
+            "python": "Python ",
+            "glibc": "glibc ",
+            "cuda": "CUDA ",
+        }
+        return ", ".join(
+            f"{names.get(name, '')}{value}" for name, value in vars(self).items() if value
+        )
 
 
 @dataclass(frozen=True)
@@ -58,7 +75,9 @@ def wish(host: Host, **asked: str) -> Wish:
     wanted = {name: value for name, value in asked.items() if value}
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
-    return Wish(**{**(_of(host) if wanted.get("system", host.system) == host.system else {}), **wanted})
+    return Wish(
+        **{**(_of(host) if wanted.get("system", host.system) == host.system else {}), **wanted}
+    )
 
 
 def _of(host: Host) -> dict[str, str]:
@@ -69,7 +88,15 @@ def _of(host: Host) -> dict[str, str]:
 def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first: the fitting ones differ in nothing."""
     real = [recipe for recipe in recipes if not recipe.source.url.startswith("bundled:")]
-    found = [Candidate(recipe.name, recipe.summary, tuple(_differences(recipe, wanted, host)), _elsewhere(recipe, wanted)) for recipe in real]
+    found = [
+        Candidate(
+            recipe.name,
+            recipe.summary,
+            tuple(_differences(recipe, wanted, host)),
+            _elsewhere(recipe, wanted),
+        )
+        for recipe in real
+    ]
     return sorted(found, key=lambda one: (one.elsewhere, len(one.differs), one.recipe))
 
 
@@ -108,7 +135,11 @@ def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
     if versions.older(wanted.glibc, needed):
-        yield f"glibc {needed}" if promised else f"promises no glibc; built here, it may need {needed}"
+        yield (
+            f"glibc {needed}"
+            if promised
+            else f"promises no glibc; built here, it may need {needed}"
+        )
 
 
 @dataclass(frozen=True)
@@ -128,19 +159,30 @@ def needs(wanted: Wish) -> list[Need]:
             continue
         toolkit = _toolkit(wanted, tested)
         if toolkit or not (wanted.gpu or wanted.cuda):
-            return [*_tensorflow(release, python), *(_cuda(toolkit, tested, wanted) if toolkit and tested else ()), *_floor(wanted)]
+            return [
+                *_tensorflow(release, python),
+                *(_cuda(toolkit, tested, wanted) if toolkit and tested else ()),
+                *_floor(wanted),
+            ]
     return []
 
 
 def _tested(release: Release) -> compatibility.Tested | None:
-    return next((row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]), None)
+    return next(
+        (row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]),
+        None,
+    )
 
 
 def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
     """Return the CUDA to build with: the one that was tested, else the oldest of its major version, if that serves."""
     if tested is None or not (wanted.gpu or wanted.cuda):
         return None
-    of_its_time = [row for row in compatibility.cudas() if versions.numbers(row.version)[0] == versions.numbers(tested.cuda)[0]]
+    of_its_time = [
+        row
+        for row in compatibility.cudas()
+        if versions.numbers(row.version)[0] == versions.numbers(tested.cuda)[0]
+    ]
     tested_first = sorted(of_its_time, key=lambda row: row.version != tested.cuda)
     return next((row for row in tested_first if _serves(row, wanted)), None)
 
@@ -149,7 +191,11 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     """Say whether a CUDA is the one that is asked for, compiles for the GPU, and exists for the system."""
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
-    return asked and compiles and (wanted.system != "Darwin" or compatibility.mac(row.version) is not None)
+    return (
+        asked
+        and compiles
+        and (wanted.system != "Darwin" or compatibility.mac(row.version) is not None)
+    )
 
 
 def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
@@ -158,19 +204,29 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
     if bazel:
         yield Need("Bazel", str(bazel), bazel.source)
     else:
-        yield Need("Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk")
+        yield Need(
+            "Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk"
+        )
     if python:
         yield Need("Python", str(python), python.source)
 
 
 def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
-    yield Need("CUDA", row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"), tested.source)
+    yield Need(
+        "CUDA",
+        row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"),
+        tested.source,
+    )
     yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
         yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
         yield Need("macOS", mac.macos, mac.why)
-        yield Need("patches", "for Apple's compiler and linker", "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2")
+        yield Need(
+            "patches",
+            "for Apple's compiler and linker",
+            "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
+        )
     else:
         driver, source = compatibility.driver(row, wanted.gpu)
         yield Need("driver", f"{driver} or later", source)

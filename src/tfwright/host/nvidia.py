@@ -47,7 +47,16 @@ UNKNOWN = Ceiling("", "", "")
 
 def cuda(place: Place, toolkit: Path) -> list[Seen]:
     """Return the version of a toolkit as each of its own witnesses has it; they should agree."""
-    return [seen for seen in (_manifest(place, toolkit), _text(place, toolkit), _nvcc(place, toolkit), _header(place, toolkit)) if seen]
+    return [
+        seen
+        for seen in (
+            _manifest(place, toolkit),
+            _text(place, toolkit),
+            _nvcc(place, toolkit),
+            _header(place, toolkit),
+        )
+        if seen
+    ]
 
 
 def _manifest(place: Place, toolkit: Path) -> Seen:
@@ -82,15 +91,28 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
 
     Its conditions count before its words, which in 12.2 and 12.3 name a clang that they let pass.
     """
-    text = next(filter(None, (place.read(toolkit / "include" / name) for name in ("crt/host_config.h", "host_config.h"))), NOTHING)
+    text = next(
+        filter(
+            None,
+            (
+                place.read(toolkit / "include" / name)
+                for name in ("crt/host_config.h", "host_config.h")
+            ),
+        ),
+        NOTHING,
+    )
     gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
-    clang = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE) or re.search(r"clang version must be less than ([\d.]+)", text.value)
+    clang = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE) or re.search(
+        r"clang version must be less than ([\d.]+)", text.value
+    )
     return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
 
 
 def cudnn(place: Place, prefixes: Iterable[Path]) -> Seen:
     """Return the version of the first cuDNN below some prefixes."""
-    return _library(place, prefixes, CUDNN_HEADERS, "CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")
+    return _library(
+        place, prefixes, CUDNN_HEADERS, "CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"
+    )
 
 
 def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
@@ -100,10 +122,19 @@ def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
 
 def tensorrt(place: Place, prefixes: Iterable[Path]) -> Seen:
     """Return the version of the first TensorRT below some prefixes."""
-    return _library(place, prefixes, ("NvInferVersion.h", "NvInfer.h"), "NV_TENSORRT_MAJOR", "NV_TENSORRT_MINOR", "NV_TENSORRT_PATCH")
+    return _library(
+        place,
+        prefixes,
+        ("NvInferVersion.h", "NvInfer.h"),
+        "NV_TENSORRT_MAJOR",
+        "NV_TENSORRT_MINOR",
+        "NV_TENSORRT_PATCH",
+    )
 
 
-def _library(place: Place, prefixes: Iterable[Path], headers: tuple[str, ...], *macros: str) -> Seen:
+def _library(
+    place: Place, prefixes: Iterable[Path], headers: tuple[str, ...], *macros: str
+) -> Seen:
     """Return a version that a header spells in macros."""
     for header in _headers(place, prefixes, headers):
         text = place.read(header)
@@ -124,7 +155,9 @@ def driver(place: Place) -> Seen:
     asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
-    return _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", place.read("/proc/driver/nvidia/version")) or _mac_driver(place)
+    return _first(
+        r"Kernel Module(?: for \S+)?\s+([\d.]+)", place.read("/proc/driver/nvidia/version")
+    ) or _mac_driver(place)
 
 
 def _mac_driver(place: Place) -> Seen:
@@ -133,7 +166,10 @@ def _mac_driver(place: Place) -> Seen:
     if "com.nvidia.CUDA" not in loaded.value:
         return NOTHING
     try:
-        return Seen(str(plistlib.loads(place.at(FRAMEWORK).read_bytes())["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
+        return Seen(
+            str(plistlib.loads(place.at(FRAMEWORK).read_bytes())["CFBundleVersion"]),
+            f"{loaded.by}, {FRAMEWORK}",
+        )
     except (OSError, KeyError, ValueError, ExpatError):
         return NOTHING
 
@@ -159,7 +195,11 @@ def _split(line: str) -> tuple[str, str]:
 def nouveau(place: Place) -> Seen:
     """Say whether the free driver nouveau is loaded, beside which NVIDIA's cannot be."""
     modules = place.read("/proc/modules")
-    return Seen("loaded", modules.by) if re.search(r"^nouveau ", modules.value, re.MULTILINE) else NOTHING
+    return (
+        Seen("loaded", modules.by)
+        if re.search(r"^nouveau ", modules.value, re.MULTILINE)
+        else NOTHING
+    )
 
 
 def protection(place: Place) -> Seen:

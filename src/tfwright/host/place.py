@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright import environment
-from tfwright.tools import shell
+from tfwright.tools.process import environment, runner
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,11 @@ class Place:
 
     def shown(self, path: Path) -> str:
         """Return how that host calls a real path."""
-        return str(Path("/", path.relative_to(self.root))) if path.is_relative_to(self.root) else str(path)
+        return (
+            str(Path("/", path.relative_to(self.root)))
+            if path.is_relative_to(self.root)
+            else str(path)
+        )
 
     def read(self, path: str | Path) -> Seen:
         """Return a file's text; nothing if it cannot be read."""
@@ -56,7 +59,9 @@ class Place:
 
     def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
         """Return where a program really is; by default on the system's own PATH, whatever the caller's is."""
-        found = shutil.which(program, path=os.pathsep.join(str(self.at(folder)) for folder in folders))
+        found = shutil.which(
+            program, path=os.pathsep.join(str(self.at(folder)) for folder in folders)
+        )
         return Path(found) if found else None
 
     def ask(self, program: str, *arguments: str) -> Seen:
@@ -66,7 +71,10 @@ class Place:
             return NOTHING
         search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
         env = environment.clean(self.root, extra={"PATH": search})
-        return Seen(shell.answer(shell.Command((str(path), *arguments), self.root, env)), shlex.join((program, *arguments)))
+        return Seen(
+            runner.answer(runner.Command((str(path), *arguments), self.root, env)),
+            shlex.join((program, *arguments)),
+        )
 
     def there(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""

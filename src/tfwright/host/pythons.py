@@ -8,10 +8,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfwright import environment
+from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
-from tfwright.settings import Settings
-from tfwright.tools import shell
+from tfwright.tools.process import environment, runner
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
 TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -29,7 +28,7 @@ print(', '.join(part if there else 'no ' + part for part, there in found))
 numpy and wheel are told for who builds by hand: tfwright's builds bring their own."""
 
 
-def find(version: str, settings: Settings, place: Place = HERE) -> Path | None:
+def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     """Return an interpreter of a Python version such as ``3.6``; ``any`` is the one that runs tfwright.
 
     The host file decides if it names one; else PATH, pyenv and conda are searched in this order.
@@ -37,7 +36,7 @@ def find(version: str, settings: Settings, place: Place = HERE) -> Path | None:
     """
     if version == "any":
         return own()
-    named = settings.pythons.get(version)
+    named = host_file.pythons.get(version)
     candidates = [place.at(named)] if named else _candidates(version, place)
     return next((path for path in candidates if version_of(path).startswith(f"{version}.")), None)
 
@@ -54,8 +53,10 @@ def version_of(interpreter: Path) -> str:
     if interpreter == own():
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
-    command = shell.Command((str(interpreter), "-E", "-S", "-c", TELL_VERSION), Path("/"), environment.clean(Path("/")))
-    return shell.answer(command)
+    command = runner.Command(
+        (str(interpreter), "-E", "-S", "-c", TELL_VERSION), Path("/"), environment.clean(Path("/"))
+    )
+    return runner.answer(command)
 
 
 def parts(interpreter: Path, place: Place = HERE) -> Seen:
@@ -83,7 +84,11 @@ def _search_path(place: Place) -> Iterator[str]:
     A shim runs whatever version the current directory names, which is no pin.
     """
     entries = place.env.get("PATH", os.defpath).split(os.pathsep)
-    return (entry for entry in entries if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims")
+    return (
+        entry
+        for entry in entries
+        if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims"
+    )
 
 
 def _conda_roots(place: Place) -> Iterator[Path]:

@@ -3,16 +3,16 @@
 import re
 from collections.abc import Callable, Iterator
 
+from tfwright.documents import host_file as host_files
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
 from tfwright.host import compatibility, gpu, machine, pythons, remedies, toolchain, versions
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.recipe import Recipe
-from tfwright.settings import Settings
-from tfwright.settings import path as host_file
 from tfwright.tools import git, signing
 
-Requirement = Callable[[Recipe, Settings, Host], Iterator[Finding]]
+Requirement = Callable[[Recipe, HostFile, Host], Iterator[Finding]]
 
 GIB = machine.GIB
 ROOM = 16 * GIB
@@ -22,14 +22,16 @@ SMALL_ROOM = 1 * GIB
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
 
-def compare(recipe: Recipe, settings: Settings, host: Host) -> list[Finding]:
+def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
     """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
 
     What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
     """
     at_home = recipe.host.system in {"any", host.system}
     requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
-    return [finding for requirement in requirements for finding in requirement(recipe, settings, host)]
+    return [
+        finding for requirement in requirements for finding in requirement(recipe, host_file, host)
+    ]
 
 
 def _bundled(recipe: Recipe) -> bool:
@@ -37,169 +39,297 @@ def _bundled(recipe: Recipe) -> bool:
     return recipe.source.url.startswith("bundled:")
 
 
-def _platform(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     wanted = recipe.host
     if wanted.system not in {"any", host.system} or wanted.machine not in {"any", host.machine}:
         remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
-        yield Finding(f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure")
-
-
-def _python(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
-    version = recipe.host.python
-    if pythons.find(version, settings, host.place):
-        return
-    named = settings.pythons.get(version)
-    if named:
-        seen = pythons.version_of(host.place.at(named))
-        found = f"{named} is Python {seen}" if seen else f"{named} does not run"
-        yield Finding(found, f"Python {version}, as the host file says", f"Correct pythons.{version!r} in the host file.", blocks="check")
-    else:
-        remedy = f"Install it (pyenv install {version}), or name one in the host file: [pythons] {version!r} = '/path/to/python'."
-        yield Finding(f"no Python {version}", "an interpreter on PATH, in pyenv, in conda or in the host file", remedy, blocks="check")
-
-
-def _git(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
-    least = ".".join(map(str, git.OLDEST))
-    version = host.git.value.removeprefix("git version ")
-    if not version:
-        yield Finding("no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch")
-    elif versions.older(version, least) and not _bundled(recipe):
-        remedy = remedies.of("old-git", host.installer, least=least)
         yield Finding(
-            f"git {version}", f"git {least} or newer", remedy, blocks="fetch", why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it"
+            f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
         )
 
 
-def _compiler(_recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    version = recipe.host.python
+    if pythons.find(version, host_file, host.place):
+        return
+    named = host_file.pythons.get(version)
+    if named:
+        seen = pythons.version_of(host.place.at(named))
+        found = f"{named} is Python {seen}" if seen else f"{named} does not run"
+        yield Finding(
+            found,
+            f"Python {version}, as the host file says",
+            f"Correct pythons.{version!r} in the host file.",
+            blocks="check",
+        )
+    else:
+        remedy = f"Install it (pyenv install {version}), or name one in the host file: [pythons] {version!r} = '/path/to/python'."
+        yield Finding(
+            f"no Python {version}",
+            "an interpreter on PATH, in pyenv, in conda or in the host file",
+            remedy,
+            blocks="check",
+        )
+
+
+def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+    least = ".".join(map(str, git.OLDEST))
+    version = host.git.value.removeprefix("git version ")
+    if not version:
+        yield Finding(
+            "no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch"
+        )
+    elif versions.older(version, least) and not _bundled(recipe):
+        remedy = remedies.of("old-git", host.installer, least=least)
+        yield Finding(
+            f"git {version}",
+            f"git {least} or newer",
+            remedy,
+            blocks="fetch",
+            why="GIT_CONFIG_GLOBAL, which keeps the user's configuration out, came with it",
+        )
+
+
+def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not host.compiler:
-        yield Finding("no C++ compiler", "c++, g++ or clang++ on the system's PATH", remedies.of("compiler", host.installer), blocks="compile")
+        yield Finding(
+            "no C++ compiler",
+            "c++, g++ or clang++ on the system's PATH",
+            remedies.of("compiler", host.installer),
+            blocks="compile",
+        )
 
 
-def _programs(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
             remedy = remedies.of("program", host.installer, program=program)
-            yield Finding(f"no {program}", f"{program} on the system's PATH", remedy, blocks="compile", why="the recipe: host.programs")
+            yield Finding(
+                f"no {program}",
+                f"{program} on the system's PATH",
+                remedy,
+                blocks="compile",
+                why="the recipe: host.programs",
+            )
 
 
-def _clang(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is: in an answer or, where .bazelrc would overrule that, in a flag."""
     answers = (f"{name}={value}" for name, value in recipe.configure.answers.items())
-    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags)))
+    named = re.findall(
+        r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags))
+    )
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
-            remedy = remedies.of("clang", host.installer, package=f"clang-{version[1]}" if version else "clang")
+            remedy = remedies.of(
+                "clang", host.installer, package=f"clang-{version[1]}" if version else "clang"
+            )
             yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
-def _bazel(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
-    if version not in settings.bazels and not host.has("npm"):
+    if version not in host_file.bazels and not host.has("npm"):
         remedy = f"Nothing, if that can be downloaded; else name a binary in the host file: [bazels] {version!r} = '/path/to/bazel'."
-        yield Finding(f"only the official release of Bazel {version} can be had", "npm as a second source", remedy)
+        yield Finding(
+            f"only the official release of Bazel {version} can be had",
+            "npm as a second source",
+            remedy,
+        )
 
 
-def _disk(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
-    disk = host.disk(settings.build_out)
+def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    disk = host.disk(host_file.build_out)
     wanted = SMALL_ROOM if _bundled(recipe) else ROOM
     move = "Set build_out in the host file to a directory on"
     if disk.free < wanted:
         yield Finding(
-            f"{disk.free / GIB:.1f} GiB free at {settings.build_out}",
+            f"{disk.free / GIB:.1f} GiB free at {host_file.build_out}",
             f"{wanted // GIB} GiB",
             "Free some space, or set build_out in the host file to a larger disk.",
         )
     if disk.kind in machine.NETWORK:
         remedy = f"{move} a local disk."
-        yield Finding(f"{settings.build_out} is on {disk.kind}", "a local disk for Bazel's output base", remedy, blocks="compile", why=OUTPUT_BASE)
+        yield Finding(
+            f"{host_file.build_out} is on {disk.kind}",
+            "a local disk for Bazel's output base",
+            remedy,
+            blocks="compile",
+            why=OUTPUT_BASE,
+        )
     if disk.kind == "tmpfs":
         remedy = f"{move} a real disk, unless there is memory for both."
-        yield Finding(f"{settings.build_out} is on tmpfs, in memory", "a disk, which leaves memory to the compilers", remedy)
+        yield Finding(
+            f"{host_file.build_out} is on tmpfs, in memory",
+            "a disk, which leaves memory to the compilers",
+            remedy,
+        )
 
 
-def _place(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
-    odd = re.search(r"\s|[^\x00-\x7f]", str(settings.build_out))
+def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
+    odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
-        remedy = f"Set build_out to such a directory in {host_file()}, or move the checkout."
+        remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
         why = "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself behind other letters"
-        yield Finding(f"{odd[0]!r} in {settings.build_out}", "a build_out in ASCII, without a space", remedy, blocks="fetch", why=why)
+        yield Finding(
+            f"{odd[0]!r} in {host_file.build_out}",
+            "a build_out in ASCII, without a space",
+            remedy,
+            blocks="fetch",
+            why=why,
+        )
 
 
-def _parts(recipe: Recipe, settings: Settings, host: Host) -> Iterator[Finding]:
+def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.host.python
-    interpreter = pythons.find(version, settings, host.place)
+    interpreter = pythons.find(version, host_file, host.place)
     if interpreter is None:
         return
     parts = pythons.parts(interpreter, host.place)
     if "no headers" in parts.value:
         why = "TensorFlow's Python glue includes Python.h"
-        yield Finding(f"Python {version} without headers", "Python.h", remedies.of("headers", host.installer, python=version), blocks="configure", why=why)
+        yield Finding(
+            f"Python {version} without headers",
+            "Python.h",
+            remedies.of("headers", host.installer, python=version),
+            blocks="configure",
+            why=why,
+        )
     if "no pip" in parts.value and not version.startswith("2."):
         why = "the build gets a venv of its own, with exact pins"
         yield Finding(
-            f"Python {version} without ensurepip", "what a venv is made with", remedies.of("venv", host.installer, python=version), blocks="fetch", why=why
+            f"Python {version} without ensurepip",
+            "what a venv is made with",
+            remedies.of("venv", host.installer, python=version),
+            blocks="fetch",
+            why=why,
         )
 
 
-def _release(recipe: Recipe, _settings: Settings, _host: Host) -> Iterator[Finding]:
+def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     release = recipe.source.release
     bazel, python = compatibility.bazel(release), compatibility.python(release)
     if bazel and not bazel.holds(recipe.bazel.version):
         remedy = "Correct bazel.version in the recipe."
-        yield Finding(f"Bazel {recipe.bazel.version} for TensorFlow {release}", f"Bazel {bazel}", remedy, blocks="configure", why=bazel.source)
+        yield Finding(
+            f"Bazel {recipe.bazel.version} for TensorFlow {release}",
+            f"Bazel {bazel}",
+            remedy,
+            blocks="configure",
+            why=bazel.source,
+        )
     if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
         remedy = "Correct host.python in the recipe, or add the patches that make it work."
-        yield Finding(f"Python {recipe.host.python} for TensorFlow {release}", f"Python {python}", remedy, why=python.source)
+        yield Finding(
+            f"Python {recipe.host.python} for TensorFlow {release}",
+            f"Python {python}",
+            remedy,
+            why=python.source,
+        )
 
 
-def _memory(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     free = int(host.memory.value or 0) / GIB
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
         yield Finding(
-            f"{free:.1f} GiB of memory", f"{recipe.compile.peak} GiB for a single compile action", remedy, why=f"compile.peak, against {host.memory.by}"
+            f"{free:.1f} GiB of memory",
+            f"{recipe.compile.peak} GiB for a single compile action",
+            remedy,
+            why=f"compile.peak, against {host.memory.by}",
         )
 
 
-def _processor(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
     has = host.processor.value.split()
-    lacking = [name for name in machine.EXTENSIONS if host.processor.by and f"-m{name}" in flags.split() and name not in has]
+    lacking = [
+        name
+        for name in machine.EXTENSIONS
+        if host.processor.by and f"-m{name}" in flags.split() and name not in has
+    ]
     if lacking:
         why = f"CC_OPT_FLAGS, against {host.processor.by}"
         remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
-        yield Finding(f"a processor without {', '.join(lacking)}", "one that runs what it compiles", remedy, blocks="verify", why=why)
+        yield Finding(
+            f"a processor without {', '.join(lacking)}",
+            "one that runs what it compiles",
+            remedy,
+            blocks="verify",
+            why=why,
+        )
     if "native" in flags:
-        yield Finding("-march=native in CC_OPT_FLAGS", "the same bytes on every host", "Name an instruction set in the recipe, such as -mavx.")
+        yield Finding(
+            "-march=native in CC_OPT_FLAGS",
+            "the same bytes on every host",
+            "Name an instruction set in the recipe, such as -mavx.",
+        )
 
 
-def _macos(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     wanted = recipe.host
     version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
     if wanted.macos and version and not versions.is_of(version, wanted.macos):
         yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
     if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
         remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
-        yield Finding(f"Xcode {host.xcode}", f"Xcode {wanted.xcode}", remedy, blocks="compile", why=f"the recipe, against {host.xcode.by}")
+        yield Finding(
+            f"Xcode {host.xcode}",
+            f"Xcode {wanted.xcode}",
+            remedy,
+            blocks="compile",
+            why=f"the recipe, against {host.xcode.by}",
+        )
 
 
-def _compiler_line(recipe: Recipe, _settings: Settings, host: Host) -> Iterator[Finding]:
+def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     found = toolchain.parse(host.compiler.value)
     wanted = recipe.host.clang
     if wanted and found and found.build != wanted:
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
-        yield Finding(str(found), f"Apple's clang {wanted}", remedy, why=f"the recipe, against {host.compiler.by}")
+        yield Finding(
+            str(found),
+            f"Apple's clang {wanted}",
+            remedy,
+            why=f"the recipe, against {host.compiler.by}",
+        )
 
 
-def _signing_key(_recipe: Recipe, settings: Settings, _host: Host) -> Iterator[Finding]:
-    if settings.sign:
+def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
+    if host_file.sign:
         try:
-            signing.signer(settings.sign.key)
+            signing.signer(host_file.sign.key)
         except HostError as fault:
-            yield Finding(fault.what, "a private key that signs", fault.remedy, blocks="publish", why="the host file: sign.key")
+            yield Finding(
+                fault.what,
+                "a private key that signs",
+                fault.remedy,
+                blocks="publish",
+                why="the host file: sign.key",
+            )
 
 
-GENERAL: tuple[Requirement, ...] = (_platform, _python, _git, _compiler, _bazel, _disk, _place, _signing_key)
+GENERAL: tuple[Requirement, ...] = (
+    _platform,
+    _python,
+    _git,
+    _compiler,
+    _bazel,
+    _disk,
+    _place,
+    _signing_key,
+)
 """What makes sense on any host, and costs four short programs: builds ask on every start."""
-REQUIREMENTS: tuple[Requirement, ...] = (*GENERAL, _programs, _clang, _parts, _release, _memory, _processor, _macos, _compiler_line, *gpu.REQUIREMENTS)
+REQUIREMENTS: tuple[Requirement, ...] = (
+    *GENERAL,
+    _programs,
+    _clang,
+    _parts,
+    _release,
+    _memory,
+    _processor,
+    _macos,
+    _compiler_line,
+    *gpu.REQUIREMENTS,
+)

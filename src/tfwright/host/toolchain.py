@@ -9,7 +9,13 @@ from tfwright.host.place import NOTHING, Place, Seen
 Family = Literal["gcc", "clang", "Apple clang"]
 Installer = Literal["apt-get", "dnf", "xcode-select", ""]
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
-AUTHORITIES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO")
+AUTHORITIES = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+)
 LIBRARY_PATHS = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
@@ -73,4 +79,11 @@ def installer(place: Place) -> Installer:
 def variables(place: Place, names: tuple[str, ...]) -> Seen:
     """Return which of some environment variables the caller has set. Proxies may hold passwords, so these are left out."""
     values = {name: place.env.get(name) or place.env.get(name.upper()) for name in names}
-    return Seen(" ".join(f"{name}={re.sub(r'//[^/@]*@', '//…@', value)}" for name, value in values.items() if value), "environment")
+    return Seen(
+        " ".join(
+            f"{name}={re.sub(r'//[^/@]*@', '//…@', value)}"
+            for name, value in values.items()
+            if value
+        ),
+        "environment",
+    )

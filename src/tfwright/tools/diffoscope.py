@@ -5,8 +5,8 @@ import shutil
 from pathlib import Path
 
 from tfwright.errors import HostError
-from tfwright.tools import shell
-from tfwright.tools.shell import Command
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
 
 
 def show(first: Path, second: Path, *, as_json: bool) -> int:
@@ -17,8 +17,14 @@ def show(first: Path, second: Path, *, as_json: bool) -> int:
     program = shutil.which("diffoscope")
     if program is None:
         raise HostError(
-            "There is no diffoscope here", remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'."
+            "There is no diffoscope here",
+            remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'.",
         )
     # The files are named by their full paths: none of them can be taken for an option.
-    argv = (program, *(("--json", "-") if as_json else ()), str(first.resolve()), str(second.resolve()))
-    return shell.show(Command(argv, Path.cwd(), dict(os.environ)))
+    argv = (
+        program,
+        *(("--json", "-") if as_json else ()),
+        str(first.resolve()),
+        str(second.resolve()),
+    )
+    return runner.show(Command(argv, Path.cwd(), dict(os.environ)))

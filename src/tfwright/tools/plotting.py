@@ -23,11 +23,14 @@ def require() -> None:
     """Raise HostError if matplotlib is not installed: better before the work that is to be plotted."""
     if importlib.util.find_spec("matplotlib") is None:
         raise HostError(
-            "matplotlib, which draws the report's plot, is not installed", remedy="Run 'python -m pip install -r requirements-report.txt' in .venv."
+            "matplotlib, which draws the report's plot, is not installed",
+            remedy="Run 'python -m pip install -r requirements-report.txt' in .venv.",
         )
 
 
-def growth(curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]) -> bytes:
+def growth(
+    curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]
+) -> bytes:
     """Draw curves over sizes that double, both axes logarithmic, each named at its end."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -42,16 +45,34 @@ def growth(curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Li
         _label(axes, sorted({size for points in curves.values() for size, _ in points}), across, up)
         output = io.BytesIO()
         # An SVG goes into a page that may be dark; without a date it has the same bytes each time.
-        figure.savefig(output, format=form, transparent=form == "svg", dpi=200, metadata={"Date": None} if form == "svg" else None)
+        figure.savefig(
+            output,
+            format=form,
+            transparent=form == "svg",
+            dpi=200,
+            metadata={"Date": None} if form == "svg" else None,
+        )
     drawn = output.getvalue()
-    return drawn[drawn.index(b"<svg") :].replace(INK.encode(), b"currentColor") if form == "svg" else drawn
+    return (
+        drawn[drawn.index(b"<svg") :].replace(INK.encode(), b"currentColor")
+        if form == "svg"
+        else drawn
+    )
 
 
 def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
     sizes, values = zip(*points, strict=True)
     axes.plot(sizes, values, marker="o", markersize=4, color=colour, linewidth=1.8)
     # Without the line's own size the name would stand on its last point.
-    axes.annotate(name, points[-1], xytext=(7, 0), textcoords="offset points", va="center", color=colour, weight="bold")
+    axes.annotate(
+        name,
+        points[-1],
+        xytext=(7, 0),
+        textcoords="offset points",
+        va="center",
+        color=colour,
+        weight="bold",
+    )
 
 
 def _label(axes: "Axes", sizes: Sequence[float], across: str, up: str) -> None:

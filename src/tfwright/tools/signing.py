@@ -36,12 +36,16 @@ def signer(key: Path) -> "CryptoSigner":
 
     try:
         return CryptoSigner(load_pem_private_key(content, None))
-    except TypeError as fault:  # what cryptography raises over a passphrase, and over nothing else here
+    except (
+        TypeError
+    ) as fault:  # what cryptography raises over a passphrase, and over nothing else here
         remedy = f"A build asks for no passphrase. Name a key without one, which only you can read: (umask 077; openssl pkey -in {key} -out plain.pem)."
         raise HostError(f"The key {key} is encrypted", remedy=remedy) from fault
     except (ValueError, UnsupportedAlgorithm) as fault:
         remedy = "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm ed25519 -out key.pem)."
-        raise HostError(f"{key} is no private key that can sign: {_line(fault)}", remedy=remedy) from fault
+        raise HostError(
+            f"{key} is no private key that can sign: {_line(fault)}", remedy=remedy
+        ) from fault
 
 
 def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
@@ -59,9 +63,16 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     except VerificationError as fault:
         what = f"{file.name} has no valid signature of the key {key}"
         remedy = "It was changed, or another key signed it: do not trust the wheel, or name the public key of whoever made it."
-        raise WheelError(what, remedy=remedy, evidence=Evidence(where=str(file), lines=_signers(envelope, public))) from fault
+        raise WheelError(
+            what,
+            remedy=remedy,
+            evidence=Evidence(where=str(file), lines=_signers(envelope, public)),
+        ) from fault
     if envelope.payload_type != kind:
-        raise WheelError(f"{file.name} holds {envelope.payload_type!r}, not {kind}", remedy="Bring the envelope that was made with the wheel.")
+        raise WheelError(
+            f"{file.name} holds {envelope.payload_type!r}, not {kind}",
+            remedy="Bring the envelope that was made with the wheel.",
+        )
     return envelope.payload, public.keyid
 
 
@@ -75,7 +86,9 @@ def _public(key: Path) -> "SSlibKey":
         return SSlibKey.from_crypto(load_pem_public_key(content))
     except (ValueError, UnsupportedAlgorithm) as fault:
         remedy = f"Name the public key in PEM; of a private one, this writes it: openssl pkey -in {key} -pubout -out public.pem."
-        raise HostError(f"{key} is no public key that can verify: {_line(fault)}", remedy=remedy) from fault
+        raise HostError(
+            f"{key} is no public key that can verify: {_line(fault)}", remedy=remedy
+        ) from fault
 
 
 def _envelope(file: Path) -> "Envelope":
@@ -85,26 +98,40 @@ def _envelope(file: Path) -> "Envelope":
         content = _read(file)
     except OSError as fault:
         remedy = "Bring it from where the wheel is from; without a signing key none is made."
-        raise WheelError(f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy) from fault
+        raise WheelError(
+            f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy
+        ) from fault
     try:
         return Envelope.from_dict(json.loads(content))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
-        raise WheelError(f"{file.name} is no DSSE envelope: {_line(fault)}", remedy="Bring it again from where the wheel is from.") from fault
+        raise WheelError(
+            f"{file.name} is no DSSE envelope: {_line(fault)}",
+            remedy="Bring it again from where the wheel is from.",
+        ) from fault
 
 
 def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
     """Tell a wrong key from a changed envelope, as far as the ids tell."""
-    return [f"id of the key: {public.keyid}", *(f"signed with:   {keyid!r}" for keyid in envelope.signatures)]
+    return [
+        f"id of the key: {public.keyid}",
+        *(f"signed with:   {keyid!r}" for keyid in envelope.signatures),
+    ]
 
 
 def _key(path: Path) -> bytes:
     """Return a key's file, once it is certain that it can be used."""
     if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
-        raise HostError("securesystemslib, which signs and verifies, is not installed", remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.")
+        raise HostError(
+            "securesystemslib, which signs and verifies, is not installed",
+            remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.",
+        )
     try:
         return _read(path)
     except OSError as fault:
-        raise HostError(f"The key {path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions.") from fault
+        raise HostError(
+            f"The key {path} cannot be read: {fault.strerror}",
+            remedy="Check the path and its permissions.",
+        ) from fault
 
 
 def _read(path: Path) -> bytes:

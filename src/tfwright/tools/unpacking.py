@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
 
 from tfwright.errors import HostError, SupplyError
-from tfwright.tools.capacity import GIB
+from tfwright.tools.process.capacity import GIB
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
@@ -22,7 +22,16 @@ _HEADER = 1 << 18
 """Bytes within which the script of a makeself archive ends."""
 _SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, ValueError, NotImplementedError, RuntimeError)
+_BROKEN = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    EOFError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
 """What the readers of a damaged archive raise."""
 Wanted = Callable[[PurePosixPath], bool]
 
@@ -36,7 +45,10 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     if there is no room for it.
     """
     if not hasattr(tarfile, "data_filter"):
-        raise HostError("This Python cannot unpack a foreign archive safely", remedy="Run tfwright by Python 3.11.4 or later.")
+        raise HostError(
+            "This Python cannot unpack a foreign archive safely",
+            remedy="Run tfwright by Python 3.11.4 or later.",
+        )
     room = _Room(into, archive)
     try:
         if zipfile.is_zipfile(archive):
@@ -45,10 +57,14 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
             with archive.open("rb") as stream:
                 _untar(_payload(stream), into, wanted, room)
     except _BROKEN as fault:
-        raise SupplyError(f"{archive} cannot be unpacked: {fault}", remedy="Download it again; if its digest is the right one, report this.") from fault
+        raise SupplyError(
+            f"{archive} cannot be unpacked: {fault}",
+            remedy="Download it again; if its digest is the right one, report this.",
+        ) from fault
     except OSError as fault:
         raise HostError(
-            f"{archive} cannot be unpacked into {into}: {fault}", remedy="Look at that disk, or set build_out in the host file to another."
+            f"{archive} cannot be unpacked into {into}: {fault}",
+            remedy="Look at that disk, or set build_out in the host file to another.",
         ) from fault
 
 
@@ -66,14 +82,18 @@ class _Room:
         self.members -= 1
         if self.left < 0 or self.members < 0:
             what = f"There is no room for {self.archive.name} on the disk of {self.into}, less {KEPT_FREE // GIB} GiB that are left free"
-            raise HostError(what, remedy="Free some space, or set build_out in the host file to a larger disk.")
+            raise HostError(
+                what, remedy="Free some space, or set build_out in the host file to a larger disk."
+            )
 
 
 def _payload(stream: BufferedReader) -> IO[bytes]:
     """Return what is to be read as tar: of a makeself archive what stands behind its script."""
     head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
     lines = _SCRIPT_LINES.search(head) if head.startswith(b"#!") else None
-    start = sum(map(len, head.splitlines(keepends=True)[: int(lines[1] or lines[2])])) if lines else 0
+    start = (
+        sum(map(len, head.splitlines(keepends=True)[: int(lines[1] or lines[2])])) if lines else 0
+    )
     size = _SIZES.search(head[:start])
     stream.seek(start)
     return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]  # a tar that is streamed needs only `read`

@@ -17,10 +17,10 @@ from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
+from tfwright.documents.recipe import Commit, InnerPath, Line, Sha256
+from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
-from tfwright.recipe import Commit, InnerPath, Line, Sha256
-from tfwright.schema import Table
 from tfwright.tools import files
 from tfwright.vault.lock import LARGEST
 
@@ -32,12 +32,14 @@ PIECE = 1 << 20
 DATED = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
-Kind = Literal["recipe", "lock", "patch", "source", "bazel", "archive", "clone", "package", "tool", "added"]
+Kind = Literal[
+    "recipe", "lock", "patch", "source", "bazel", "archive", "clone", "package", "tool", "added"
+]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
 """The name of a file, without a directory."""
 
 
-class Member(Table):
+class BundleMember(Table):
     """A file in a bundle."""
 
     kind: Kind
@@ -62,7 +64,7 @@ class Member(Table):
         return f"{self.kind}/{self.name}"
 
 
-def _different(members: tuple[Member, ...]) -> tuple[Member, ...]:
+def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
     """Refuse two members that some file system would take for one file."""
     if len({member.path.casefold() for member in members}) != len(members):
         raise ValueError("two members have the same name")
@@ -98,7 +100,7 @@ class Manifest(Table):
     """For which tfwright's own packages are."""
     bazel: Line
     """Bazel's version."""
-    members: Annotated[tuple[Member, ...], AfterValidator(_different)]
+    members: Annotated[tuple[BundleMember, ...], AfterValidator(_different)]
     clones: tuple[Carried, ...] = ()
     absent: tuple[Absent, ...] = ()
 
@@ -121,16 +123,29 @@ class Manifest(Table):
 class Content:
     """A member and the file that it is made from."""
 
-    member: Member
+    member: BundleMember
     source: Path
 
     @classmethod
     def of(cls, kind: Kind, source: Path, name: str = "", sha256: str = "") -> Self:
         """Describe a file that is to become a member; it is hashed unless its digest is known."""
-        return cls(Member(kind=kind, name=name or source.name, sha256=sha256 or files.sha256(source), size=source.stat().st_size), source)
+        return cls(
+            BundleMember(
+                kind=kind,
+                name=name or source.name,
+                sha256=sha256 or files.sha256(source),
+                size=source.stat().st_size,
+            ),
+            source,
+        )
 
 
-def write(to: Path, manifest: Manifest, sources: Mapping[Member, Path], report: Callable[[Progress], None]) -> None:
+def write(
+    to: Path,
+    manifest: Manifest,
+    sources: Mapping[BundleMember, Path],
+    report: Callable[[Progress], None],
+) -> None:
     """Write a bundle, whole or not at all: the same bytes for the same manifest.
 
     Raises SupplyError if a file is not what the manifest says.
@@ -140,7 +155,11 @@ def write(to: Path, manifest: Manifest, sources: Mapping[Member, Path], report: 
         for member in manifest.members:
             output.write(_header(member.path, member.size))
             with sources[member].open("rb") as stream:
-                _move(_Whole(stream, f"{sources[member]} changed while it was bundled"), member, output)
+                _move(
+                    _Whole(stream, f"{sources[member]} changed while it was bundled"),
+                    member,
+                    output,
+                )
             output.write(_padding(member.size))
             report(Progress(output.tell(), manifest.size, "B", member.path))
         output.write(END)
@@ -179,10 +198,13 @@ class _Whole:
             raise self.refused(what)
 
     def refused(self, why: str) -> SupplyError:
-        return SupplyError(f"{self.complaint}: {why}", remedy="Bring the bundle again, and compare its size and digest with where it was made.")
+        return SupplyError(
+            f"{self.complaint}: {why}",
+            remedy="Bring the bundle again, and compare its size and digest with where it was made.",
+        )
 
 
-def _move(source: _Whole, member: Member, output: BinaryIO) -> None:
+def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest, left = hashlib.sha256(), member.size
     while left:
@@ -210,7 +232,9 @@ def _opened(path: Path) -> BinaryIO:
         return path.open("rb")
     except OSError as fault:
         raise SupplyError(
-            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions.", evidence=Evidence(where=str(path))
+            f"{path} cannot be read: {fault.strerror}",
+            remedy="Check the path and its permissions.",
+            evidence=Evidence(where=str(path)),
         ) from fault
 
 
@@ -219,7 +243,11 @@ def _manifest(path: Path, stream: BinaryIO) -> Manifest:
     head = stream.read(BLOCK)
     # Where tar keeps a size, in octal digits; whether all of the header is right is seen right after.
     digits = head[124:135]
-    size = int(digits, 8) if digits.isdigit() and digits.isascii() and not set(digits) & set(b"89") else -1
+    size = (
+        int(digits, 8)
+        if digits.isdigit() and digits.isascii() and not set(digits) & set(b"89")
+        else -1
+    )
     if not 0 <= size <= LARGEST_MANIFEST or head != _header(MANIFEST, size):
         raise _whole(path, stream, MANIFEST).refused("it does not begin as one")
     member = _whole(path, stream, MANIFEST)
@@ -251,7 +279,9 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
         if reached > length:
             raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
     if reached + len(END) != length:
-        raise _refused(path, "its end", f"it has {length:,} bytes, and its members make {reached + len(END):,}")
+        raise _refused(
+            path, "its end", f"it has {length:,} bytes, and its members make {reached + len(END):,}"
+        )
 
 
 def _refused(path: Path, member: str, why: str) -> SupplyError:
@@ -259,18 +289,25 @@ def _refused(path: Path, member: str, why: str) -> SupplyError:
         return _whole(path, stream, member).refused(why)
 
 
-def unpack(path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]) -> Mapping[Member, Path]:
+def unpack(
+    path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]
+) -> Mapping[BundleMember, Path]:
     """Write each member to a file in `into`, an empty directory, and return where it is; no name of the bundle becomes a path.
 
     Raises SupplyError at the first member that is not what the manifest says, HostError if there is no room for them.
     """
     _insist_on_room(into, manifest)
-    placed: dict[Member, Path] = {}
+    placed: dict[BundleMember, Path] = {}
     with _opened(path) as stream:
-        _whole(path, stream, MANIFEST).expect(_packed_manifest(manifest), "it changed while it was read")
+        _whole(path, stream, MANIFEST).expect(
+            _packed_manifest(manifest), "it changed while it was read"
+        )
         for number, member in enumerate(manifest.members):
             source = _whole(path, stream, member.path)
-            source.expect(_header(member.path, member.size), "its header is not the one that the manifest asks for")
+            source.expect(
+                _header(member.path, member.size),
+                "its header is not the one that the manifest asks for",
+            )
             placed[member] = into / str(number)
             with placed[member].open("xb") as output:
                 _move(source, member, output)
@@ -289,5 +326,6 @@ def _insist_on_room(folder: Path, manifest: Manifest) -> None:
     free = shutil.disk_usage(folder).free
     if free < manifest.size:
         raise HostError(
-            f"The bundle needs {manifest.size:,} bytes in {folder}, and {free:,} are free", remedy="Free some space, or name a larger disk with --into."
+            f"The bundle needs {manifest.size:,} bytes in {folder}, and {free:,} are free",
+            remedy="Free some space, or name a larger disk with --into.",
         )

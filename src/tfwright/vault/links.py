@@ -8,8 +8,9 @@ from pathlib import Path
 
 from tfwright.errors import SupplyError
 from tfwright.progress import Progress
-from tfwright.tools import asking, download, files
-from tfwright.vault.origins import URL, Origins, Source, Wanted
+from tfwright.tools import files
+from tfwright.tools.http import availability, download
+from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
 AT_ONCE = 16
@@ -30,7 +31,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Row:
+class LinkRow:
     """An archive and what its sources said."""
 
     name: str
@@ -45,20 +46,45 @@ class Row:
         return sum(link.state in GOOD for link in self.links)
 
 
-def report(wanted: Sequence[Wanted], store: Store, origins: Origins, hear: Callable[[Progress], None], *, deep: bool) -> list[Row]:
+def report(
+    wanted: Sequence[WantedArchive],
+    store: Store,
+    origins: Origins,
+    hear: Callable[[Progress], None],
+    *,
+    deep: bool,
+) -> list[LinkRow]:
     """Ask every source of every archive, many at once: urls for their head, or with `deep` for the bytes; what is on this host, always for the bytes."""
-    asked = [(one, source) for one in wanted for source in _sources(one, origins) if deep or source.way == URL or not source.remote]
+    asked = [
+        (one, source)
+        for one in wanted
+        for source in _sources(one, origins)
+        if deep or source.way == URL or not source.remote
+    ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = []
-        for number, link in enumerate(pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked), 1):
+        for number, link in enumerate(
+            pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked), 1
+        ):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
     links = [(one, link) for (one, _), link in zip(asked, answers, strict=True)]
-    return [Row(one.name, one.sha256, store.holds(one.sha256), tuple(link for other, link in links if other is one)) for one in wanted]
+    return [
+        LinkRow(
+            one.name,
+            one.sha256,
+            store.holds(one.sha256),
+            tuple(link for other, link in links if other is one),
+        )
+        for one in wanted
+    ]
 
 
-def _sources(wanted: Wanted, origins: Origins) -> list[Source]:
-    return [*(Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)), *origins.sources(wanted)]
+def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
+    return [
+        *(Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)),
+        *origins.sources(wanted),
+    ]
 
 
 def _downloading(url: str) -> Callable[[Path], None]:
@@ -68,7 +94,7 @@ def _downloading(url: str) -> Callable[[Path], None]:
     return fill
 
 
-def _asked(wanted: Wanted, source: Source, store: Store, *, deep: bool) -> Link:
+def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -> Link:
     """Ask one source."""
     if source.way == URL and not deep:
         return _head(wanted, source, store)
@@ -79,13 +105,22 @@ def _asked(wanted: Wanted, source: Source, store: Store, *, deep: bool) -> Link:
         except SupplyError as fault:
             return Link(source.way, source.where, GONE, fault.what)
         found = files.sha256(target)
-    return Link(source.way, source.where, SERVES) if found == wanted.sha256 else Link(source.way, source.where, OTHER, f"sha256 {found}")
+    return (
+        Link(source.way, source.where, SERVES)
+        if found == wanted.sha256
+        else Link(source.way, source.where, OTHER, f"sha256 {found}")
+    )
 
 
-def _head(wanted: Wanted, source: Source, store: Store) -> Link:
+def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     """Ask a server without a transfer: the size is all that it can betray."""
-    answer = asking.ask(source.where)
+    answer = availability.ask(source.where)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
-    return Link(source.way, source.where, {True: ANSWERS, False: GONE, None: SILENT}[answer.there], answer.why)
+    return Link(
+        source.way,
+        source.where,
+        {True: ANSWERS, False: GONE, None: SILENT}[answer.there],
+        answer.why,
+    )

@@ -9,11 +9,11 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
-from tfwright.schema import Table, load
-from tfwright.tools.clones import Clone
+from tfwright.documents.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
+from tfwright.documents.toml import Table, load
+from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
+from tfwright.tools.git.clones import Clone
 from tfwright.vault import registries
-from tfwright.vault.rules import DOWNLOADS, NAME, URL, Repository, Rules
 
 HEADER = "# Written by `invoke lock`; `invoke build` refuses an input that differs. Not meant to be edited.\n\n"
 LARGEST = 64 * 2**30
@@ -25,7 +25,9 @@ Pin = TypeVar("Pin", str, Clone)
 
 def _url(text: str) -> str:
     if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
-        raise ValueError("must be one http, https, ftp or file url, or a package url, without blanks and control characters")
+        raise ValueError(
+            "must be one http, https, ftp or file url, or a package url, without blanks and control characters"
+        )
     return text
 
 
@@ -49,7 +51,7 @@ Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 Platform = Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")]
 
 
-class Binary(Table):
+class LockedBinary(Table):
     """A Bazel binary."""
 
     url: Url
@@ -66,14 +68,14 @@ class Tensorflow(Table):
     """Git's id of the commit's tree: it stays when history is rewritten or the repository moves."""
 
 
-class Bazel(Table):
+class LockedBazel(Table):
     """Which Bazel."""
 
     version: Version
-    binaries: dict[Platform, Binary] = {}
+    binaries: dict[Platform, LockedBinary] = {}
 
 
-class Archive(Table):
+class LockedArchive(Table):
     """A file that a repository rule downloads."""
 
     names: tuple[RepositoryName, ...]
@@ -106,7 +108,7 @@ class Cloned(Table):
         return Clone(self.remote, self.commit)
 
 
-class Requirement(Table):
+class LockedRequirement(Table):
     """A package of the target Python that the build imports."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")]
@@ -115,7 +117,7 @@ class Requirement(Table):
     """Of the files that pip may choose."""
 
 
-class File(Table):
+class LockedFile(Table):
     """A patch or an asset."""
 
     path: InnerPath
@@ -132,7 +134,7 @@ class Unlockable(Table):
     why: Line
 
 
-class Substitute(Table):
+class LockedSubstitute(Table):
     """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
 
     sha256: Sha256
@@ -143,7 +145,7 @@ class Substitute(Table):
     """Of what is used instead."""
 
 
-def _archive(one: Archive) -> str:
+def _archive(one: LockedArchive) -> str:
     return f"archive {', '.join(one.names) or 'without a name'} ({one.sha256[:16]}…)"
 
 
@@ -151,11 +153,11 @@ def _clone(one: Cloned) -> str:
     return f"commit {one.commit[:12]} of {one.remote}"
 
 
-def _requirement(one: Requirement) -> str:
+def _requirement(one: LockedRequirement) -> str:
     return f"requirement {one.name}"
 
 
-def _file(one: File) -> str:
+def _file(one: LockedFile) -> str:
     return f"file {one.path}"
 
 
@@ -163,7 +165,7 @@ def _unlockable(one: Unlockable) -> str:
     return f"unlockable {one.name} ({one.file}:{one.line}: {one.why})"
 
 
-def _substitute(one: Substitute) -> str:
+def _substitute(one: LockedSubstitute) -> str:
     return f"substitute for {one.sha256[:16]}…"
 
 
@@ -172,13 +174,13 @@ class Lock(Table):
 
     format: Literal[1] = 1
     tensorflow: Tensorflow
-    bazel: Bazel
-    archives: Annotated[tuple[Archive, ...], _sorted(_archive)] = ()
+    bazel: LockedBazel
+    archives: Annotated[tuple[LockedArchive, ...], _sorted(_archive)] = ()
     clones: Annotated[tuple[Cloned, ...], _sorted(_clone)] = ()
-    requirements: Annotated[tuple[Requirement, ...], _sorted(_requirement)] = ()
-    files: Annotated[tuple[File, ...], _sorted(_file)] = ()
+    requirements: Annotated[tuple[LockedRequirement, ...], _sorted(_requirement)] = ()
+    files: Annotated[tuple[LockedFile, ...], _sorted(_file)] = ()
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
-    substitutes: Annotated[tuple[Substitute, ...], _sorted(_substitute)] = ()
+    substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
 
 
 @dataclass(frozen=True)
@@ -187,27 +189,31 @@ class Gathered:
 
     tree: str
     """Git's id of the commit's tree."""
-    binaries: Mapping[str, Binary]
+    binaries: Mapping[str, LockedBinary]
     """Bazel by platform."""
     files: Mapping[str, str]
     """Digests of patches and assets, by path under patches/."""
-    requirements: tuple[Requirement, ...] = ()
+    requirements: tuple[LockedRequirement, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
     wanted: Mapping[str, str] | None = None
     """The repositories that Bazel wants for the recipe's target, with digest or commit where it told; None if it was not asked."""
-    substitutes: tuple[Substitute, ...] = ()
+    substitutes: tuple[LockedSubstitute, ...] = ()
 
 
 def of(recipe: Recipe, rules: Rules, gathered: Gathered) -> Lock:
     """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
     return Lock(
         tensorflow=Tensorflow(commit=recipe.source.commit, tree=gathered.tree),
-        bazel=Bazel(version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
+        bazel=LockedBazel(
+            version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))
+        ),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,
-        files=tuple(File(path=path, sha256=sha256) for path, sha256 in gathered.files.items()),
+        files=tuple(
+            LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
+        ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules))),
         substitutes=gathered.substitutes,
     )
@@ -237,7 +243,13 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
-        *(line for one in platforms for line in _changes(f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",))),
+        *(
+            line
+            for one in platforms
+            for line in _changes(
+                f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",)
+            )
+        ),
         *_compared(archives, now.archives, lambda one: one.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
@@ -247,10 +259,10 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     ]
 
 
-def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
+def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
     for sha256, users in _grouped(rules, lambda one: one.sha256):
-        yield Archive(
+        yield LockedArchive(
             names=_names(users),
             urls=tuple(dict.fromkeys(registries.named(url) for one in users for url in one.urls)),
             sha256=sha256,
@@ -263,10 +275,17 @@ def _archives(rules: Rules, gathered: Gathered) -> Iterator[Archive]:
 def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
     for clone, users in _grouped(rules, lambda one: one.clone):
-        yield Cloned(names=_names(users), remote=clone.remote, commit=clone.commit, needed=_needed(users, gathered))
+        yield Cloned(
+            names=_names(users),
+            remote=clone.remote,
+            commit=clone.commit,
+            needed=_needed(users, gathered),
+        )
 
 
-def _grouped(rules: Rules, pin: Callable[[Repository], Pin | None]) -> Iterable[tuple[Pin, list[Repository]]]:
+def _grouped(
+    rules: Rules, pin: Callable[[Repository], Pin | None]
+) -> Iterable[tuple[Pin, list[Repository]]]:
     """Return the rules that share a pin, by it; those that have none are left out."""
     users: dict[Pin, list[Repository]] = {}
     for one in rules.repositories:
@@ -293,7 +312,9 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
     """Yield what no digest holds: rules without one or a commit, what is not readable, nested calls that were not followed."""
     for one in rules.repositories:
         if not (one.lockable or one.clone):
-            yield Unlockable(name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one))
+            yield Unlockable(
+                name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one)
+            )
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
     for call in rules.nested:
@@ -303,15 +324,35 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
 
 def _no_digest(one: Repository) -> str:
     """Say what a rule without a digest does instead."""
-    origin = ", ".join(dict.fromkeys(map(registries.named, one.urls))) or "an address that is not readable"
-    return f"{one.rule} takes {one.commit} of {origin}" if one.commit else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+    origin = (
+        ", ".join(dict.fromkeys(map(registries.named, one.urls)))
+        or "an address that is not readable"
+    )
+    return (
+        f"{one.rule} takes {one.commit} of {origin}"
+        if one.commit
+        else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+    )
 
 
-def _compared(old: Iterable[Entry], new: Iterable[Entry], key: Callable[[Entry], str], name: Callable[[Entry], str]) -> Iterator[str]:
+def _compared(
+    old: Iterable[Entry],
+    new: Iterable[Entry],
+    key: Callable[[Entry], str],
+    name: Callable[[Entry], str],
+) -> Iterator[str]:
     """Yield what differs between two lists of entries."""
     locked, found = ({key(one): one for one in entries} for entries in (old, new))
-    yield from (f"{name(one)} is in the lock, and not wanted any more" for which, one in locked.items() if which not in found)
-    yield from (f"{name(one)} is wanted, and not in the lock" for which, one in found.items() if which not in locked)
+    yield from (
+        f"{name(one)} is in the lock, and not wanted any more"
+        for which, one in locked.items()
+        if which not in found
+    )
+    yield from (
+        f"{name(one)} is wanted, and not in the lock"
+        for which, one in found.items()
+        if which not in locked
+    )
     for which in (one for one in locked if one in found):
         yield from _changes(name(locked[which]), locked[which], found[which])
 

@@ -6,14 +6,20 @@ from pathlib import Path
 from packaging.requirements import Requirement as Parsed
 from packaging.utils import canonicalize_name
 
-from tfwright.recipe import Recipe, SubstituteTable
-from tfwright.tools import bazel, files, packages
-from tfwright.vault.lock import Binary, Lock, Requirement, Substitute
+from tfwright.documents.recipe import Recipe, SubstituteTable
+from tfwright.tools import files
+from tfwright.tools.bazel import binary as bazel
+from tfwright.tools.python import packages
+from tfwright.vault.lock import Lock, LockedBinary, LockedRequirement, LockedSubstitute
 
 
-def binaries(version: str, binary: Path, sha256: str) -> dict[str, Binary]:
+def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]:
     """Return the Bazel of this platform, with the address of its release."""
-    return {bazel.here(): Binary(url=bazel.release(version), sha256=sha256, size=binary.stat().st_size)}
+    return {
+        bazel.here(): LockedBinary(
+            url=bazel.release(version), sha256=sha256, size=binary.stat().st_size
+        )
+    }
 
 
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
@@ -27,9 +33,20 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     commit, bazel = recipe.source.commit, recipe.bazel.version
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
     return [
-        *([] if lock.tensorflow.commit == commit else [f"the commit is {commit}, the lock has {lock.tensorflow.commit}"]),
-        *([] if lock.bazel.version == bazel else [f"Bazel is {bazel}, the lock has {lock.bazel.version}"]),
-        *(f"{one} is in the recipe or in the lock, not in both" for one in sorted(patches ^ {file.path for file in lock.files})),
+        *(
+            []
+            if lock.tensorflow.commit == commit
+            else [f"the commit is {commit}, the lock has {lock.tensorflow.commit}"]
+        ),
+        *(
+            []
+            if lock.bazel.version == bazel
+            else [f"Bazel is {bazel}, the lock has {lock.bazel.version}"]
+        ),
+        *(
+            f"{one} is in the recipe or in the lock, not in both"
+            for one in sorted(patches ^ {file.path for file in lock.files})
+        ),
         *unlocked(recipe.host.requirements, lock),
     ]
 
@@ -40,31 +57,49 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     wanted = {_pin_of(line) for line in requirements}
     return [
         *(f"requirement {one} is wanted, and not in the lock" for one in sorted(wanted - locked)),
-        *(f"requirement {one} is in the lock, and not wanted any more" for one in sorted(locked - wanted)),
+        *(
+            f"requirement {one} is in the lock, and not wanted any more"
+            for one in sorted(locked - wanted)
+        ),
     ]
 
 
-def requirements(wanted: Sequence[str], folder: Path) -> tuple[Requirement, ...]:
+def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
     brought = {packages.project(path): path for path in folder.iterdir()}
     parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
     return tuple(
-        Requirement(name=one.name, version=str(one.specifier).removeprefix("=="), hashes=(files.sha256(brought[canonicalize_name(one.name)]),))
+        LockedRequirement(
+            name=one.name,
+            version=str(one.specifier).removeprefix("=="),
+            hashes=(files.sha256(brought[canonicalize_name(one.name)]),),
+        )
         for one in parsed
     )
 
 
-def substitutes(tables: Mapping[str, SubstituteTable], replaced: Mapping[str, str]) -> tuple[Substitute, ...]:
+def substitutes(
+    tables: Mapping[str, SubstituteTable], replaced: Mapping[str, str]
+) -> tuple[LockedSubstitute, ...]:
     """Return the locked form of substitutes, given the digests of what they replace, by name."""
-    return tuple(Substitute(sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256) for name, table in tables.items())
+    return tuple(
+        LockedSubstitute(
+            sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
+        )
+        for name, table in tables.items()
+    )
 
 
 def _source(table: SubstituteTable) -> str:
     return f"{table.git} at {table.commit}" if table.git else table.urls[0]
 
 
-def _hashed(line: str, locked: Requirement | None) -> str:
-    return line if locked is None or "--hash" in line else line + "".join(f" --hash=sha256:{one}" for one in locked.hashes)
+def _hashed(line: str, locked: LockedRequirement | None) -> str:
+    return (
+        line
+        if locked is None or "--hash" in line
+        else line + "".join(f" --hash=sha256:{one}" for one in locked.hashes)
+    )
 
 
 def _pin_of(line: str) -> str:

@@ -7,15 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
-from tfwright.recipe import SubstituteTable
+from tfwright.rules import repositories
+from tfwright.rules.repositories import Nested, Repository, Rules
+from tfwright.rules.starlark import LONGEST_FILE
 from tfwright.tools import git
-from tfwright.tools.clones import Clone
-from tfwright.vault import rules, substitutes
+from tfwright.tools.git.clones import Clone
+from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import Missing, Supply, Wanted
-from tfwright.vault.rules import Nested, Repository, Rules
-from tfwright.vault.starlark import LONGEST_FILE
+from tfwright.vault.origins import Missing, Supply, WantedArchive
 from tfwright.vault.store import Store
 
 
@@ -23,7 +24,7 @@ from tfwright.vault.store import Store
 class Ways:
     """How what is wanted comes to this host."""
 
-    obtain: Callable[[Sequence[Wanted]], Supply]
+    obtain: Callable[[Sequence[WantedArchive]], Supply]
     clone: Callable[[Clone], Path]
     """Brings a commit that a rule clones and returns its repository, or raises SupplyError or RecipeError."""
 
@@ -40,7 +41,11 @@ class Reached:
     @property
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
-        return {one: repository for one, repository in self.asked.items() if isinstance(repository, Path)}
+        return {
+            one: repository
+            for one, repository in self.asked.items()
+            if isinstance(repository, Path)
+        }
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
@@ -50,7 +55,11 @@ class Reached:
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the archives that could not be had although Bazel was seen to want them."""
         used = {one.sha256: one.used for one in (lock.substitutes if lock else ())}
-        needed = {used.get(one.sha256, one.sha256) for one in (lock.archives if lock else ()) if one.needed}
+        needed = {
+            used.get(one.sha256, one.sha256)
+            for one in (lock.archives if lock else ())
+            if one.needed
+        }
         return [one for one in self.supply.missing if one.wanted.sha256 in needed]
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
@@ -67,27 +76,37 @@ class Reached:
             yield f"{one.commit[:12]} of {one.remote} cannot be cloned, and Bazel will say if it wants it: {fault.what}"
 
 
-def bring(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None, store: Store, ways: Ways) -> Reached:
+def bring(
+    found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None, store: Store, ways: Ways
+) -> Reached:
     """Obtain what the rules of a tree name, then what that declares itself, until nothing new comes.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
-        reached = _more(reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), ways)
+        reached = _more(
+            reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), ways
+        )
         texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
-        more = {nested: rules.follow(nested, given) for nested, given in texts.items() if given}
+        more = {
+            nested: repositories.follow(nested, given) for nested, given in texts.items() if given
+        }
         if not more:
             return reached
         followed.update(more)
-        reached = replace(reached, rules=rules.joined(found, followed))
+        reached = replace(reached, rules=repositories.joined(found, followed))
 
 
-def _more(reached: Reached, archives: Sequence[Wanted], commits: Sequence[Clone], ways: Ways) -> Reached:
+def _more(
+    reached: Reached, archives: Sequence[WantedArchive], commits: Sequence[Clone], ways: Ways
+) -> Reached:
     """Obtain what was not asked for yet."""
     before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
     brought = ways.obtain([one for one in archives if one.sha256 not in before])
-    supply = Supply({**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing))
+    supply = Supply(
+        {**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing)
+    )
     asked = {one: _cloned(one, ways) for one in commits if one not in reached.asked}
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
@@ -99,44 +118,72 @@ def _cloned(wanted: Clone, ways: Ways) -> Path | TfwrightError:
         return fault
 
 
-def wanted(found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None) -> list[Wanted]:
+def wanted(
+    found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
+) -> list[WantedArchive]:
     """Return the files that are to be had: those that WORKSPACE leads to, each once, and the substitutes in place of what they stand for."""
     leading = {nested.archive for nested in found.nested}
-    idle = {one.sha256 for one in (lock.archives if lock else ()) if one.needed is False and leading.isdisjoint(one.names)}
+    idle = {
+        one.sha256
+        for one in (lock.archives if lock else ())
+        if one.needed is False and leading.isdisjoint(one.names)
+    }
     needed = {one.sha256 for one in (lock.archives if lock else ()) if one.needed}
     sizes = {one.sha256: one.size for one in (lock.archives if lock else ())}
-    files: dict[str, Wanted] = {}
+    files: dict[str, WantedArchive] = {}
     for one in found.repositories:
         if one.lockable and (one.reached or one.sha256 in needed) and one.sha256 not in idle:
             file = _file(one, tables.get(one.name), sizes)
             before = files.get(file.sha256, file)
             names = dict.fromkeys([*before.name.split(", "), file.name])
-            files[file.sha256] = replace(before, name=", ".join(names), urls=tuple(dict.fromkeys((*before.urls, *file.urls))))
+            files[file.sha256] = replace(
+                before, name=", ".join(names), urls=tuple(dict.fromkeys((*before.urls, *file.urls)))
+            )
     return list(files.values())
 
 
 def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     """Return the commits that rules clone to which WORKSPACE leads, each once."""
     leading = {nested.archive for nested in found.nested}
-    idle = {one.clone for one in (lock.clones if lock else ()) if one.needed is False and leading.isdisjoint(one.names)}
-    return list(dict.fromkeys(one.clone for one in found.repositories if one.clone and one.reached and one.clone not in idle))
+    idle = {
+        one.clone
+        for one in (lock.clones if lock else ())
+        if one.needed is False and leading.isdisjoint(one.names)
+    }
+    return list(
+        dict.fromkeys(
+            one.clone
+            for one in found.repositories
+            if one.clone and one.reached and one.clone not in idle
+        )
+    )
 
 
-def _file(one: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]) -> Wanted:
-    return substitutes.wanted(one.name, table, one) if table else Wanted(one.name, one.sha256, one.urls, sizes.get(one.sha256))
+def _file(
+    one: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
+) -> WantedArchive:
+    return (
+        substitutes.wanted(one.name, table, one)
+        if table
+        else WantedArchive(one.name, one.sha256, one.urls, sizes.get(one.sha256))
+    )
 
 
-def _texts(nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store) -> dict[str, str]:
+def _texts(
+    nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store
+) -> dict[str, str]:
     """Return the .bzl files of the repository that a nested call leads into; nothing if that is not here."""
     for one in reached.rules.repositories:
         if one.name == nested.archive and one.reached:
             table = tables.get(one.name)
             path = store.path(table.sha256 if table else one.sha256)
-            prefix = table.strip_prefix if table and table.strip_prefix is not None else one.strip_prefix
+            prefix = (
+                table.strip_prefix if table and table.strip_prefix is not None else one.strip_prefix
+            )
             if one.lockable and path.is_file():
                 return texts(path, prefix)
             if one.clone and one.clone in reached.clones:
-                return git.texts(reached.clones[one.clone], one.clone.commit, rules.relevant)
+                return git.texts(reached.clones[one.clone], one.clone.commit, repositories.relevant)
     return {}
 
 
@@ -146,7 +193,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, content in _members(archive):
         inner = path.removeprefix("./").removeprefix(beginning)
-        if path.removeprefix("./").startswith(beginning) and rules.relevant(inner):
+        if path.removeprefix("./").startswith(beginning) and repositories.relevant(inner):
             found[inner] = content().decode("utf-8", "replace")
     return found
 

@@ -25,10 +25,14 @@ def named(url: str) -> str:
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
     space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
-    name = (parts["name"] or "").lower().replace("_", "-") if kind == "pypi" else parts["name"] or ""
+    name = (
+        (parts["name"] or "").lower().replace("_", "-") if kind == "pypi" else parts["name"] or ""
+    )
     path = "/".join(quote(part, safe="") for part in (space, name) if part)
     qualifiers = "&".join(_qualifiers(parts))
-    return f"pkg:{kind}/{path}@{quote(parts['version'] or '', safe='')}" + (f"?{qualifiers}" if qualifiers else "")
+    return f"pkg:{kind}/{path}@{quote(parts['version'] or '', safe='')}" + (
+        f"?{qualifiers}" if qualifiers else ""
+    )
 
 
 def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:

@@ -4,24 +4,29 @@ import ast
 import json
 from collections.abc import Iterator, Mapping, Sequence
 
+from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
-from tfwright.recipe import SubstituteTable
-from tfwright.tools.archive import Pack
-from tfwright.vault import rules
-from tfwright.vault.origins import Wanted
-from tfwright.vault.rules import Repository
+from tfwright.rules import repositories
+from tfwright.rules.repositories import Repository
+from tfwright.tools.git.archive import Pack
+from tfwright.vault.origins import WantedArchive
 
 Edit = tuple[tuple[int, int], tuple[int, int], str]
 """From and to, each a line (from 1) and a byte in it, and the text that belongs there."""
 
 
-def wanted(name: str, table: SubstituteTable, replaced: Repository) -> Wanted:
+def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
     """Return the file that stands in for an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
-        return Wanted(name, table.sha256, table.urls)
+        return WantedArchive(name, table.sha256, table.urls)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
     zipped = any(url.endswith(".zip") for url in replaced.urls)
-    return Wanted(name, table.sha256, (), pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped))
+    return WantedArchive(
+        name,
+        table.sha256,
+        (),
+        pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped),
+    )
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
@@ -38,7 +43,10 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         )
     if len({one.sha256 for one in own}) != 1:
         why = "names no archive with a sha256 so" if not own else "names several files so"
-        raise RecipeError(f"fetch.substitutes.{name}: the tree {why}", remedy="Use the name of one external repository, as its rule spells it.")
+        raise RecipeError(
+            f"fetch.substitutes.{name}: the tree {why}",
+            remedy="Use the name of one external repository, as its rule spells it.",
+        )
     return own[0]
 
 
@@ -49,13 +57,15 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     then the result is read again. Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = rules.read(texts).repositories
+    found = repositories.read(texts).repositories
     for name in tables:
         replaced(name, found)
     places = {(one.file, one.line, one.name) for one in found if one.name in tables}
-    for path, line, name in sorted(places, reverse=True):  # from below, since an edit moves what is under it
+    for path, line, name in sorted(
+        places, reverse=True
+    ):  # from below, since an edit moves what is under it
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
-    _verify(rules.read({**texts, **changed}).repositories, tables)
+    _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
 
 
@@ -63,7 +73,9 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     """Return a file in which one rule asks for the substitute."""
     tree = ast.parse(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
-    call = next((one for one in calls if any(keyword.arg == "sha256" for keyword in one.keywords)), None)
+    call = next(
+        (one for one in calls if any(keyword.arg == "sha256" for keyword in one.keywords)), None
+    )
     if call is None:
         raise RecipeError(
             f"fetch.substitutes.{name}: the sha256 of the rule is not written where the rule is",
@@ -82,8 +94,15 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
     yield _over(given["sha256"], json.dumps(table.sha256))
     if table.urls:
         which = "urls" if "urls" in given else "url"
-        before = next((one.value for one in ast.walk(given[which]) if isinstance(one, ast.Constant)), "")
-        yield _over(given[which], json.dumps(_listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]))
+        before = next(
+            (one.value for one in ast.walk(given[which]) if isinstance(one, ast.Constant)), ""
+        )
+        yield _over(
+            given[which],
+            json.dumps(
+                _listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]
+            ),
+        )
     if table.strip_prefix is not None:
         text = json.dumps(table.strip_prefix)
         if "strip_prefix" in given:
@@ -102,12 +121,20 @@ def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[st
 def _mirrors(tree: ast.Module) -> list[str]:
     """Return what comes before the rest of another url in the lists of a file: ``https://mirror/`` of ``https://mirror/host/path``."""
     lists = [
-        [one.value for one in node.elts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+        [
+            one.value
+            for one in node.elts
+            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        ]
         for node in ast.walk(tree)
         if isinstance(node, ast.List)
     ]
-    pairs = ((url, other.partition("://")[2]) for urls in lists for url in urls[:1] for other in urls[1:])
-    return list(dict.fromkeys(url.removesuffix(rest) for url, rest in pairs if rest and url.endswith(rest)))
+    pairs = (
+        (url, other.partition("://")[2]) for urls in lists for url in urls[:1] for other in urls[1:]
+    )
+    return list(
+        dict.fromkeys(url.removesuffix(rest) for url, rest in pairs if rest and url.endswith(rest))
+    )
 
 
 def _over(node: ast.expr, text: str) -> Edit:
@@ -128,7 +155,11 @@ def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) 
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
         for one in (one for one in found if one.name == name):
-            wrong = one.sha256 != table.sha256 or not set(table.urls) <= set(one.urls) or table.strip_prefix not in {None, one.strip_prefix}
+            wrong = (
+                one.sha256 != table.sha256
+                or not set(table.urls) <= set(one.urls)
+                or table.strip_prefix not in {None, one.strip_prefix}
+            )
             if wrong:
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",

@@ -19,7 +19,14 @@ LARGEST = 16 * 1024**3
 _LENGTHS = 26
 """Where the lengths of name and extra field stand in a member's own header."""
 
-BROKEN = (zipfile.BadZipFile, zlib.error, struct.error, EOFError, NotImplementedError, UnicodeDecodeError)
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    NotImplementedError,
+    UnicodeDecodeError,
+)
 """What zipfile raises over an archive that is damaged, wherever it notices; and OSError, with EINVAL, over a place before its beginning."""
 
 
@@ -44,7 +51,9 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _refused(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
-    return WheelError(f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path)))
+    return WheelError(
+        f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path))
+    )
 
 
 def fault(wheel: zipfile.ZipFile) -> str | None:
@@ -65,7 +74,12 @@ def _fault_of(member: zipfile.ZipInfo) -> str | None:
     path = PurePosixPath(member.filename)
     if not path.parts:
         return f"{member.filename!r} is no name for a file"
-    if path.is_absolute() or ".." in path.parts or "\\" in member.filename or not member.filename.isprintable():
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or "\\" in member.filename
+        or not member.filename.isprintable()
+    ):
         return f"{member.filename!r} would leave the directory"
     if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
         return f"{member.filename} is a link or a device"
@@ -93,5 +107,9 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
     found = sorted(top for top in tops if top.endswith(".dist-info"))
     if len(found) != 1:
         what = f"A wheel has one .dist-info directory; this one has {len(found)}"
-        raise WheelError(what, remedy="Look at what build_pip_package put together.", evidence=Evidence(where=str(wheel.filename), lines=found))
+        raise WheelError(
+            what,
+            remedy="Look at what build_pip_package put together.",
+            evidence=Evidence(where=str(wheel.filename), lines=found),
+        )
     return found[0]

@@ -14,7 +14,7 @@ from tfwright.wheel import archive
 CHUNK = 1024 * 1024
 
 
-class Entry(NamedTuple):
+class RecordEntry(NamedTuple):
     """One line of RECORD."""
 
     path: str
@@ -24,17 +24,17 @@ class Entry(NamedTuple):
     """Bytes; empty for RECORD itself."""
 
 
-def read(wheel: zipfile.ZipFile) -> list[Entry]:
+def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
     """Return the lines of RECORD that have a path; a wheel without RECORD has none."""
     try:
         text = wheel.read(f"{archive.metadata_directory(wheel)}/RECORD").decode()
     except (KeyError, UnicodeDecodeError):
         return []
     rows = csv.reader(io.StringIO(text))
-    return [Entry(*[*row, "", ""][:3]) for row in rows if row]
+    return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
 
 
-def faults(wheel: zipfile.ZipFile, described: Mapping[str, Entry] | None = None) -> list[str]:
+def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None) -> list[str]:
     """Say everything in which RECORD and the files differ; files that are `described` already are not read again."""
     known = described or {}
     listed = {entry.path: entry for entry in read(wheel)}
@@ -43,16 +43,22 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, Entry] | None = None)
     return [
         *(f"{path} is listed and not there" for path in listed if path not in here),
         *(f"{path} is not listed" for path in here if path not in listed),
-        *(f"{path} is not as listed" for path, member in here.items() if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))),
+        *(
+            f"{path} is not as listed"
+            for path, member in here.items()
+            if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))
+        ),
     ]
 
 
-def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> Entry:
+def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
     """Return the line that a file should have; RECORD cannot list its own digest."""
-    return Entry(own, "", "") if member.filename == own else describe(wheel, member)
+    return RecordEntry(own, "", "") if member.filename == own else describe(wheel, member)
 
 
-def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None) -> Entry:
+def describe(
+    wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
+) -> RecordEntry:
     """Return a file's line, with its digest; the file is written to `copy` on the way."""
     digest = hashlib.sha256()
     with wheel.open(member) as stream:
@@ -63,17 +69,17 @@ def describe(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | 
     return _line(member.filename, digest.digest(), member.file_size)
 
 
-def entry(path: str, content: bytes | mmap.mmap) -> Entry:
+def entry(path: str, content: bytes | mmap.mmap) -> RecordEntry:
     """Return the line of a file whose content is at hand."""
     return _line(path, hashlib.sha256(content).digest(), len(content))
 
 
-def _line(path: str, digest: bytes, size: int) -> Entry:
+def _line(path: str, digest: bytes, size: int) -> RecordEntry:
     encoded = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
-    return Entry(path, f"sha256={encoded}", str(size))
+    return RecordEntry(path, f"sha256={encoded}", str(size))
 
 
-def render(entries: Iterable[Entry]) -> str:
+def render(entries: Iterable[RecordEntry]) -> str:
     """Return the text of a RECORD."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(entries)

@@ -8,11 +8,12 @@ from collections import Counter
 from typing import IO
 
 from tfwright.errors import Evidence, WheelError
-from tfwright.wheel import archive, load_commands, macho, record
-from tfwright.wheel.load_commands import Wanted
+from tfwright.wheel import archive, record
+from tfwright.wheel.binary import load_commands, macho
+from tfwright.wheel.binary.load_commands import WantedCommands
 
 
-def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: Wanted) -> Counter[str]:
+def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) -> Counter[str]:
     """Write `wheel` to `target`, a seekable file, as `wanted`; return each change with how many libraries it was made in.
 
     A line of RECORD follows its file only if it was true before: a false one stays to be found.
@@ -27,13 +28,20 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: Wanted) -> Counter
                 made = _copy(wheel, member, relinked, wanted)
                 changes.update(made)
                 if made and listed.get(member.filename) == record.describe(wheel, member):
-                    listed[member.filename] = record.describe(relinked, relinked.getinfo(member.filename))
+                    listed[member.filename] = record.describe(
+                        relinked, relinked.getinfo(member.filename)
+                    )
         if place in wheel.namelist():
             relinked.writestr(_header(wheel.getinfo(place)), record.render(listed.values()))
     return changes
 
 
-def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.ZipFile, wanted: Wanted) -> tuple[str, ...]:
+def _copy(
+    wheel: zipfile.ZipFile,
+    member: zipfile.ZipInfo,
+    relinked: zipfile.ZipFile,
+    wanted: WantedCommands,
+) -> tuple[str, ...]:
     """Copy a member, rewritten if it is a macOS library; return the changes."""
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
@@ -45,7 +53,7 @@ def _copy(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, relinked: zipfile.Zip
     return changes
 
 
-def _rewritten(library: IO[bytes], wanted: Wanted, name: str) -> tuple[str, ...]:
+def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[str, ...]:
     """Rewrite a file if it begins as a macOS library does and is not one of Java's classes, which do too."""
     library.seek(0)
     if library.read(4) not in macho.MAGICS or name.endswith(".class"):
@@ -54,12 +62,18 @@ def _rewritten(library: IO[bytes], wanted: Wanted, name: str) -> tuple[str, ...]
         return load_commands.rewrite(library, wanted, name)
     except (ValueError, struct.error, OverflowError) as fault:
         raise WheelError(
-            f"{name} cannot be relinked: {fault}", remedy="Look at how the build made this file; it is no sound library.", evidence=Evidence(where=name)
+            f"{name} cannot be relinked: {fault}",
+            remedy="Look at how the build made this file; it is no sound library.",
+            evidence=Evidence(where=name),
         ) from fault
 
 
 def _header(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
     """Return a header for the new wheel."""
     header = zipfile.ZipInfo(member.filename, member.date_time)
-    header.file_size, header.create_system, header.external_attr = member.file_size, member.create_system, member.external_attr
+    header.file_size, header.create_system, header.external_attr = (
+        member.file_size,
+        member.create_system,
+        member.external_attr,
+    )
     return header

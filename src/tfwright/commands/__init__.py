@@ -1,0 +1,1 @@
+"""One module for each command that is more than the pipeline, named as it is typed."""

@@ -1,0 +1,283 @@
+"""Carrying a recipe's inputs to a host without a network: what goes into a bundle, and where it goes from there."""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tfwright import __version__
+from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
+from tfwright.documents.toml import load
+from tfwright.errors import Evidence, RecipeError, SupplyError
+from tfwright.host import cuda
+from tfwright.pipeline import engine
+from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.stage import Job, Places
+from tfwright.progress import Listener
+from tfwright.tools import files
+from tfwright.tools.bazel import binary
+from tfwright.tools.git import clones, demo, git_bundle, mirror
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.process import file_lock as locks
+from tfwright.tools.python import packages
+from tfwright.vault import bundle, lock, locking
+from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
+from tfwright.vault.store import Store
+
+TELLING = {
+    "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
+    "cuDNN": (
+        "include/cudnn.h",
+        "include/cudnn_version.h",
+        "lib64/libcudnn.so",
+        "lib/libcudnn.dylib",
+    ),
+}
+"""Files by which one version of it is told from another, below where it is installed."""
+
+
+def pack(job: Job, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
+    """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
+
+    `added` are files of the user's own choice: licences forbid to pass CUDA and cuDNN on unasked.
+    Returns what is in the bundle. Raises SupplyError for what cannot be had.
+    """
+    inputs = engine.build(replace(job, until="fetch"))
+    if not isinstance(inputs, Inputs):
+        raise TypeError("the stage fetch makes Inputs")
+    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
+        found = [
+            *_documents(job, document),
+            *_inputs(job, inputs, Path(room)),
+            *(Content.of("added", path) for path in added),
+        ]
+        # What both the build and the test of the wheel need was brought twice.
+        sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
+        manifest = _manifest(job, inputs, tuple(sources))
+        bundle.write(to, manifest, sources, job.listener.progress)
+    return manifest
+
+
+def _manifest(job: Job, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
+    return Manifest(
+        tfwright=__version__,
+        recipe=job.recipe.name,
+        platform=binary.here(),
+        python=f"{sys.version_info.major}.{sys.version_info.minor}",
+        bazel=job.recipe.bazel.version,
+        members=members,
+        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
+        absent=tuple(_absent(job)),
+    )
+
+
+def _documents(job: Job, document: Path) -> Iterator[Content]:
+    """Yield what is text: the recipe, its lock, patches and assets."""
+    source = job.recipe.source
+    yield Content.of("recipe", document)
+    if job.locked:
+        yield Content.of("lock", job.locked)
+    for file in sorted({*source.patches, *source.assets.values()}):
+        yield Content.of("patch", PATCHES / file, file)
+
+
+def _inputs(job: Job, inputs: Inputs, room: Path) -> Iterator[Content]:
+    """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
+    if job.recipe.source.url != demo.URL:
+        source = room / "source.bundle"
+        git_bundle.pack(inputs.mirror, inputs.commit, source)
+        yield Content.of("source", source)
+    yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+    for one in inputs.archives:
+        yield Content.of("archive", one.path, one.sha256, one.sha256)
+    for copied in inputs.clones:
+        clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
+        yield Content.of("clone", room / copied.commit)
+    locked = lock.read(job.locked) if job.locked else None
+    verify = job.recipe.verify
+    for name, pins in (
+        ("build", locking.pinned(job.recipe.host.requirements, locked)),
+        ("verify", [*verify.requirements, *verify.plugins]),
+    ):
+        yield from (
+            Content.of("package", path) for path in _pinned(job, inputs.python, pins, room / name)
+        )
+    yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+
+
+def _pinned(job: Job, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
+    """Bring the packages of the target Python."""
+    listed = folder.with_suffix(".txt")
+    files.write(listed, "".join(f"{pin}\n" for pin in pins))
+    folder.mkdir()
+    found = (
+        packages.bring(python, ("-r", str(listed)), folder, job.log(f"bundle-{folder.name}"))
+        if pins
+        else []
+    )
+    for path in found:
+        if path.suffix != ".whl":
+            job.listener.note(
+                f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins"
+            )
+    return found
+
+
+def _own(job: Job, folder: Path) -> list[Path]:
+    """Bring the packages that tfwright needs itself, for the Python that runs it."""
+    folder.mkdir()
+    return packages.bring(
+        Path(sys.executable),
+        ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")),
+        folder,
+        job.log("bundle-tool"),
+    )
+
+
+def _absent(job: Job) -> Iterator[Absent]:
+    """Yield what the user has to install where the bundle goes, by the digests that it has here."""
+    if not cuda.needed(job.recipe):
+        return
+    host = job.recipe.host
+    roots = {
+        "CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)),
+        "cuDNN": (host.cudnn, cuda.cudnn(job.recipe, job.host_file)),
+    }
+    for name, (version, root) in roots.items():
+        present = {
+            path: files.sha256(root / path) for path in TELLING[name] if (root / path).is_file()
+        }
+        yield Absent(name=f"{name} {version}" if version else name, files=present)
+
+
+def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
+    """Verify a bundle and put everything in it where an offline build finds it; return what was in it.
+
+    Nothing is put anywhere before all of it is verified. Raises SupplyError naming the member that
+    is at fault, RecipeError if a document of the bundle would take the place of a different one.
+    """
+    manifest = bundle.read(file)
+    build_out.mkdir(parents=True, exist_ok=True)
+    with locks.held(build_out / "unbundling.lock", f"invoke unbundle {file.name}", wait=True):
+        room = build_out / "unbundling"
+        files.remove(room)
+        room.mkdir()
+        try:
+            _place(
+                manifest,
+                bundle.unpack(file, manifest, room, listener.progress),
+                build_out,
+                listener,
+            )
+        finally:
+            files.remove(room)
+    return manifest
+
+
+def _place(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], build_out: Path, listener: Listener
+) -> None:
+    """Put verified files where they belong; the documents, which make a recipe of it, come last."""
+    recipe = _recipe(manifest, unpacked)
+    documents = _places_of_documents(manifest, unpacked)
+    _refuse_to_replace(documents)
+    places = Places(build_out, recipe.name)
+    _place_shared(manifest, unpacked, places)
+    _place_clones(manifest, unpacked, places)
+    _place_source(recipe, unpacked, places, listener)
+    files.write(places.own / "bundle.json", manifest.encoded())
+    for source, target in documents.items():
+        files.write(target, source.read_bytes())
+
+
+def _of(kind: str, unpacked: Mapping[BundleMember, Path]) -> dict[BundleMember, Path]:
+    return {member: path for member, path in unpacked.items() if member.kind == kind}
+
+
+def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe:
+    """Read the recipe, and its lock, as critically as any other."""
+    for path in _of("lock", unpacked).values():
+        lock.read(path)
+    documents = list(_of("recipe", unpacked).values())
+    if len(documents) != 1:
+        raise SupplyError(
+            "A bundle has one recipe, and this one has not",
+            remedy="Make the bundle again with 'invoke bundle'.",
+        )
+    return load(documents[0], Recipe, extra={"name": manifest.recipe})
+
+
+def _places_of_documents(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path]
+) -> dict[Path, Path]:
+    """Return where each document belongs in the checkout."""
+    return {
+        **dict.fromkeys(_of("recipe", unpacked).values(), RECIPES / f"{manifest.recipe}.toml"),
+        **dict.fromkeys(_of("lock", unpacked).values(), RECIPES / f"{manifest.recipe}.lock"),
+        **{path: PATCHES / member.name for member, path in _of("patch", unpacked).items()},
+    }
+
+
+def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
+    others = [
+        str(target)
+        for source, target in documents.items()
+        if target.exists() and target.read_bytes() != source.read_bytes()
+    ]
+    if others:
+        raise RecipeError(
+            f"The bundle has another {others[0]} than this checkout"
+            + (f", and {len(others) - 1} more" if len(others) > 1 else ""),
+            remedy="Use the checkout that the bundle was made with, or move these files away.",
+            evidence=Evidence(lines=others),
+        )
+
+
+def _place_shared(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+) -> None:
+    """Put what has a digest for a name into the vault, and what the user added beside it."""
+    store = Store(places.vault / "repository_cache")
+    for member, path in _of("archive", unpacked).items():
+        files.move(path, store.path(member.sha256))
+    for path in _of("bazel", unpacked).values():
+        binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
+    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
+    packages.keep(
+        {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
+    )
+    for member, path in _of("added", unpacked).items():
+        files.move(path, places.build_out / "added" / member.name, 0o644)
+
+
+def _place_clones(
+    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+) -> None:
+    """Put the commits that rules clone where Bazel's git is led to."""
+    packed = {member.name: path for member, path in _of("clone", unpacked).items()}
+    for one in manifest.clones:
+        if one.commit not in packed:
+            raise SupplyError(
+                f"The bundle has no member clone/{one.commit}, of {one.remote}",
+                remedy="Make the bundle again with 'invoke bundle'.",
+            )
+        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
+
+
+def _place_source(
+    recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places, listener: Listener
+) -> None:
+    """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
+    source = recipe.source
+    repository = mirror.place(places.git, source.url)
+    for path in _of("source", unpacked).values():
+        git_bundle.unpack(path, repository, source.commit)
+    mirror.bring(
+        Pin(source.url, source.branch, source.commit, source.exclude),
+        places.git,
+        Origin.of(source.url),
+        listener,
+        offline=True,
+    )

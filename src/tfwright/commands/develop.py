@@ -1,0 +1,43 @@
+"""The checks of this project itself: what `invoke lint`, `types` and `test` run."""
+
+import importlib.util
+import os
+import sys
+
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.tools.process import capacity
+from tfwright.tools.process.runner import Command, show
+
+REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
+
+
+def run(tool: str, *arguments: str) -> None:
+    """Run one of the developers' tools over the checkout, its output on the terminal.
+
+    Raises HostError if the tool is not installed, ToolError if it finds fault.
+    """
+    program = f"{sys.prefix}/bin/{tool}"
+    if not os.access(program, os.X_OK):
+        raise HostError(f"{tool} is not installed here", remedy=REMEDY)
+    command = Command((program, *arguments), ROOT, os.environ)
+    status = show(command)
+    if status:
+        raise ToolError(
+            f"{tool} found fault",
+            remedy="Its findings are above.",
+            evidence=Evidence(command=command.argv, status=status),
+        )
+
+
+def test(*, everything: bool, coverage: bool) -> None:
+    """Run the tests, all of them or the fast ones."""
+    if importlib.util.find_spec("pytest") is None:
+        raise HostError("pytest is not installed here", remedy=REMEDY)
+    marks = ("-m", "") if everything else ()
+    if coverage:
+        run("coverage", "run", "-m", "pytest", *marks)
+        run("coverage", "report", "--skip-covered", "--show-missing")
+    else:
+        # Fast tests wait for others half of their time; the slow ones start programs that want all cores for themselves.
+        run("pytest", *(marks or (f"--numprocesses={2 * capacity.cores()}",)))

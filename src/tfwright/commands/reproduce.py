@@ -1,0 +1,284 @@
+"""Building a wheel again, elsewhere and from nothing, to see whether it becomes the same bytes, and if not, why."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfwright.documents.recipe import PATCHES
+from tfwright.errors import Evidence, RecipeError, WheelError
+from tfwright.host import probes, pythons
+from tfwright.pipeline import engine, stamps
+from tfwright.pipeline.results import Inputs, Published, SealedWheel
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import check, seal
+from tfwright.tools import files
+from tfwright.tools.process import randomisation
+from tfwright.wheel import archive
+from tfwright.wheel.compare import comparison
+from tfwright.wheel.compare.comparison import Comparison
+from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal.build_record import BuildRecord, Found
+
+DEFAULT = "demo"
+"""The recipe where neither a recipe nor a wheel is named."""
+FOLDER = "reproduction"
+"""The other directory, below build_out: another path, of another length."""
+UMASK = 0o077
+"""Other than the one that most people have."""
+TIME = re.compile(
+    r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b|\d\d:\d\d:\d\d|1[5-9]\d{8})\b"
+)
+"""A date or a time as programs write it, or seconds since 1970."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of it."""
+
+    original: Path
+    rebuilt: Path
+    comparison: Comparison
+    causes: tuple[str, ...] = ()
+    """Why they differ, as far as the differences and the control builds tell."""
+
+
+def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Reproduction:
+    """Build the job's recipe again in another directory, under another umask, and compare the result with `original`.
+
+    Nothing is downloaded. With `cached`, Bazel's disk cache takes part, which proves less and takes
+    less time. Where the wheels differ and `control` is set, it is built once or twice more, in the
+    same place and with address-space randomisation off. Raises what a build raises.
+    """
+    elsewhere = _elsewhere(job, cached=cached)
+    changes = host_changes(job, original)
+    for change in changes:
+        job.listener.note(f"not as when the wheel was made: {change}")
+    rebuilt = _build(elsewhere, "rebuilt", fixed=False)
+    found = comparison.compare(original, rebuilt)
+    if found.same:
+        return Reproduction(original, rebuilt, found)
+    verdicts = (
+        _controlled(elsewhere, rebuilt)
+        if control
+        else ["No control build was made, so that chance cannot be told from the place"]
+    )
+    return Reproduction(
+        original,
+        rebuilt,
+        found,
+        (
+            *(f"Perhaps because of this host: {change}" for change in changes),
+            *_seen(found, job, elsewhere),
+            *verdicts,
+        ),
+    )
+
+
+def published(job: Job) -> Path:
+    """Return the wheel that the recipe's last build put into the wheelhouse; raise RecipeError if there is none."""
+    result = stamps.last(job, "publish", Published)
+    if result is None or not result.wheel.path.is_file():
+        name = job.recipe.name
+        raise RecipeError(
+            f"There is no wheel of {name} in the wheelhouse to compare with",
+            remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel.",
+        )
+    return result.wheel.path
+
+
+def recipe_named(wheel: str) -> str:
+    """Return the name of the recipe that a wheel's build record names; the default recipe's where no wheel is named.
+
+    Raises WheelError if there is no such wheel, or it has no record.
+    """
+    if not wheel:
+        return DEFAULT
+    record = _record(Path(wheel))
+    if record is None:
+        what = f"{Path(wheel).name} has no build record: it is not from tfwright"
+        raise WheelError(
+            what,
+            remedy="Name the recipe that should make it with --recipe.",
+            evidence=Evidence(where=wheel),
+        )
+    return record.recipe.name
+
+
+def insist(job: Job, original: Path) -> None:
+    """Raise RecipeError naming all in which this checkout is not what the wheel's record says that it was made from.
+
+    A wheel without a record is compared as it is.
+    """
+    record = _record(original)
+    lines = list(_disagreements(job, record)) if record else []
+    if lines:
+        what = f"{original.name} was made from something else than recipe {job.recipe.name} is now: {lines[0]}"
+        remedy = f"Check out the recipe and patches of that time, or build it as it is now: 'invoke build --recipe {job.recipe.name}'."
+        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+
+
+def host_changes(job: Job, original: Path) -> list[str]:
+    """Say in what this host and its programs are not those that the wheel's record names, which may explain a later difference.
+
+    Empty for a wheel without a record, and where there is no target Python, which the build itself refuses.
+    """
+    record = _record(original)
+    interpreter = pythons.find(job.recipe.host.python, job.host_file)
+    if record is None or interpreter is None:
+        return []
+    here, inputs = (
+        seal.found(job, check.facts(job, probes.here(), interpreter)),
+        stamps.last(job, "fetch", Inputs),
+    )
+    pairs = {
+        name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
+    }
+    pairs |= {
+        seal.COMPRESSOR: (record.sealer.deflate, seal.SEALER.deflate),
+        "tfwright": (record.sealer.version, seal.SEALER.version),
+    }
+    if inputs and inputs.programs:
+        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
+    return [
+        f"{name}: {then or 'none'} then, {now or 'none'} here"
+        for name, (then, now) in pairs.items()
+        if then != now
+    ]
+
+
+def _record(wheel: Path) -> BuildRecord | None:
+    """Return a wheel's build record, if it has one."""
+    if not wheel.is_file():
+        raise WheelError(
+            f"There is no wheel {wheel}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(wheel)),
+        )
+    with archive.opened(wheel) as content:
+        return build_record.read(content)
+
+
+def _disagreements(job: Job, record: BuildRecord) -> Iterator[str]:
+    """Say in which parts of the recipe, in which patches and assets, and whether in the lock they differ."""
+    before, now = record.recipe.content, build_record.recipe_content(job.recipe).content
+    for table in sorted(before.keys() | now.keys()):
+        keys = _keys(before.get(table), now.get(table))
+        if before.get(table) != now.get(table):
+            yield f"the recipe's {table}" + (f" ({', '.join(keys)})" if keys else "")
+    made, here = {file.path: file.sha256 for file in record.files}, _files(job)
+    yield from (
+        f"patches/{path}"
+        for path in sorted(made.keys() | here.keys())
+        if made.get(path) != here.get(path)
+    )
+    if record.lock != (files.sha256(job.locked) if job.locked else None):
+        yield "the recipe's lock"
+
+
+def _keys(before: object, now: object) -> list[str]:
+    """Return the keys of two tables that differ."""
+    one, two = (table if isinstance(table, dict) else {} for table in (before, now))
+    return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+
+
+def _files(job: Job) -> dict[str, str]:
+    """Return the digests of the recipe's patches and assets."""
+    source = job.recipe.source
+    return {
+        path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())
+    }
+
+
+def _elsewhere(job: Job, *, cached: bool) -> Job:
+    """Return the job that builds in the other directory, with the same inputs and without a network."""
+    place = job.places.build_out / FOLDER
+    host_file = job.host_file
+    shared = host_file.disk_cache or job.places.build_out / "disk_cache"
+    own = host_file.model_copy(
+        update={
+            "build_out": place,
+            "disk_cache": shared if cached else place / "disk_cache",
+            "remote_cache": host_file.remote_cache if cached else None,
+        }
+    )
+    elsewhere = replace(job, host_file=own, offline=True, until="seal")
+    place.mkdir(parents=True, exist_ok=True)
+    for here, there in (
+        (elsewhere.places.vault, job.places.vault),
+        (elsewhere.places.git, job.places.git),
+    ):
+        files.remove(here)
+        here.symlink_to(there, target_is_directory=True)
+    return elsewhere
+
+
+def _build(job: Job, name: str, *, fixed: bool) -> Path:
+    """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
+    if job.host_file.disk_cache and job.host_file.disk_cache.is_relative_to(job.places.build_out):
+        files.remove(job.host_file.disk_cache)
+    job.listener.note(
+        f"building in {job.places.own}"
+        + (", with address-space randomisation off" if fixed else "")
+    )
+    with ExitStack() as stack:
+        stack.enter_context(_umask(UMASK))
+        if fixed:
+            stack.enter_context(randomisation.off())
+        made = engine.build(job, fresh=True)
+    assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
+    folder = job.places.build_out / "wheels" / name
+    files.remove(folder)
+    folder.mkdir(parents=True)
+    return Path(shutil.copyfile(made.wheel.path, folder / made.wheel.path.name))
+
+
+@contextmanager
+def _umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _controlled(job: Job, rebuilt: Path) -> list[str]:
+    """Build again in the same place at fixed addresses, and a second time if that was not the same; say what it tells."""
+    if why := randomisation.obstacle():
+        return [
+            f"Address-space randomisation stays on, since {why}, so that no control build was made"
+        ]
+    digest = files.sha256(rebuilt)
+    first = _build(job, "control", fixed=True)
+    if files.sha256(first) == digest:
+        return [
+            "Built again in the same place it is the same: not chance, but the directory, the umask, the day or another change of this host since"
+        ]
+    second = _build(job, "control-again", fixed=True)
+    if files.sha256(second) == files.sha256(first):
+        return [
+            "It varies with address-space randomisation: at fixed addresses two builds are the same. Something is sorted, or hashed, by address"
+        ]
+    again = sorted(
+        {one.member or one.group for one in comparison.compare(first, second).differences}
+    )
+    return [
+        f"Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: {', '.join(again)}"
+    ]
+
+
+def _seen(found: Comparison, job: Job, elsewhere: Job) -> Iterator[str]:
+    """Say what the differences themselves give away."""
+    for one in found.differences:
+        where = one.member or one.group
+        if _any((str(elsewhere.places.build_out), str(job.places.build_out)), one.lines):
+            yield f"{where} holds the directory that it was built in"
+        if one.group != "time" and any(TIME.search(line) for line in one.lines):
+            yield f"{where} seems to hold the time of the build"
+
+
+def _any(texts: Sequence[str], lines: Sequence[str]) -> bool:
+    return any(text in line for line in lines for text in texts)

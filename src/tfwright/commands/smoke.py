@@ -1,0 +1,367 @@
+"""Smoke: a wheel in a fresh venv of its target Python, and a user's programs run there."""
+
+import datetime as dt
+import os
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import Version
+from pydantic import TypeAdapter, ValidationError
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.toml import Table, load
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
+from tfwright.host import probes, pythons
+from tfwright.tools import files
+from tfwright.tools.process import file_lock, runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients, packages
+from tfwright.tools.python import venv as python
+from tfwright.trial import run
+from tfwright.trial.run import TrialOutcome
+from tfwright.wheel import archive
+
+BOUNDS = run.PROGRAMS.parent / "bounds.toml"
+LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+"""What of the caller's environment reaches the programs: where CUDA is, and which GPUs are meant."""
+NEED_NO_MODULE = ("imports", "library_path")
+"""The other programs have nothing to say about a module that does not import."""
+KEPT = "smoke.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A wheel to be tried."""
+
+    wheel: Path
+    host_file: HostFile
+    python: str = ""
+    """Version or path of the target Python; without it the wheel's tags decide."""
+    requirements: Sequence[str] = ()
+    """Installed with the wheel, as pip takes them; each goes before the known bounds on the same package."""
+    module: str = "tensorflow"
+
+    @property
+    def place(self) -> Path:
+        """Where its venv, its logs and its report lie."""
+        return home(self.host_file) / self.wheel.stem
+
+
+@dataclass(frozen=True)
+class SmokeReport:
+    """What became of one wheel on one machine."""
+
+    wheel: str
+    sha256: str
+    size: int
+    """Bytes."""
+    module: str
+    python: str
+    """Full version of the target Python."""
+    machine: str
+    at: str
+    """UTC, ISO 8601."""
+    requirements: tuple[str, ...]
+    """What pip was told beside the wheel's own metadata."""
+    installed: tuple[str, ...]
+    """Everything that was in the venv then, as exact pins."""
+    outcomes: tuple[TrialOutcome, ...]
+
+    @property
+    def failures(self) -> list[TrialOutcome]:
+        """What failed, in order."""
+        return [outcome for outcome in self.outcomes if outcome.status == "failed"]
+
+    @property
+    def curves(self) -> dict[str, list[run.Point]]:
+        """How fast matrices of each size were multiplied, by device."""
+        return run.curves(self.outcomes)
+
+    def dump(self) -> bytes:
+        """Return the report as JSON."""
+        return _REPORT.dump_json(self, indent=2) + b"\n"
+
+
+_REPORT = TypeAdapter(SmokeReport)
+
+
+class Bound(Table):
+    """What a range of TensorFlow's releases needs."""
+
+    tensorflow: str
+    """The releases, as a version specifier."""
+    packages: tuple[str, ...]
+    why: str
+    source: str
+
+
+class Bounds(Table):
+    """The document smoking.toml."""
+
+    pip: dict[str, str]
+    """Python = the pip that its venv is given first."""
+    bounds: tuple[Bound, ...]
+
+
+def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport:
+    """Install a wheel and run every program on it; `hear` is told each outcome as soon as it is known.
+
+    The report is kept beside the logs, and the venv where something failed. Raises WheelError for
+    what is no wheel or not one of the target Python, HostError without that Python, SupplyError if
+    pip cannot have what the wheel needs.
+    """
+    interpreter, version = target(request)
+    bounds = bounds_for(request)
+    with archive.opened(request.wheel):
+        pass
+    with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
+        venv = request.place / "venv"
+        seconds = _install(request, interpreter, version, bounds)
+        installed = _installed(venv, request.place / "logs/freeze.log")
+        outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
+        hear(outcomes[0])
+        for outcome in _outcomes(request, venv):
+            hear(outcome)
+            outcomes.append(outcome)
+        report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
+        files.write(request.place / KEPT, report.dump())
+        if not report.failures:
+            files.remove(venv)
+    return report
+
+
+def insist(request: Request, report: SmokeReport) -> None:
+    """Raise WheelError with the first thing that failed."""
+    for outcome in report.failures:
+        remedy = f"Look into the log; the venv is kept, its Python is {request.place / 'venv/bin/python'}."
+        log = Path(outcome.log)
+        raise WheelError(
+            f"{report.wheel} does not stand '{outcome.program}': {outcome.reason}",
+            remedy=remedy,
+            evidence=Evidence(log=log, lines=runner.last_lines(log)),
+        )
+
+
+def kept(host_file: HostFile) -> list[SmokeReport]:
+    """Return the last report of every wheel that was tried here; what another release of tfwright wrote is left out."""
+    return list(_read(sorted(home(host_file).glob(f"*/{KEPT}"))))
+
+
+def _read(paths: Sequence[Path]) -> Iterator[SmokeReport]:
+    for path in paths:
+        try:
+            yield _REPORT.validate_json(path.read_bytes())
+        except ValidationError:
+            continue
+
+
+def home(host_file: HostFile) -> Path:
+    """Return where everything of this command lies, a directory for each wheel."""
+    return host_file.build_out / "smoke"
+
+
+def target(request: Request) -> tuple[Path, str]:
+    """Return the interpreter that a wheel is tried with, and its full version.
+
+    Raises WheelError if there is no such wheel or its name does not say what it is for, HostError
+    if no such Python is here.
+    """
+    versions = tagged(request.wheel)
+    if request.python:
+        versions = [request.python]
+    for version in versions:
+        path = (
+            Path(version).expanduser().absolute()
+            if os.sep in version
+            else pythons.find(version, request.host_file)
+        )
+        found = pythons.version_of(path) if path else ""
+        if path and found:
+            return path, found
+    raise HostError(
+        f"There is no Python {' or '.join(versions)} here for {request.wheel.name}",
+        remedy="Install one, or say where it is: --python PATH, or [pythons] in the host file.",
+    )
+
+
+def tagged(wheel: Path) -> list[str]:
+    """Return the Pythons that a wheel's name asks for, the newest first; ``any`` if it takes any.
+
+    Raises WheelError if there is no such wheel, or its name does not say what it is for.
+    """
+    if not wheel.is_file():
+        raise WheelError(
+            f"There is no wheel {wheel}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(wheel)),
+        )
+    exact = {
+        re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
+        for tag in _parsed(wheel)[1]
+        if re.fullmatch(r"cp\d\d+", tag.interpreter)
+    }
+    return sorted(exact, key=Version, reverse=True) or ["any"]
+
+
+def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
+    """Return the version and the tags in a wheel's name."""
+    try:
+        _, version, _, tags = parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename as fault:
+        remedy = "Give the wheel the name that it was made with: pip reads from it what the wheel is for."
+        raise WheelError(str(fault), remedy=remedy, evidence=Evidence(where=str(wheel))) from fault
+    return version, tags
+
+
+def bounds_for(request: Request) -> tuple[str, ...]:
+    """Return the known bounds of a TensorFlow's release, without those on packages that the user has requirements for.
+
+    Raises RecipeError for a requirement that is none.
+    """
+    try:
+        named = {_project(line) for line in request.requirements}
+    except InvalidRequirement as fault:
+        raise RecipeError(
+            f"--requirement: {' '.join(str(fault).split())}",
+            remedy='Write it as pip takes it: "numpy<1.17".',
+        ) from fault
+    if request.module != "tensorflow":
+        return ()
+    version = _parsed(request.wheel)[0]
+    known = [
+        line
+        for bound in _bounds().bounds
+        if SpecifierSet(bound.tensorflow).contains(version, prereleases=True)
+        for line in bound.packages
+    ]
+    return tuple(line for line in known if _project(line) not in named)
+
+
+def _bounds() -> Bounds:
+    return load(BOUNDS, Bounds)
+
+
+def _project(line: str) -> str:
+    return canonicalize_name(Requirement(line).name)
+
+
+def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
+    """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
+    start, venv, logs = time.monotonic(), request.place / "venv", request.place / "logs"
+    files.remove(venv)
+    python.create(interpreter, version, venv, logs / "venv.log")
+    pip = _bounds().pip.get(version.rpartition(".")[0])
+    if pip:
+        _pip(venv, logs / "pip.log", f"pip=={pip}")
+    files.write(venv / "bounds.txt", "".join(f"{line}\n" for line in bounds))
+    _pip(
+        venv,
+        logs / "install.log",
+        "--constraint",
+        str(venv / "bounds.txt"),
+        *request.requirements,
+        str(request.wheel.absolute()),
+    )
+    return time.monotonic() - start
+
+
+def _pip(venv: Path, log: Path, *what: str) -> None:
+    """Run the pip of a venv. Among sources and wheels it prefers wheels: an old Python has no compiler's worth of time for the newest grpcio."""
+    argv = (
+        str(venv / "bin/python"),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--prefer-binary",
+        *what,
+    )
+    try:
+        runner.run(
+            Command(argv, venv, package_clients.of("pip", (venv / "bin",))),
+            log,
+            remedy="Give bounds that can be had with --requirement, or check how pip reaches its index.",
+        )
+    except ToolError as fault:
+        complaint = packages.complaint(log)
+        if "is not a supported wheel" in complaint:
+            remedy = "Give another Python with --python, or the wheel for this machine."
+            raise WheelError(
+                complaint.removeprefix("ERROR: "), remedy=remedy, evidence=fault.evidence
+            ) from fault
+        raise SupplyError(
+            f"pip could not install {Path(what[-1]).name}: {complaint}",
+            remedy=fault.remedy,
+            evidence=fault.evidence,
+        ) from fault
+
+
+def _installed(venv: Path, log: Path) -> tuple[str, ...]:
+    """List what is in a venv, but for the wheel itself, which pip names by its path."""
+    command = Command(
+        (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "freeze"),
+        venv,
+        package_clients.of("pip", (venv / "bin",)),
+    )
+    printed = runner.run(command, log, remedy="Look into the log.")
+    return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
+
+
+def _outcomes(request: Request, venv: Path) -> Iterator[TrialOutcome]:
+    """Run the programs; those that need the module are skipped once it did not import."""
+    given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
+    user = request.place / "home"
+    user.mkdir(parents=True, exist_ok=True)
+    imports = True
+    for name in run.ORDER:
+        if imports or name in NEED_NO_MODULE:
+            outcome = run.run(
+                name,
+                run.execution(name, request.module, venv, user, given),
+                request.place / f"logs/{name}.log",
+            )
+        else:
+            outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
+        imports = imports and not (name == "imports" and outcome.status == "failed")
+        yield outcome
+
+
+def _report(
+    request: Request,
+    version: str,
+    told: Sequence[str],
+    installed: Sequence[str],
+    outcomes: Sequence[TrialOutcome],
+) -> SmokeReport:
+    return SmokeReport(
+        wheel=request.wheel.name,
+        sha256=files.sha256(request.wheel),
+        size=request.wheel.stat().st_size,
+        module=request.module,
+        python=version,
+        machine=machine(),
+        at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        requirements=tuple(told),
+        installed=tuple(installed),
+        outcomes=tuple(outcomes),
+    )
+
+
+def machine() -> str:
+    """Describe this machine in a line: what may make a program fast, slow or fail."""
+    host = probes.here()
+    parts = [
+        str(host.release),
+        host.machine,
+        f"{os.cpu_count()} cores",
+        str(host.processor),
+        ", ".join(map(str, host.gpus)) or "no NVIDIA GPU",
+    ]
+    return ", ".join(part for part in parts if part)

@@ -1,0 +1,1 @@
+"""What people write: the recipe, the host file, and how a fault in one is reported."""

@@ -1,0 +1,124 @@
+"""The host file: what differs from host to host, and so is in no recipe."""
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field
+
+from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.toml import Table, load
+
+
+def _absolute(path: Path) -> Path:
+    path = path.expanduser()
+    if not path.is_absolute():
+        message = f"{path} must be an absolute path (or start with ~)"
+        raise ValueError(message)
+    return path
+
+
+_FIELD = re.compile(r"\{([a-z]\w*)\}")
+
+
+def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
+    for pattern, mirror in mirrors.items():
+        fields = _FIELD.findall(pattern)
+        if len(set(fields)) < len(fields) or not set(fields).issuperset(_FIELD.findall(mirror)):
+            message = f"{pattern} must hold each field once, and all those of {mirror}"
+            raise ValueError(message)
+    return mirrors
+
+
+HostPath = Annotated[Path, AfterValidator(_absolute)]
+
+
+class Sign(Table):
+    """Who says that a wheel was built here."""
+
+    key: HostPath
+    """A private key in PEM, without a passphrase: Ed25519, ECDSA or RSA."""
+
+
+class HostFile(Table):
+    """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
+
+    build_out: HostPath = ROOT / "build_out"
+    """Where everything is built and kept."""
+    jobs: Annotated[int, Field(gt=0)] | None = None
+    """Actions that Bazel runs at once; without it: cores, bounded by memory."""
+    mirrors: Annotated[dict[str, str], AfterValidator(_repeating)] = {}
+    """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which the
+    value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
+    downloads: dict[str, str] = {}
+    """Beginning of a url = what is put in its place, to be asked after the url itself: ``"https://github.com/" = "https://mirror.example/github/"``."""
+    drop: HostPath | None = None
+    """A folder of files given by hand, found by their digest: what needs a login, or has no server any more."""
+    pythons: dict[str, HostPath] = {}
+    """Target Python version = interpreter, before PATH and pyenv are searched."""
+    bazels: dict[str, HostPath] = {}
+    """Bazel version = binary."""
+    cuda: HostPath | None = None
+    """CUDA toolkit; stands in for the recipe's CUDA_TOOLKIT_PATH."""
+    cudnn: HostPath | None = None
+    """cuDNN prefix; stands in for the recipe's CUDNN_INSTALL_PATH."""
+    disk_cache: HostPath | None = None
+    """Bazel's disk cache; without it one in build_out, shared by all recipes."""
+    remote_cache: str | None = None
+    """Bazel's HTTP cache, as ``http://host:port``."""
+    sign: Sign | None = None
+    """With it, the statement beside each published wheel is signed."""
+
+    def of(self, recipe: Recipe) -> Self:
+        """Return these settings with the CUDA and cuDNN that `invoke toolkit` unpacked for a recipe, where the host file names none."""
+        cuda, cudnn = (private_prefix(self.build_out, recipe, name) for name in ("cuda", "cudnn"))
+        places = {"cuda": self.cuda or _there(cuda), "cudnn": self.cudnn or _there(cudnn)}
+        return self.model_copy(update=places)
+
+    def mirror_of(self, url: str) -> str | None:
+        """Return the mirror of a repository, if this host names one; a literal key wins over fields."""
+        if url in self.mirrors:
+            return self.mirrors[url]
+        for pattern, mirror in self.mirrors.items():
+            fields = re.fullmatch(
+                re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), url
+            )
+            if fields:
+                return _filled(mirror, fields)
+        return None
+
+
+def private_prefix(build_out: Path, recipe: Recipe, name: Literal["cuda", "cudnn"]) -> Path | None:
+    """Return where `invoke toolkit` puts what a recipe names; None if it names none. cuDNN is made for one CUDA."""
+    cuda, cudnn = recipe.host.cuda, recipe.host.cudnn
+    named = {"cuda": cuda and f"cuda-{cuda}", "cudnn": cudnn and f"cudnn-{cudnn}-for-cuda-{cuda}"}[
+        name
+    ]
+    return build_out / "toolkits" / named if named else None
+
+
+def _filled(mirror: str, fields: re.Match[str]) -> str:
+    return _FIELD.sub(lambda field: fields[field[1]], mirror)
+
+
+def _there(path: Path | None) -> Path | None:
+    return path if path and path.is_dir() else None
+
+
+def path() -> Path:
+    """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place."""
+    named = os.environ.get("TFWRIGHT_HOST_FILE")
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(named) if named else Path(config) / "tfwright" / "host.toml"
+
+
+def read() -> HostFile:
+    """Read the host file; a host without one has the defaults.
+
+    Raises RecipeError if the file is faulty, or is named by $TFWRIGHT_HOST_FILE and missing.
+    """
+    file = path()
+    if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
+        return HostFile()
+    return load(file, HostFile)

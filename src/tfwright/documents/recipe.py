@@ -1,0 +1,375 @@
+"""The recipe: one flat TOML file that pins everything a wheel is made from."""
+
+import datetime as dt
+import re
+from pathlib import Path, PurePosixPath
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, Field, StringConstraints, model_validator
+
+from tfwright.documents.release import Release
+from tfwright.documents.toml import Table, load
+from tfwright.errors import RecipeError
+
+ROOT = Path(__file__).resolve().parents[3]
+"""The checkout that holds recipes/, patches/ and templates/."""
+RECIPES = ROOT / "recipes"
+PATCHES = ROOT / "patches"
+SMOKE = (
+    "library_path",
+    "devices",
+    "matmul",
+    "placement",
+    "soft_placement",
+    "powers",
+    "two_gpus",
+    "memory",
+    "cnn",
+    "sweep",
+)
+"""The smoke programs, the quick ones first; all make sense for any TensorFlow."""
+
+
+def _one_line(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError(
+            "must be one line of printable text; a line break would answer the next question too"
+        )
+    return text
+
+
+def _no_option(text: str) -> str:
+    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
+        raise ValueError(
+            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
+        )
+    return text
+
+
+def _inside(text: str) -> str:
+    path = PurePosixPath(text)
+    if (
+        path.is_absolute()
+        or ".." in path.parts
+        or "\\" in text
+        or text.startswith(("-", "~"))
+        or not path.parts
+    ):
+        raise ValueError(
+            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
+        )
+    return _one_line(text)
+
+
+def _git_url(text: str) -> str:
+    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
+        raise ValueError(
+            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -"
+        )
+    return _one_line(text)
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+"""Text on one line, without control characters."""
+Name = Annotated[str, AfterValidator(_no_option)]
+"""A branch, tag or the like that no program can take for an option."""
+InnerPath = Annotated[str, AfterValidator(_inside)]
+"""A relative path with forward slashes that cannot leave its root."""
+GitUrl = Annotated[str, AfterValidator(_git_url)]
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
+Capabilities = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$"
+    ),
+]
+CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
+"""What a wheel may need of an x86-64 CPU, least first."""
+Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+LibraryName = Annotated[
+    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)
+]
+LibraryFolder = Annotated[
+    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)
+]
+"""An absolute directory of a Mac."""
+
+
+class SourceTable(Table):
+    """Which TensorFlow, with what changed in it."""
+
+    url: GitUrl
+    """Upstream's public repository; ``bundled:demo`` is the tree that tfwright ships."""
+    branch: Name
+    """The branch that the commit is expected on. It is never followed: the commit decides."""
+    commit: Commit
+    release: Release
+    """Whose rules apply, as ``1.8``; read off a branch named ``r1.8`` when not given."""
+    patches: tuple[InnerPath, ...] = ()
+    """Files under patches/, applied in this order."""
+    assets: dict[InnerPath, InnerPath] = {}
+    """Files put into the tree before the patches: path in the tree = file under patches/."""
+    exclude: tuple[InnerPath, ...] = ()
+    """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _release_from_branch(cls, values: object) -> object:
+        if isinstance(values, dict) and re.match(r"r\d+\.\d+", str(values.get("branch"))):
+            return {"release": values["branch"], **values}
+        return values
+
+
+class SubstituteTable(Table):
+    """Another source for an archive that its own servers no longer give. The wheel is then not built from the pinned bytes."""
+
+    reason: Line
+    """Why the pinned archive cannot be had, and what this one is; shown wherever the wheel is described."""
+    sha256: Sha256
+    """Of the file that is used instead."""
+    urls: tuple[Line, ...] = ()
+    """Where that file can be had; without them the archive's own urls stay in the tree."""
+    git: GitUrl | None = None
+    """A repository whose commit is packed, with the directory that the archive's rule expects."""
+    commit: Commit | None = None
+    prefix: InnerPath | None = None
+    """The directory that the commit is packed into, where it is not the one that the rule strips."""
+    exclude: tuple[InnerPath, ...] = ()
+    """Paths of the commit that are left out of the pack."""
+    strip_prefix: Line | None = None
+    """The directory in the substitute, where it is not named as the rule expects."""
+
+    @model_validator(mode="after")
+    def _has_a_source(self) -> Self:
+        if bool(self.urls) == bool(self.git) or bool(self.git) != bool(self.commit):
+            raise ValueError("give either urls, or git with commit")
+        return self
+
+
+class FetchTable(Table):
+    """What is brought before a build, beyond what the tree itself names."""
+
+    substitutes: dict[Name, SubstituteTable] = {}
+    """By the name of the external repository that they stand in for."""
+
+
+class HostTable(Table):
+    """What the machine that builds must be; what it really is, the check stage finds out."""
+
+    system: Literal["Linux", "Darwin", "any"]
+    machine: str = "x86_64"
+    """As ``uname -m`` says it; ``any`` for a recipe without machine code of its own."""
+    python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
+    """The TARGET Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
+    requirements: tuple[Line, ...] = ()
+    """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
+    macos: Version | None = None
+    xcode: Version | None = None
+    clang: Line | None = None
+    """Apple's clang, as ``cc --version`` says it."""
+    gcc: Version | None = None
+    """The newest gcc that this TensorFlow, or its CUDA, takes."""
+    cuda: Version | None = None
+    cudnn: Version | None = None
+    nccl: Version | None = None
+    tensorrt: Version | None = None
+    driver: Version | None = None
+    """The oldest NVIDIA driver that runs the result."""
+    programs: tuple[Name, ...] = ()
+    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
+    sha256: dict[Literal["cuda", "cudnn"], Sha256] = {}
+    """Digests of NVIDIA's own archives, for `invoke toolkit`."""
+    image: Line | None = None
+    """A container image in which this build is known to work, with its digest where known."""
+
+
+class BazelTable(Table):
+    """Which Bazel."""
+
+    version: Version
+    sha256: dict[
+        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256
+    ] = {}
+    """Digest of the binary per platform; without one the first download is believed and stamped."""
+
+
+class ConfigureTable(Table):
+    """The answers to ``./configure``."""
+
+    by: Literal["dialogue", "environment"] = "dialogue"
+    """Type the answers at the prompts, or export them and treat any prompt as an error."""
+    answers: dict[Variable, bool | Line] = {}
+    """Named by TensorFlow's own variables; true and false are y and n."""
+    timeout: Annotated[int, Field(gt=0, le=3600)] = 60
+    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
+
+
+class CompileTable(Table):
+    """What Bazel builds, and how."""
+
+    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = (
+        "//tensorflow/tools/pip_package:build_pip_package"
+    )
+    flags: tuple[Line, ...] = ()
+    """Flags of ``bazel build``, after the ones that tfwright needs."""
+    env: dict[Variable, Line] = {}
+    """Environment of the Bazel client and server, beside the fixed minimum."""
+    peak: Annotated[float, Field(gt=0)] = 1.5
+    """GiB that one compile action may take; with the memory of the host it bounds the jobs."""
+
+
+class NcclTable(Table):
+    """The separate rebuild of ``_nccl_ops.so`` (TensorFlow 1.0 to 1.12)."""
+
+    rebuild: bool = False
+    flags: tuple[Line, ...] = ()
+    """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``."""
+
+
+class PackageTable(Table):
+    """How the wheel is made from what was built."""
+
+    project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
+    flags: tuple[Line, ...] = ()
+    """Further arguments of build_pip_package, such as ``--gpu``."""
+    libraries: dict[LibraryName, LibraryName] = {}
+    """macOS: name that the linker wrote = name to be there instead:
+    ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
+    rpath: tuple[LibraryFolder, ...] = ()
+    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead of the building machine's."""
+
+
+class VerifyTable(Table):
+    """What the wheel must be, and do, before it is published."""
+
+    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = (
+        "tensorflow",
+    )
+    """Modules that must import in a fresh venv of the target Python."""
+    requirements: tuple[Line, ...] = ()
+    """Exact pins for what the wheel depends on, at versions that the target Python can run."""
+    plugins: tuple[Line, ...] = ()
+    """Installed beside the wheel at test time only, such as tensorflow-metal."""
+    smoke: tuple[InnerPath, ...] = SMOKE
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
+    skipped, and said to be, on a machine without."""
+    tests: tuple[InnerPath, ...] = ()
+    """Tests of the source tree itself that must pass with the installed wheel."""
+    env: dict[Variable, Line] = {}
+    glibc: Version | None = None
+    """The oldest glibc that the wheel must load on."""
+    cpu: CpuLevel | None = None
+    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with Haswell, each for all before it."""
+    macos: Version | None = None
+    """The oldest macOS that the wheel must load on."""
+    architectures: tuple[Architecture, ...] = ()
+    """What every library with GPU code must hold: ``sm_70`` as it runs, ``compute_70`` as PTX."""
+    size: Annotated[int, Field(gt=0)] | None = None
+    """The most bytes that the wheel may have."""
+
+
+class VerifiedTable(Table):
+    """How far this recipe has really been run. Without it a recipe is shown as unverified."""
+
+    until: str
+    """The last stage that was run for real."""
+    on: dt.date
+    host: Line
+    by: Line
+    note: Line = ""
+
+
+class Recipe(Table):
+    """Everything that decides the bytes of one wheel."""
+
+    name: Name
+    """The file's name without ``.toml``; not written in the file."""
+    summary: Line
+    source: SourceTable
+    host: HostTable
+    bazel: BazelTable
+    fetch: FetchTable = FetchTable()
+    configure: ConfigureTable = ConfigureTable()
+    compile: CompileTable = CompileTable()
+    nccl: NcclTable = NcclTable()
+    package: PackageTable = PackageTable()
+    verify: VerifyTable = VerifyTable()
+    verified: VerifiedTable | None = None
+
+    @model_validator(mode="after")
+    def _nccl_exists(self) -> Self:
+        if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
+            message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
+            raise ValueError(message)
+        return self
+
+    @model_validator(mode="after")
+    def _libraries_are_of_a_mac(self) -> Self:
+        if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
+            raise ValueError(
+                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _name_can_be_chosen(self) -> Self:
+        if self.package.project_name and self.source.release < Release(1, 9):
+            message = f"package.project_name: build_pip_package of TensorFlow {self.source.release} knows no --project_name; it came with 1.9"
+            raise ValueError(message)
+        return self
+
+
+def find(name: str) -> Path:
+    """Return the file of the recipe that is named, by name or by path.
+
+    Raises RecipeError with the nearest name if there is none.
+    """
+    path = Path(name) if name.endswith(".toml") else RECIPES / f"{name}.toml"
+    if path.is_file():
+        return path
+    import difflib  # noqa: PLC0415 only on the way to an error
+
+    near = difflib.get_close_matches(name.removesuffix(".toml"), names(), n=1, cutoff=0.4)
+    raise RecipeError(
+        f"There is no recipe {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        remedy="'invoke recipes' lists them; --recipe takes a name or a path that ends in .toml.",
+    )
+
+
+def names() -> list[str]:
+    """Return the names of the recipes in recipes/, sorted."""
+    return sorted(path.stem for path in RECIPES.glob("*.toml"))
+
+
+def read(name: str) -> Recipe:
+    """Load and check a recipe, by name or by path.
+
+    Raises RecipeError naming file, line and remedy for what is wrong in it, missing patches and
+    assets included.
+    """
+    path = find(name)
+    recipe = load(path, Recipe, extra={"name": path.stem})
+    for file in (*recipe.source.patches, *recipe.source.assets.values()):
+        _require(path, file)
+    return recipe
+
+
+def _require(path: Path, file: str) -> None:
+    """Insist that a patch or an asset is a file under patches/, and no link out of it."""
+    real = (PATCHES / file).resolve()
+    line = next(
+        (
+            number
+            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1)
+            if file in text
+        ),
+        1,
+    )
+    if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
+        raise RecipeError(
+            f"{path}:{line}: {file} is not a file under {PATCHES}",
+            remedy="Add the file, or correct its name in the recipe.",
+        )

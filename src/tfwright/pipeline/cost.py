@@ -1,0 +1,154 @@
+"""What a build took: time, processors, memory, disk; over all runs of Bazel that it needed."""
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tfwright.pipeline import stamps
+from tfwright.pipeline.stage import Job, Stage
+from tfwright.tools.bazel.client import Spent
+
+SLOWEST = 20
+"""Actions that are named."""
+BLOCK = 512
+"""Bytes; what st_blocks counts in."""
+
+
+@dataclass(frozen=True)
+class Action:
+    """An action of Bazel."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of Bazel, however it ended."""
+
+    spent: Spent
+    slowest: tuple[Action, ...]
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """The last run of a stage."""
+
+    name: str
+    seconds: float
+    cpu: float | None
+    """Seconds of processor time of tfwright and the programs that it ran; not of Bazel, whose server outlives its clients."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """A build."""
+
+    stages: tuple[StageCost, ...]
+    bazel: tuple[Run, ...]
+    """Since the recipe was last built from nothing."""
+    disk: dict[str, int]
+    """Bytes by place."""
+
+    @property
+    def slowest(self) -> tuple[Action, ...]:
+        """The slowest actions of all runs."""
+        return _slowest(action for run in self.bazel for action in run.slowest)
+
+
+def profile(job: Job) -> Path:
+    """Return where Bazel writes down when each action ran."""
+    return job.places.logs / "compile.profile.json"
+
+
+def note(job: Job, spent: Spent) -> None:
+    """Keep what a run of Bazel took, with its slowest actions."""
+    run = Run(spent, _slowest(_actions(profile(job))))
+    with _kept(job).open("a", encoding="utf-8") as lines:
+        lines.write(json.dumps(asdict(run)) + "\n")
+
+
+def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
+    """Read what the stages of a recipe took, from what they left behind."""
+    found = ((stage.name, stamps.read(job, stage)) for stage in pipeline)
+    stages = tuple(StageCost(name, stamp.seconds, stamp.cpu) for name, stamp in found if stamp)
+    return Cost(
+        stages, tuple(_runs(_kept(job))), {name: size(path) for name, path in _places(job).items()}
+    )
+
+
+def size(path: Path) -> int:
+    """Return the bytes that a file or a directory takes on the disk; a file with several names counts once, a link as itself."""
+    seen = dict[tuple[int, int], int]()
+    for one in _walk(path):
+        seen[one.st_dev, one.st_ino] = one.st_blocks * BLOCK
+    return sum(seen.values())
+
+
+def _kept(job: Job) -> Path:
+    return job.places.logs / "compile.cost.jsonl"
+
+
+def _runs(path: Path) -> Iterator[Run]:
+    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+        said = json.loads(line)
+        yield Run(Spent(**said["spent"]), tuple(Action(**one) for one in said["slowest"]))
+
+
+def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
+    """Return the slowest actions; one that was repeated, or that has a twin of the same name (without -fPIC), counts once."""
+    longest: dict[str, float] = {}
+    for action in actions:
+        longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
+    return tuple(
+        sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST]
+    )
+
+
+def _actions(path: Path) -> Iterator[Action]:
+    """Yield the actions in a profile of Bazel's: one event a line, also in one that a killed Bazel did not end."""
+    for event in map(
+        _event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    ):
+        if event.get("cat") == "action processing" and "dur" in event:
+            yield Action(event["name"], event["dur"] / 1e6)
+
+
+def _event(line: str) -> Mapping[str, Any]:
+    try:
+        found = json.loads(line.strip().rstrip(","))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _places(job: Job) -> dict[str, Path]:
+    """Return what takes room, by the name that people know it by."""
+    places = job.places
+    shared = {
+        "disk cache, of all recipes": job.host_file.disk_cache or places.build_out / "disk_cache",
+        "vault, of all recipes": places.vault,
+    }
+    return {
+        "output base": places.bazel,
+        "tree": places.tree,
+        "wheels and venv": places.dist,
+        "logs": places.logs,
+        **shared,
+    }
+
+
+def _walk(path: Path) -> Iterator[os.stat_result]:
+    """Yield the state of everything at and below a path; what disappears meanwhile is left out."""
+    try:
+        state = path.lstat()
+        yield state
+        if stat.S_ISDIR(state.st_mode):
+            for child in path.iterdir():
+                yield from _walk(child)
+    except FileNotFoundError:
+        return

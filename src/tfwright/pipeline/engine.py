@@ -1,0 +1,212 @@
+"""The engine: check, skip, run, stop."""
+
+import difflib
+import errno
+import os
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from tfwright.errors import HostError, RecipeError, TfwrightError
+from tfwright.pipeline import stamps
+from tfwright.pipeline.stage import Job, Result, Stage, Step
+from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.stamps import Took
+from tfwright.tools import files, git
+from tfwright.tools.process import file_lock
+from tfwright.tools.process.runner import Command, become
+
+Results = dict[type[Result], Result]
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a stage has to run, and why."""
+
+    stage: Stage
+    why: str
+    """Why it runs; empty if what it made before still holds."""
+    result: Result | None = None
+    """What it made before, if that still holds."""
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One line of a plan."""
+
+    stage: Stage
+    why: str
+    steps: Sequence[Step]
+
+
+def build(job: Job, *, again: str = "", fresh: bool = False, wait: bool = False) -> Result:
+    """Take a recipe through the pipeline up to the job's last stage; return what that one made.
+
+    Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
+    everything but the caches first. Raises a TfwrightError that names its stage.
+    """
+    with file_lock.held(job.places.lock, f"invoke build --recipe {job.recipe.name}", wait=wait):
+        if fresh:
+            clean(job)
+        results: Results = {}
+        for stage in wanted(job):
+            decision = decide(stage, job, results, again=stage.name == again)
+            results[stage.makes] = decision.result or _run(decision, job, results)
+            if decision.result:
+                job.listener.kept(stage.name)
+        return results[stage.makes]
+
+
+def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
+    """Say what `build` would do, stage by stage, without doing any of it.
+
+    A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
+    lies behind any other stage that runs cannot be known yet: it is said to follow that one, and is
+    kept after all if the result turns out to be the same.
+    """
+    results: Results = {}
+    for stage in wanted(job):
+        missing = [kind for kind in stage.needs if kind not in results]
+        if missing:
+            maker = next(other for other in PIPELINE if other.makes is missing[0])
+            yield Planned(stage, f"follows {maker.name}", stage.steps(job))
+            continue
+        decision = decide(stage, job, results, again=stage.name == again)
+        if decision.result or not stage.cached:
+            results[stage.makes] = decision.result or stage.run(job, results)
+        yield Planned(stage, decision.why, stage.steps(job))
+
+
+def wanted(job: Job) -> list[Stage]:
+    """Return the stages up to the job's last one."""
+    names = [stage.name for stage in PIPELINE]
+    return list(PIPELINE[: names.index(job.until) + 1])
+
+
+def decide(
+    stage: Stage, job: Job, results: Mapping[type[Result], Result], *, again: bool
+) -> Decision:
+    """Decide whether `stage` has to run; nothing is changed."""
+    if again:
+        return Decision(stage, "asked for again")
+    if not stage.cached:
+        return Decision(stage, "runs every time")
+    stamp = stamps.read(job, stage)
+    if stamp is None:
+        return Decision(stage, "not done yet")
+    try:
+        result = stage.makes.model_validate(stamp.result)
+    except ValueError:
+        return Decision(stage, "its stamp is from another version of tfwright")
+    why = stamps.changed(stamp, stamps.parts(stage, job, results)) or stamps.damage(stamp, result)
+    return Decision(stage, why or "", None if why else result)
+
+
+def _run(decision: Decision, job: Job, results: Results) -> Result:
+    """Run one stage and stamp it."""
+    stage = decision.stage
+    depends = stamps.parts(stage, job, results)
+    stamps.forget(job, stage)
+    job.places.home.mkdir(parents=True, exist_ok=True)
+    job.listener.started(stage.name, decision.why)
+    begun, before = time.monotonic(), _processor()
+    try:
+        result = stage.run(job, results)
+    except TfwrightError as fault:
+        fault.stage = stage.name
+        raise
+    except OSError as fault:
+        if fault.errno not in NO_ROOM:
+            raise
+        room = HostError(
+            f"The disk is full: {fault.filename or job.places.build_out} could not be written",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+        )
+        room.stage = stage.name
+        raise room from fault
+    seconds = time.monotonic() - begun
+    if stage.cached:
+        stamps.write(job, stage, depends, result, Took(seconds, _processor() - before))
+    job.listener.finished(stage.name, seconds)
+    return result
+
+
+def _processor() -> float:
+    """Return the seconds of processor time that this process has taken, with its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def clean(job: Job, *, caches: bool = False) -> None:
+    """Remove what was built of a recipe; the wheelhouse stays.
+
+    The mirrors, the vault and the disk cache belong to all recipes and go only with `caches`.
+    """
+    places = job.places
+    shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
+    for path in (
+        places.stamps,
+        places.tree,
+        git.repository_of(places.tree),
+        places.bazel,
+        places.dist,
+        places.logs,
+        *shared,
+    ):
+        files.remove(path)
+
+
+def insist(until: str, again: str = "") -> None:
+    """Raise RecipeError unless both are stages, and a build that ends with `until` comes by `again`."""
+    names = [stage.name for stage in PIPELINE]
+    last = stage_named(until).name
+    if again and names.index(stage_named(again).name) > names.index(last):
+        raise RecipeError(
+            f"Stage {again!r} is not run again by a build that ends with {until!r}",
+            remedy=f"Add --until {again}, or a later stage.",
+        )
+
+
+def jobs_asked(text: str) -> int | None:
+    """Return how many jobs the user typed, None if nothing; raise RecipeError for what is no number of them."""
+    if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
+        raise RecipeError(
+            f"--jobs {text!r} is no number of jobs",
+            remedy="Give a whole number from 1 on, or leave it out: then memory and processors decide.",
+        )
+    return int(text) if text else None
+
+
+def stage_named(name: str) -> Stage:
+    """Return a stage by its name; raise RecipeError with the nearest one if there is none."""
+    for stage in PIPELINE:
+        if stage.name == name:
+            return stage
+    names = [stage.name for stage in PIPELINE]
+    near = difflib.get_close_matches(name, names, n=1)
+    raise RecipeError(
+        f"There is no stage {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        remedy=f"The stages are: {', '.join(names)}.",
+    )
+
+
+def enter(job: Job, name: str) -> NoReturn:
+    """Become a shell in a stage's directory, with the environment of the stage's first command."""
+    stage = stage_named(name)
+    command = next((step for step in stage.steps(job) if isinstance(step, Command)), None)
+    if command is None:
+        raise RecipeError(
+            f"Stage {name!r} runs no program, so it has no environment to enter",
+            remedy="Choose configure, compile, nccl or package.",
+        )
+    if not command.cwd.is_dir():
+        raise HostError(
+            f"{command.cwd} is not there yet",
+            remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.",
+        )
+    terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({job.recipe.name} {name}) \\w $ "}
+    become(
+        Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
+    )

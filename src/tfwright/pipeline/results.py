@@ -1,0 +1,191 @@
+"""What the stages hand to each other, in the order of the pipeline."""
+
+from pathlib import Path
+
+from tfwright.configure import edits
+from tfwright.documents.recipe import Commit
+from tfwright.documents.release import Release
+from tfwright.errors import HostError
+from tfwright.pipeline.stage import Artefact, Result
+from tfwright.tools import git
+
+
+class HostFacts(Result):
+    """What of this host can change the wheel's bytes. Free space and the like are no part of it."""
+
+    system: str
+    machine: str
+    glibc: str
+    """Empty where there is none."""
+    interpreter: Path
+    """The target Python, as found; builds use the venv made from it."""
+    python: str
+    """Its full version, ``3.6.15``."""
+    compiler: str
+    """First line of ``cc --version``; empty where there is none."""
+    cuda: Path | None = None
+    cudnn: Path | None = None
+
+
+class Programs(Result):
+    """The programs that a build runs, for this host."""
+
+    bazel: Artefact
+    bazel_origin: str
+    """Where the binary came from: release, npm, host file or PATH."""
+    python: Path
+    """Interpreter of a venv of the target Python with the recipe's requirements."""
+
+
+class Substituted(Result):
+    """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
+
+    name: str
+    """Of the external repository."""
+    reason: str
+    sha256: str
+    """Of the archive that was pinned."""
+    used: str
+    """The digest of what is used instead."""
+
+
+class Copied(Result):
+    """A commit that a repository rule clones, on this host."""
+
+    remote: str
+    """What the rule names."""
+    commit: Commit
+    repository: Path
+    """The bare repository that Bazel's git is led to."""
+
+
+class Inputs(Result):
+    """Everything that comes from outside, in place and verified: from here on no network is needed."""
+
+    mirror: Path
+    """The bare repository that holds the pinned commit."""
+    commit: Commit
+    epoch: int
+    """When that commit was made, in seconds: the SOURCE_DATE_EPOCH of everything after it."""
+    programs: Programs | None
+    """None on a host of another system, where no more than the source can be had."""
+    archives: tuple[Artefact, ...] = ()
+    """What Bazel finds in the vault instead of downloading it."""
+    clones: tuple[Copied, ...] = ()
+    """What Bazel's git finds on this host instead of a server."""
+    substitutes: tuple[Substituted, ...] = ()
+
+    def damage(self) -> str | None:
+        """Say which of the shared places was removed meanwhile."""
+        shared = (
+            self.mirror,
+            *(one.repository for one in self.clones),
+            *((self.programs.python,) if self.programs else ()),
+        )
+        return next((f"{path} is gone" for path in shared if not path.exists()), None)
+
+    @property
+    def bazel(self) -> Artefact:
+        """The pinned Bazel."""
+        return self._at_hand().bazel
+
+    @property
+    def python(self) -> Path:
+        """The target Python of this recipe."""
+        return self._at_hand().python
+
+    def _at_hand(self) -> Programs:
+        if self.programs is None:
+            raise HostError(
+                "The programs of this recipe do not run on this host",
+                remedy="Build on a host of the recipe's system, or stop earlier: --until source.",
+            )
+        return self.programs
+
+
+class Tree(Result):
+    """A clean checkout with assets and patches in place."""
+
+    path: Path
+    commit: Commit
+    epoch: int
+    release: Release
+    content: str
+    """Digest of everything in it: git's own tree id of the patched state."""
+
+    def damage(self) -> str | None:
+        """Name a file of the commit that somebody changed after the source stage; what configure edits is none."""
+        if not git.is_tree(self.path):
+            return f"{self.path.name} is gone"
+        damaged = [path for path in git.changed(self.path) if path not in edits.TRACKED]
+        return f"{damaged[0]} changed in the tree" if damaged else None
+
+
+class Configured(Result):
+    """A tree that ``./configure`` has been through."""
+
+    bazelrc: Artefact
+    """The rendered file, which the build uses; what configure wrote agrees with it."""
+    asked: tuple[str, ...]
+    """The variables that configure asked for, in its order."""
+    never_asked: tuple[str, ...]
+    """Answers of the recipe that no prompt wanted."""
+    exported: dict[str, str] = {}
+    """What the build needs in its environment because no file carries it: the answers of TensorFlow 0.10 to 1.1."""
+
+
+class Built(Result):
+    """What Bazel built."""
+
+    target: str
+    outputs: tuple[Artefact, ...]
+    """The target's own output files."""
+    actions: int
+    """Actions that Bazel counted in this run, cached ones included."""
+
+
+class NcclOps(Result):
+    """The separately rebuilt NCCL op library."""
+
+    library: Artefact | None
+    """None where the recipe does not ask for it."""
+    stub: bool
+    """True if no NCCL operation of the library can run: TensorFlow imports it, and that is all."""
+
+
+class RawWheel(Result):
+    """The wheel as TensorFlow's own packaging made it."""
+
+    wheel: Artefact
+
+
+class SealedWheel(Result):
+    """The same wheel in canonical bytes."""
+
+    wheel: Artefact
+
+
+class Check(Result):
+    """One thing that was tried with the wheel."""
+
+    name: str
+    passed: bool
+    """False only of what this machine cannot try, such as a program for its GPU where there is none; what fails ends the stage."""
+    detail: str
+
+
+class Verdict(Result):
+    """What the wheel was seen to do."""
+
+    wheel: Artefact
+    checks: tuple[Check, ...]
+
+
+class Published(Result):
+    """The wheel where users find it."""
+
+    wheel: Artefact
+    statement: Artefact
+    """SLSA provenance in an in-toto statement, beside the wheel."""
+    envelope: Artefact | None = None
+    """The same, signed; None where the host file names no key."""

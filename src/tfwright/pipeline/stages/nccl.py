@@ -1,0 +1,145 @@
+"""Rebuilds _nccl_ops.so with the host's compiler, where the recipe asks, and says what is in it.
+
+TensorFlow 1.0 to 1.12 load this library by itself. Where NVIDIA ships no NCCL, as on macOS,
+compiling its source alone makes TensorFlow import again, and nothing more: the kernels, and in some
+releases the operations, stand under ``#if GOOGLE_CUDA``, so that the usual command gives a library
+that can do nothing. It exits 0 all the same, which is why the symbols are read here.
+"""
+
+import os
+import platform
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfwright.documents.recipe import CompileTable, NcclTable
+from tfwright.documents.release import Release
+from tfwright.errors import RecipeError
+from tfwright.pipeline.results import Built, HostFacts, NcclOps, Tree
+from tfwright.pipeline.stage import Artefact, Job, Step
+from tfwright.pipeline.stages import source
+from tfwright.tools import files
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+from tfwright.wheel.binary import libraries
+
+REVISION = 2
+FIRST, LAST = Release(1, 0), Release(1, 12)
+"""The releases in which the operations are a library of their own."""
+SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
+LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
+FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
+RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
+EXTERNAL_HEADERS = (
+    "eigen_archive",
+    "protobuf_archive/src",
+    "com_google_absl",
+    "nsync/public",
+    "local_config_cuda/cuda",
+)
+"""Where the headers of other projects lie that TensorFlow's own include, under Bazel's external/."""
+
+
+def run(
+    job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
+) -> NcclOps:
+    """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
+    if not table.rebuild:
+        return NcclOps(library=None, stub=False)
+    place = _place(tree, built)
+    command = _command(job, table, compiling, tree.epoch)
+    _output(job).parent.mkdir(parents=True, exist_ok=True)
+    runner.run(
+        command,
+        job.log("nccl"),
+        remedy="Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built.",
+    )
+    _replace(place, _output(job))
+    stub = libraries.registered(place).stub
+    job.listener.note(
+        f"_nccl_ops.so rebuilt by {host.compiler}"
+        + (f": a stub, with which TensorFlow imports; {stub}" if stub else "")
+    )
+    return NcclOps(library=Artefact.of(place), stub=bool(stub))
+
+
+def steps(job: Job) -> Sequence[Step]:
+    """Return the compiler's command, if the recipe asks for it."""
+    recipe = job.recipe
+    return (
+        (_command(job, recipe.nccl, recipe.compile, source.epoch(job)),)
+        if recipe.nccl.rebuild
+        else ()
+    )
+
+
+def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
+    """Return the compiler's run: the one that the recipe gives Bazel as CXX, else the host's own."""
+    tree, external = job.places.tree, job.places.bazel / "external"
+    headers = [
+        tree,
+        tree / "bazel-genfiles",
+        *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir()),
+    ]
+    # Relative: where the tree lies would else be in the library, by way of __FILE__.
+    fixed = (
+        "-shared",
+        "-fPIC",
+        "-O2",
+        "-std=c++11",
+        *_system_flags(),
+        *(f"-I{os.path.relpath(path, tree)}" for path in headers),
+    )
+    argv = (
+        compiling.env.get("CXX", "c++"),
+        *fixed,
+        *table.flags,
+        SOURCE,
+        *_framework(tree),
+        "-o",
+        str(_output(job)),
+    )
+    return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
+
+
+def _framework(tree: Path) -> tuple[str, ...]:
+    """Name the library that has what operations call, where there is one (from 1.4 on): it is loaded for its users alone."""
+    if not (tree / FRAMEWORK).is_file():
+        return ()
+    origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
+    up = os.path.relpath(Path(FRAMEWORK).parent.relative_to("bazel-bin"), Path(LIBRARY).parent)
+    return (FRAMEWORK, f"-Wl,-rpath,{origin}/{up}")
+
+
+def _system_flags() -> tuple[str, ...]:
+    """Let the library lack symbols that TensorFlow brings when both are loaded; ELF needs no flag for it."""
+    return ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
+
+
+def _output(job: Job) -> Path:
+    return job.places.dist / "nccl" / "_nccl_ops.so"
+
+
+def _place(tree: Tree, built: Built) -> Path:
+    """Return the library that Bazel built; raise RecipeError where there can be, or is, none."""
+    if not FIRST <= tree.release <= LAST:
+        raise RecipeError(
+            f"TensorFlow {tree.release} has no separate _nccl_ops.so; only {FIRST} to {LAST} do",
+            remedy="Take nccl.rebuild out of the recipe.",
+        )
+    place = (tree.path / "bazel-bin" / LIBRARY).resolve()
+    if not place.is_file():
+        raise RecipeError(
+            f"{built.target} built no _nccl_ops.so that could be replaced",
+            remedy="Take nccl.rebuild out of the recipe, or build the pip package.",
+        )
+    return place
+
+
+def _replace(place: Path, library: Path) -> None:
+    """Put the library in the place of Bazel's, and of the runfiles' where they are no links to it."""
+    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
+    for target in [place, copy] if copy.is_file() and not copy.samefile(place) else [place]:
+        # Read-only like all that Bazel makes, so that it is replaced and never written to.
+        with files.replacing(target, mode=0o555) as temporary:
+            shutil.copyfile(library, temporary)

@@ -1,0 +1,69 @@
+"""Puts the wheel into the wheelhouse, and beside it the statement of where it comes from, signed where the host has a key."""
+
+import datetime as dt
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright.errors import HostError
+from tfwright.pipeline.results import Published, Verdict
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.tools import files, signing
+from tfwright.wheel import archive
+from tfwright.wheel.seal import envelope, statement
+
+REVISION = 3
+
+
+def run(job: Job, verdict: Verdict) -> Published:
+    """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
+    wheel, text = verdict.wheel, _statement(verdict)
+    signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
+    place = job.places.wheelhouse / wheel.path.name
+    beside, enveloped = (
+        place.with_name(place.name + suffix) for suffix in (statement.SUFFIX, envelope.SUFFIX)
+    )
+    # Gone before what they are about: none is better than one about other bytes.
+    files.remove(enveloped)
+    if not place.exists() or _differs(job, place, wheel):
+        with files.replacing(place) as temporary:
+            shutil.copyfile(wheel.path, temporary)
+            files.remove(beside)
+    files.write(beside, text)
+    if signed:
+        files.write(enveloped, signed)
+    return Published(
+        wheel=Artefact.of(place),
+        statement=Artefact.of(beside),
+        envelope=Artefact.of(enveloped) if signed else None,
+    )
+
+
+def inputs(job: Job) -> Mapping[str, str]:
+    """Return the id of the key that signs; one that cannot, the first stage refuses."""
+    if not job.host_file.sign:
+        return {}
+    try:
+        return {"the key that signs": signing.signer(job.host_file.sign.key).public_key.keyid}
+    except HostError:
+        return {"the key that signs": "none"}
+
+
+def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
+    """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
+    before = files.sha256(place)
+    if before != wheel.sha256:
+        job.listener.note(
+            f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is replaced (by {wheel.sha256[:12]}…)"
+        )
+    return before != wheel.sha256
+
+
+def _statement(verdict: Verdict) -> bytes:
+    """Return the provenance of the wheel, with all that verify saw it do."""
+    wheel = verdict.wheel
+    checks = [check.model_dump() for check in verdict.checks]
+    with archive.opened(wheel.path) as content:
+        return statement.write(
+            content, wheel.path.name, wheel.sha256, checks, dt.datetime.now(dt.UTC)
+        )

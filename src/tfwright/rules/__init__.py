@@ -1,0 +1,1 @@
+"""What a TensorFlow tree declares: its repository rules, read as text."""

@@ -1,0 +1,536 @@
+"""What a TensorFlow tree downloads: its repository rules, read as text. Nothing is executed.
+
+Reading starts where Bazel starts, at WORKSPACE, and follows macros and the code of rules. Calls that
+declare a download are recognised by their arguments, so that a rule of a later release needs no change
+here. What comes from another repository can be read once that is there (`follow`); what cannot be read
+without running it is reported with file and line.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from tfwright.rules.starlark import (
+    Arguments,
+    ExhaustedError,
+    External,
+    Function,
+    GivenError,
+    MissingError,
+    Program,
+    Rule,
+    Scope,
+    UnknownError,
+)
+from tfwright.tools.git.clones import Clone
+
+PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
+"""Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached or not."""
+OWN_NAMES = ("", "org_tensorflow")
+"""Names by which TensorFlow calls its own repository in labels."""
+DOWNLOADS = {"download", "download_and_extract"}
+"""Methods through which a rule's own code downloads: url, output and sha256 come in this order."""
+BY_DIGEST = "sha256_urls"
+"""Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external`` rules)."""
+ORIGINS = {"url", "urls", "sha256", "remote", "registry", "artifact"}
+"""Arguments that say where a repository comes from, or what it is; so do those that end as these do."""
+TELLING = {"name", "commit", "tag", "digest", "repository"}
+"""Further arguments that are read."""
+NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
+"""What a repository can be called."""
+URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+BAZELS_PLACE = "@bazel//"
+"""Where the files are that a Bazel brings along, as findings say it."""
+BAZELS_OWN = "bazel_tools"
+"""The repository that is part of Bazel: what it defines downloads nothing but what it is told to."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One file that a repository rule downloads. A rule with one file per platform gives several."""
+
+    name: str
+    """As other rules refer to it; empty if only a caller would tell."""
+    rule: str
+    file: str
+    line: int
+    urls: tuple[str, ...] = ()
+    """For a rule that clones, the remote; for a container, its image."""
+    sha256: str = ""
+    """Empty if the rule has none: then nothing can be locked."""
+    strip_prefix: str = ""
+    patches: tuple[str, ...] = ()
+    """Labels of the patches that the rule applies after unpacking, as far as they can be read."""
+    commit: str = ""
+    """For rules that clone: the commit, or the tag, that they check out; for a container, its digest."""
+    reached: bool = True
+    """Whether WORKSPACE leads there; Bazel never sees a repository that nothing declares."""
+
+    @property
+    def lockable(self) -> bool:
+        """Tell whether the rule pins the bytes that it downloads."""
+        return bool(self.sha256)
+
+    @property
+    def of_bazel(self) -> bool:
+        """Tell whether Bazel itself declares it, and not the tree or what that leads to."""
+        return self.file.startswith(BAZELS_PLACE)
+
+    @property
+    def clone(self) -> Clone | None:
+        """What the rule clones, if it pins that: a tag may move, and a part of a commit's id be another's as well."""
+        pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
+        return Clone(self.urls[0], self.commit) if pinned and self.urls else None
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A place that declares a download which only running it would reveal."""
+
+    file: str
+    line: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A call of something that another repository defines: `follow` reads it once its files are there."""
+
+    archive: str
+    """Name of that repository. Not all are archives: a rule of the tree may write one itself, as ``local_config_android``."""
+    path: str
+    """The file in it."""
+    symbol: str
+    file: str
+    """Where it is called."""
+    line: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything that was found to be downloaded."""
+
+    repositories: tuple[Repository, ...]
+    unreadable: tuple[Unreadable, ...]
+    nested: tuple[Nested, ...] = ()
+
+    def __add__(self, other: "Rules") -> "Rules":
+        """Put two findings together."""
+        return Rules(
+            (*self.repositories, *other.repositories),
+            (*self.unreadable, *other.unreadable),
+            (*self.nested, *other.nested),
+        )
+
+
+def relevant(path: str) -> bool:
+    """Tell whether WORKSPACE can lead to a file of a tree."""
+    return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
+
+
+def read(texts: Mapping[str, str]) -> Rules:
+    """Read the repository rules of a tree, given its relevant files by path.
+
+    Rules that WORKSPACE does not lead to are read too, and marked as not reached.
+    """
+    reading = _Reading(Program(texts, OWN_NAMES), place="")
+    with reading.bounded("WORKSPACE"):
+        reading.start("WORKSPACE")
+        reading.reached = False
+        for path in sorted(texts):
+            if path.startswith(PLACES):
+                reading.leftovers(path)
+    return reading.rules()
+
+
+def of_bazel(texts: Mapping[str, str]) -> Rules:
+    """Read what Bazel itself declares, given the WORKSPACE texts that it brings along, by path.
+
+    Only rules of languages count as reached. The rest is JDKs and tools for all platforms, gigabytes
+    of which a TensorFlow takes little or nothing: what that is, a lock knows.
+    """
+    found = Rules((), ())
+    for path in sorted(texts):
+        reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
+        with reading.bounded(path):
+            reading.start(path)
+        found += reading.rules()
+    return replace(
+        found,
+        repositories=tuple(
+            replace(one, reached=one.name.startswith("rules_")) for one in found.repositories
+        ),
+    )
+
+
+def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
+    """Read what a nested call downloads, given the .bzl files of its repository by their paths there."""
+    reading = _Reading(Program(texts, ("", nested.archive)), place=f"@{nested.archive}//")
+    with reading.bounded(nested.path):
+        reading.follow(nested.path, nested.symbol)
+    return reading.rules()
+
+
+def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
+    """Put what nested calls were found to download to the rest; the calls that were not followed stay nested."""
+    parts = (found, *followed.values())
+    return Rules(
+        tuple(dict.fromkeys(one for part in parts for one in part.repositories)),
+        tuple(dict.fromkeys(one for part in parts for one in part.unreadable)),
+        tuple(dict.fromkeys(one for part in parts for one in part.nested if one not in followed)),
+    )
+
+
+class _Reading:
+    """One pass over the texts of a repository, and what it found."""
+
+    def __init__(self, program: Program, place: str) -> None:
+        self._program = program
+        self._place = place
+        self._found: dict[Repository | Unreadable | Nested, None] = {}
+        self._seen: set[ast.FunctionDef] = set()
+        self._active: list[ast.FunctionDef] = []
+        self._declared: tuple[tuple[str, str], ...] = ()
+        """Name and digest of the declarations whose macros are being read: those repeat them."""
+        self._rule: Rule | None = None
+        """The rule whose code is being read, and the name of its first use."""
+        self._name = ""
+        self.reached = True
+
+    def rules(self) -> Rules:
+        """Return what was found, in the order in which Bazel would come to it."""
+        return Rules(
+            tuple(one for one in self._found if isinstance(one, Repository)),
+            tuple(one for one in self._found if isinstance(one, Unreadable)),
+            tuple(one for one in self._found if isinstance(one, Nested)),
+        )
+
+    @contextmanager
+    def bounded(self, path: str) -> Iterator[None]:
+        """Stop at texts that ask for too much, and say so."""
+        try:
+            yield
+        except ExhaustedError as fault:
+            self._report(path, 1, f"{fault}; what was found is not all")
+
+    def start(self, path: str) -> None:
+        """Read what a file does when Bazel loads it."""
+        with self._reporting(path, 1):
+            module = self._program.module(path)
+            self._body(module.body, Scope(module))
+
+    def leftovers(self, path: str) -> None:
+        """Read the functions of a file that nothing led to."""
+        with self._reporting(path, 1):
+            module = self._program.module(path)
+            for function in module.body:
+                if isinstance(function, ast.FunctionDef) and function not in self._seen:
+                    self._enter(
+                        Function(function, module),
+                        Arguments((), {}),
+                        GivenError("is up to callers, and there are none"),
+                    )
+
+    def follow(self, path: str, symbol: str) -> None:
+        """Read what a symbol of a file does when it is called."""
+        with self._reporting(path, 1):
+            scope = self._program.globals(self._program.module(path))
+            self._behind(
+                self._program.value(ast.Name(symbol, ast.Load()), scope), Arguments((), {}), path, 1
+            )
+
+    def _body(self, body: Sequence[ast.stmt], scope: Scope) -> None:
+        """Read all calls of a function, or of a file."""
+        for _, expression, there in self._program.walk(body, scope):
+            for call, inner in self._program.calls(expression, there):
+                with self._reporting(inner.module.path, call.lineno, _called(call.func)):
+                    self._call(call, inner)
+
+    def _call(self, call: ast.Call, scope: Scope) -> None:
+        """Read one call: what it declares, and what is behind it."""
+        path, line = scope.module.path, call.lineno
+        if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
+            self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
+            return
+        rule, callee, arguments = self._resolve(call, scope)
+        made: list[Repository] = []
+        if self._rule is None and _declares(arguments.named):
+            made = self._try_forms(
+                path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named))
+            )
+        if made and isinstance(callee, External):
+            return  # another repository's rule is taken, like Bazel's own, to download what it is told to
+        outer, self._declared = (
+            self._declared,
+            (*self._declared, *((one.name, one.sha256) for one in made)),
+        )
+        try:
+            self._behind(callee, arguments, path, line)
+        finally:
+            self._declared = outer
+
+    def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
+        """Return the name of what is called, what it is (None if unknown), and with what."""
+        arguments = self._program.arguments(call, scope)
+        callee, name = self._meant(call.func, scope), _called(call.func)
+        if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
+            # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
+            callee, name = self._meant(call.args[0], scope), _called(call.args[0])
+            named = dict(zip(("name",), arguments.positional[1:], strict=False)) | dict(
+                arguments.named
+            )
+            arguments = Arguments(arguments.positional[2:], named)
+        return callee.symbol if isinstance(callee, External) else name, callee, arguments
+
+    def _meant(self, callee: ast.expr, scope: Scope) -> object:
+        """Return what a call calls, as far as that is known; Bazel's own rules are not."""
+        try:
+            return self._program.value(callee, scope)
+        except MissingError:
+            if self.reached:
+                raise
+        except UnknownError:
+            pass
+        return None
+
+    def _behind(self, callee: object, arguments: Arguments, path: str, line: int) -> None:
+        """Read what a macro or a rule does, or note that another repository knows."""
+        match callee:
+            case Function():
+                self._enter(callee, arguments, UnknownError("is not passed"))
+            case Rule(implementation=Function() as code) if code.node not in self._seen:
+                outer = self._rule, self._name
+                self._rule, self._name = callee, self._text(arguments.named.get("name"))
+                try:
+                    self._enter(
+                        code, Arguments((), {}), UnknownError("is known only when the rule runs")
+                    )
+                finally:
+                    self._rule, self._name = outer
+            case External() if self.reached and callee.repository != BAZELS_OWN:
+                self._record(
+                    Nested(callee.repository, callee.file, callee.symbol, self._place + path, line)
+                )
+
+    def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
+        """Read the body of a function. Starlark has no recursion, so one that is being read is not entered."""
+        if function.node in self._active:
+            return
+        self._seen.add(function.node)
+        self._active.append(function.node)
+        try:
+            self._body(function.node.body, self._program.enter(function, arguments, missing))
+        finally:
+            self._active.pop()
+
+    def _declaration(
+        self, rule: str, path: str, line: int, named: Mapping[str, object]
+    ) -> Iterator[Repository]:
+        """Make a repository of each file that the arguments of a rule name."""
+        known = {
+            name: self._known(thing)
+            for name, thing in named.items()
+            if _tells_origin(name) or name in TELLING
+        }
+        strip_prefix = self._text(named.get("strip_prefix"))
+        patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        for urls, sha256 in _files(known):
+            yield Repository(
+                name=_name(known["name"]),
+                rule=rule,
+                file=self._place + path,
+                line=line,
+                urls=urls,
+                sha256=sha256,
+                strip_prefix=strip_prefix,
+                patches=patches,
+                commit=_line(known.get("commit") or known.get("tag") or known.get("digest") or ""),
+                reached=self.reached,
+            )
+
+    def _download(self, call: ast.Call, scope: Scope) -> Repository:
+        """Make a repository of a download in a rule's own code."""
+        method = _called(call.func)
+        named: dict[str | None, ast.expr] = dict(
+            zip(("url", "output", "sha256"), call.args, strict=False)
+        )
+        named.update({one.arg: one.value for one in call.keywords})
+        if "url" not in named:
+            raise UnknownError("does not say what it downloads")
+        sha256 = _digest(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
+        urls = _urls(self._program.value(named["url"], scope))
+        return Repository(
+            self._name,
+            method,
+            self._place + scope.module.path,
+            call.lineno,
+            urls,
+            sha256,
+            reached=self.reached,
+        )
+
+    def _try_forms(
+        self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
+    ) -> list[Repository]:
+        """Record what `work` makes in each form that it can take; those that cannot be read are reported."""
+        made: list[Repository] = []
+
+        def attempt() -> None:
+            with self._reporting(path, line, what):
+                made.extend(work())
+
+        with self._reporting(path, line, what):
+            self._program.forms(attempt)
+        for one in made:
+            self._record(one)
+        return made
+
+    def _known(self, thing: object) -> object:
+        """Return a value that must be known, that of a dictionary too."""
+        value = self._program.force(thing)
+        return (
+            {key: self._program.force(one) for key, one in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
+
+    def _text(self, thing: object) -> str:
+        """Return a text that is good to know; empty if it cannot be known."""
+        return next(iter(self._texts(thing)), "")
+
+    def _texts(self, thing: object) -> tuple[str, ...]:
+        """Return one text, or the texts of a list, that are good to know."""
+        try:
+            value = self._program.force(thing)
+        except UnknownError:
+            return ()
+        return tuple(
+            one
+            for one in (value if isinstance(value, list) else [value])
+            if isinstance(one, str) and one.isprintable()
+        )
+
+    @contextmanager
+    def _reporting(self, path: str, line: int, what: str = "") -> Iterator[None]:
+        """Report what cannot be read, unless callers would tell, who are read themselves."""
+        try:
+            yield
+        except GivenError:
+            return
+        except UnknownError as fault:
+            if not (self._rule and any(_tells_origin(name) for name in self._rule.attributes)):
+                self._report(path, line, f"{what}: {fault}" if what else str(fault))
+        except RecursionError:
+            self._report(path, line, "is nested too deeply")
+
+    def _report(self, path: str, line: int, why: str) -> None:
+        self._record(Unreadable(self._place + path, line, why))
+
+    def _record(self, one: Repository | Unreadable | Nested) -> None:
+        """Keep a finding, unless it repeats the declaration whose macro is being read, or one that is reached."""
+        if isinstance(one, Repository) and (
+            (one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found
+        ):
+            return
+        self._found[one] = None
+
+
+def _declares(named: Mapping[str, object]) -> bool:
+    """Tell whether a call with these arguments declares a download."""
+    return "name" in named and any(map(_tells_origin, named))
+
+
+def _tells_origin(argument: str) -> bool:
+    """Tell whether an argument says where a file comes from, or what it is."""
+    return (
+        argument in ORIGINS
+        or argument.endswith(("_urls", "_url", "_sha256"))
+        or argument.startswith(BY_DIGEST)
+    )
+
+
+def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield addresses and digest of each file: ``urls`` belong to ``sha256``, ``jar_urls`` to ``jar_sha256``."""
+    if "artifact" in known:
+        yield (
+            tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
+            _digest(known.get("artifact_sha256")),
+        )
+    elif "registry" in known:
+        yield (f"{_line(known['registry'])}/{_line(known.get('repository') or '')}",), ""
+    elif "remote" in known:
+        yield (_line(known["remote"]),), ""
+    else:
+        yield from _files_with_urls(known)
+
+
+def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield urls and digest of each file of a rule that downloads by url."""
+    for name, value in known.items():
+        if name.startswith(BY_DIGEST) and isinstance(value, dict):
+            yield from ((_urls(urls), _digest(sha256)) for sha256, urls in value.items())
+    plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
+    for prefix in dict.fromkeys(
+        found[1] for name in plain if (found := re.fullmatch(r"(|\w+_)(urls?|sha256)", name))
+    ):
+        urls = (*_urls(plain.get(f"{prefix}urls")), *_urls(plain.get(f"{prefix}url")))
+        if urls or plain.get(f"{prefix}sha256"):
+            yield urls, _digest(plain.get(f"{prefix}sha256"))
+
+
+def _jars(artifact: str, servers: object) -> Iterator[str]:
+    """Yield where Maven's servers keep an artifact, given as ``group:name:version``."""
+    group, _, rest = artifact.partition(":")
+    name, _, version = rest.partition(":")
+    for server in _urls(servers):
+        yield f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"
+
+
+def _urls(value: object) -> tuple[str, ...]:
+    """Return one url, or a list of them, each once."""
+    urls = tuple(
+        dict.fromkeys(_line(one) for one in (value if isinstance(value, list) else [value]) if one)
+    )
+    for url in urls:
+        if not re.fullmatch(URL, url):
+            message = f"{url[:80]!r} is no address that Bazel could download from"
+            raise UnknownError(message)
+    return urls
+
+
+def _digest(value: object) -> str:
+    """Return a SHA-256, or an empty text where there is none."""
+    text = _line(value or "").lower()
+    if text and not re.fullmatch(r"[0-9a-f]{64}", text):
+        message = f"sha256 {text[:80]!r} is no SHA-256"
+        raise UnknownError(message)
+    return text
+
+
+def _name(value: object) -> str:
+    """Insist on what Bazel takes for the name of a repository."""
+    text = _line(value)
+    if not re.fullmatch(NAME, text):
+        message = f"{text[:80]!r} is no name of a repository"
+        raise UnknownError(message)
+    return text
+
+
+def _line(value: object) -> str:
+    """Insist on a text without control characters."""
+    if not (isinstance(value, str) and value.isprintable()):
+        raise UnknownError("a name or address is not a line of text")
+    return value
+
+
+def _called(node: ast.expr) -> str:
+    """Return the name of what is called, without what it is an attribute of."""
+    return (
+        node.attr
+        if isinstance(node, ast.Attribute)
+        else node.id
+        if isinstance(node, ast.Name)
+        else ""
+    )

@@ -1,0 +1,541 @@
+"""Starlark, read as far as it can be known without running it: loads, names, functions, and what values they may have.
+
+Python's own parser reads it. Conditions are never decided: both branches count, and where they leave
+a name with two values, both are tried. Texts are untrusted, so that only what leaves a value readable
+is known here (no repetition, no width in a format), and all work is counted.
+"""
+
+import ast
+import re
+import string
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+MOST_STEPS = 1_000_000
+"""Work that a tree may take; TensorFlow 2.4 takes 200,000, and no release more."""
+MOST_NAMES = 2_000
+MOST_FORMS = 64
+"""Combinations of alternatives in which one expression is tried."""
+LONGEST = 65_536
+"""Characters of a text and items of a list that are still put together."""
+LARGEST = 10**18
+LONGEST_FILE = 4_000_000
+
+Result = TypeVar("Result")
+
+Expressions = Generator[tuple[ast.stmt, ast.expr, "Scope"], None, "Scope"]
+"""What `Program.walk` yields: an expression, where it stands, what is known there; in the end what is known then."""
+
+
+class UnknownError(ValueError):
+    """Only running the text would tell this value."""
+
+
+class GivenError(UnknownError):
+    """The value is a parameter of a function that nobody calls."""
+
+
+class MissingError(UnknownError):
+    """The file that a ``load`` names is not there, or not readable."""
+
+
+class ExhaustedError(Exception):
+    """The texts ask for more work than any honest tree does."""
+
+
+@dataclass(frozen=True, eq=False)
+class Module:
+    """A file that was parsed."""
+
+    path: str
+    body: Sequence[ast.stmt]
+
+
+@dataclass(frozen=True, eq=False)
+class Scope:
+    """What is known at one place of a module."""
+
+    module: Module
+    names: Mapping[str, object] = field(default_factory=dict)
+
+    def bind(self, **things: object) -> "Scope":
+        """Return this scope with names bound, or bound anew."""
+        if len(self.names) > MOST_NAMES:
+            raise ExhaustedError(f"{self.module.path} binds more than {MOST_NAMES} names")
+        return Scope(self.module, {**self.names, **things})
+
+
+@dataclass(frozen=True, eq=False)
+class Later:
+    """A value that is worked out only if something needs it."""
+
+    node: ast.expr
+    scope: Scope
+
+
+@dataclass(frozen=True, eq=False)
+class Either:
+    """One of several values; which, only running would tell."""
+
+    things: tuple[object, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Unset:
+    """A name whose value cannot be known."""
+
+    fault: UnknownError
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function of the texts."""
+
+    node: ast.FunctionDef
+    module: Module
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What ``repository_rule`` gives: its code, and the names of its attributes."""
+
+    implementation: object
+    attributes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class External:
+    """A symbol that another repository defines."""
+
+    repository: str
+    file: str
+    symbol: str
+
+
+@dataclass(frozen=True)
+class Arguments:
+    """What a call passes."""
+
+    positional: tuple[object, ...]
+    named: Mapping[str, object]
+
+
+class Program:
+    """The texts of one repository, by path."""
+
+    def __init__(self, texts: Mapping[str, str], own: Sequence[str] = ("",)) -> None:
+        """Take the texts, and the names by which the repository calls itself."""
+        self._texts = texts
+        self._own = own
+        self._modules: dict[str, Module] = {}
+        self._globals: dict[Module, Scope] = {}
+        self._steps = 0
+        self._begin()
+
+    def spend(self, steps: int = 1) -> None:
+        """Count work; raises ExhaustedError once it is too much."""
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise ExhaustedError(f"takes more than {MOST_STEPS:,} steps to read")
+
+    def module(self, path: str) -> Module:
+        """Parse a file, once. Raises UnknownError if there is none, or it is not readable."""
+        if path not in self._modules:
+            self._modules[path] = Module(path, _parse(path, self._texts))
+        return self._modules[path]
+
+    def globals(self, module: Module) -> Scope:
+        """Return what the functions of a module can see."""
+        if module not in self._globals:
+            self._globals[module] = Scope(module)
+            walk = self.walk(module.body, Scope(module))
+            self._globals[module] = _exhaust(walk)
+        return self._globals[module]
+
+    def walk(self, body: Sequence[ast.stmt], scope: Scope) -> Expressions:
+        """Yield every expression of `body` as if all branches were taken, each with what is known there."""
+        for statement in body:
+            self.spend()
+            match statement:
+                case ast.FunctionDef():
+                    scope = scope.bind(**{statement.name: Function(statement, scope.module)})
+                case ast.If():
+                    yield statement, statement.test, scope
+                    taken = yield from self.walk(statement.body, scope)
+                    other = yield from self.walk(statement.orelse, scope)
+                    scope = _join(taken, other)
+                case ast.For():
+                    yield statement, statement.iter, scope
+                    for turn in self._turns(statement, scope):
+                        scope = yield from self.walk(statement.body, turn)
+                case ast.Expr(value=ast.Call(func=ast.Name(id="load")) as call):
+                    scope = scope.bind(**self._loaded(call, scope.module))
+                case ast.Expr(value=value) | ast.Return(value=ast.expr() as value):
+                    yield statement, value, scope
+                case ast.Assign(targets=[target, *_], value=value):
+                    yield statement, value, scope
+                    scope = scope.bind(**_assigned(target, Later(value, scope)))
+                case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
+                    yield statement, value, scope
+                    total = ast.copy_location(
+                        ast.BinOp(ast.Name(name, ast.Load()), statement.op, value), statement
+                    )
+                    scope = scope.bind(**{name: Later(total, scope)})
+        return scope
+
+    def calls(self, expression: ast.expr, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
+        """Yield the calls in an expression."""
+        nodes = list(ast.walk(expression))
+        self.spend(len(nodes))
+        for node in nodes:
+            if isinstance(node, ast.comprehension):
+                scope = scope.bind(
+                    **_assigned(node.target, Unset(UnknownError("differs from turn to turn")))
+                )
+        yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
+
+    def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
+        """Return what a function knows when it is called; a parameter without a value is `missing`."""
+        outer = self.globals(function.module)
+        given = function.node.args
+        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
+        for name, default in _defaults(given):
+            bound[name] = Later(default, outer)
+        bound.update(zip(names, arguments.positional, strict=False))
+        bound.update({name: thing for name, thing in arguments.named.items() if name in names})
+        if given.kwarg:
+            bound[given.kwarg.arg] = {
+                name: thing for name, thing in arguments.named.items() if name not in names
+            }
+        return outer.bind(**bound)
+
+    def arguments(self, call: ast.Call, scope: Scope) -> Arguments:
+        """Return what a call passes, its ``**`` opened. Raises UnknownError if that cannot be known."""
+        named: dict[str, object] = {}
+        for keyword in call.keywords:
+            if keyword.arg:
+                named[keyword.arg] = Later(keyword.value, scope)
+            elif isinstance(more := self.value(keyword.value, scope), dict):
+                named.update(more)
+        return Arguments(tuple(Later(one, scope) for one in call.args), named)
+
+    def forms(self, work: Callable[[], Result]) -> list[Result]:
+        """Return what `work` gives in each combination of the alternatives that it meets.
+
+        Raises UnknownError if there are more than MOST_FORMS.
+        """
+        made: list[Result] = []
+        self._begin()
+        while len(made) < MOST_FORMS:
+            made.append(work())
+            while self._picks and self._picks[-1][0] + 1 == self._picks[-1][1]:
+                self._picks.pop()
+            if not self._picks:
+                self._begin()
+                return made
+            index, count = self._picks.pop()
+            self._begin([*self._picks, (index + 1, count)])
+        self._begin()
+        message = f"has more than {MOST_FORMS} forms"
+        raise UnknownError(message)
+
+    def _begin(self, picks: Sequence[tuple[int, int]] = ()) -> None:
+        """Forget what was worked out, and choose the alternatives as `picks` says, the first ones after that."""
+        self._known: dict[object, object] = {}
+        self._picks, self._picked = list(picks), 0
+
+    def _pick(self, count: int) -> int:
+        """Choose one of `count` alternatives: the one that is due in this form."""
+        if self._picked == len(self._picks):
+            self._picks.append((0, count))
+        self._picked += 1
+        return self._picks[self._picked - 1][0]
+
+    def force(self, thing: object) -> object:
+        """Work out what is still to be worked out. Raises UnknownError if only running would tell."""
+        match thing:
+            case Unset():
+                raise thing.fault
+            case Later() | Either():
+                if thing not in self._known:
+                    self._known[thing] = (
+                        self.value(thing.node, thing.scope)
+                        if isinstance(thing, Later)
+                        else self._one_of(thing.things)
+                    )
+                return self._known[thing]
+            case list():
+                return [self.force(one) for one in thing]
+        return thing
+
+    def _one_of(self, things: Sequence[object]) -> object:
+        return self.force(things[self._pick(len(things))] if len(things) > 1 else things[0])
+
+    def value(self, node: ast.expr, scope: Scope) -> object:
+        """Return the value of an expression. Raises UnknownError if only running would tell."""
+        self.spend()
+        match node:
+            case ast.Constant():
+                return node.value
+            case ast.Name():
+                return self._named(node.id, scope)
+            case ast.List() | ast.Tuple():
+                return [self.value(one, scope) for one in node.elts]
+            case ast.Dict():
+                keys = [self.value(key, scope) if key else None for key in node.keys]
+                return {
+                    key: Later(value, scope)
+                    for key, value in zip(keys, node.values, strict=True)
+                    if isinstance(key, str)
+                }
+        return self._worked_out(node, scope)
+
+    def _worked_out(self, node: ast.expr, scope: Scope) -> object:
+        """Return the value of an expression that puts others together."""
+        match node:
+            case ast.Subscript():
+                return self._item(self.value(node.value, scope), node.slice, scope)
+            case ast.IfExp():
+                return self._one_of((Later(node.body, scope), Later(node.orelse, scope)))
+            case ast.BinOp(op=ast.Add()):
+                return _sum(self.value(node.left, scope), self.value(node.right, scope))
+            case ast.BinOp(op=ast.Mod()):
+                return _filled(self.value(node.left, scope), self.value(node.right, scope))
+            case ast.Call():
+                return self._result(node, scope)
+            case ast.Attribute():
+                self.value(
+                    node.value, scope
+                )  # what it is an attribute of knows best why it is not known
+        raise UnknownError("is not made of constants")
+
+    def _named(self, name: str, scope: Scope) -> object:
+        """Return the value of a name, here or in the module."""
+        for names in (scope.names, self.globals(scope.module).names):
+            if name in names:
+                return self.force(names[name])
+        message = f"{name} is not a constant"
+        raise UnknownError(message)
+
+    def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
+        """Return an item or a part of a text, a list or a dictionary."""
+        if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
+            lower, upper = (
+                self.value(one, scope) if one else None for one in (index.lower, index.upper)
+            )
+            if isinstance(lower, int | None) and isinstance(upper, int | None):
+                return whole[lower:upper]
+        elif (
+            isinstance(whole, dict)
+            and isinstance(key := self.value(index, scope), str)
+            and key in whole
+        ):
+            return self.force(whole[key])
+        raise UnknownError("takes an item that is not known")
+
+    def _result(self, call: ast.Call, scope: Scope) -> object:
+        """Return what a call gives, if it is one of the few that leave a value readable."""
+        match call.func, call.args:
+            case ast.Name(id="str" | "Label"), [argument]:
+                return self.value(argument, scope)
+            case ast.Name(id="repository_rule"), _:
+                return self._rule(call, scope)
+            case ast.Attribute(attr="format", value=text), _:
+                arguments = self.arguments(call, scope)
+                named = {name: self.force(thing) for name, thing in arguments.named.items()}
+                return _formatted(
+                    self.value(text, scope),
+                    [self.force(one) for one in arguments.positional],
+                    named,
+                )
+        function = self.value(call.func, scope)
+        if not isinstance(function, Function):
+            raise UnknownError("calls what only running would know")
+        inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
+        given = [
+            Later(value, there)
+            for statement, value, there in self.walk(function.node.body, inner)
+            if isinstance(statement, ast.Return)
+        ]
+        return self._one_of(given) if given else None
+
+    def _rule(self, call: ast.Call, scope: Scope) -> Rule:
+        """Return the rule that ``repository_rule`` makes."""
+        arguments = self.arguments(call, scope)
+        code = arguments.named.get("implementation") or next(iter(arguments.positional), None)
+        try:
+            names = self.force(arguments.named.get("attrs", {}))
+        except UnknownError:
+            names = {}
+        return Rule(
+            self.force(code),
+            frozenset(str(one) for one in names) if isinstance(names, dict) else frozenset(),
+        )
+
+    def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
+        """Return what is known in each turn of a loop; where that is unknown, one turn stands for all."""
+        try:
+            items = self.value(loop.iter, scope)
+        except UnknownError as fault:
+            yield scope.bind(**_assigned(loop.target, Unset(fault)))
+            return
+        if not isinstance(items, list | dict):
+            items = [Unset(UnknownError("is not a list"))]
+        for item in items:
+            yield scope.bind(**_assigned(loop.target, item))
+
+    def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
+        """Return the names that a ``load`` brings."""
+        texts = [
+            one.value
+            for one in (*call.args, *(keyword.value for keyword in call.keywords))
+            if isinstance(one, ast.Constant)
+        ]
+        label, symbols = str(texts[0]) if texts else "", [str(one) for one in texts[1:]]
+        names = [*symbols[: len(call.args) - 1], *(str(keyword.arg) for keyword in call.keywords)]
+        return {
+            name: self._symbol(label, symbol, module)
+            for name, symbol in zip(names, symbols, strict=False)
+        }
+
+    def _symbol(self, label: str, symbol: str, module: Module) -> object:
+        """Return what a label and a symbol in it stand for, seen from a module."""
+        try:
+            repository, path = _located(label, module.path)
+            if repository is not None and repository not in self._own:
+                return External(repository, path, symbol)
+            return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
+        except UnknownError as fault:
+            return Unset(MissingError(f"{label[:80]!r}: {fault}"))
+
+
+def _parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
+    """Parse one text. Raises UnknownError if it cannot be read."""
+    if path not in texts:
+        message = f"there is no file {path}"
+        raise UnknownError(message)
+    if len(texts[path]) > LONGEST_FILE:
+        message = f"has more than {LONGEST_FILE} characters"
+        raise UnknownError(message)
+    try:
+        return ast.parse(texts[path]).body
+    except SyntaxError as fault:
+        message = f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
+        raise UnknownError(message) from fault
+    except (ValueError, RecursionError, MemoryError) as fault:
+        message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
+        raise UnknownError(message) from fault
+
+
+def _exhaust(walk: Expressions) -> Scope:
+    """Run a walk to its end and return what is known there."""
+    while True:
+        try:
+            next(walk)
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return] # StopIteration carries the generator's own return type
+
+
+def _join(one: Scope, other: Scope) -> Scope:
+    """Return what is known after two branches of which one was taken."""
+    both = {**one.names, **other.names}
+    for name, thing in one.names.items():
+        if name in other.names and other.names[name] is not thing:
+            both[name] = Either((thing, other.names[name]))
+    return Scope(one.module, both)
+
+
+def _assigned(target: ast.expr, thing: object) -> dict[str, object]:
+    """Return the names that an assignment binds; where it takes a value apart, they are unknown."""
+    match target:
+        case ast.Name():
+            return {target.id: thing}
+        case ast.Tuple() | ast.List():
+            unset = Unset(UnknownError("is a part of a value"))
+            return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
+    return {}
+
+
+def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """Yield the parameters that have a default, with it."""
+    names = [one.arg for one in (*given.posonlyargs, *given.args)]
+    yield from zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True)
+    yield from (
+        (one.arg, default)
+        for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+        if default
+    )
+
+
+def _located(label: str, seen_from: str) -> tuple[str | None, str]:
+    """Return repository (None for the same one) and path of a label such as ``@repo//package:file.bzl``."""
+    found = re.fullmatch(
+        r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?",
+        label,
+    )
+    if not found or ".." in label:
+        raise UnknownError("loads a file whose label is not readable")
+    folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
+    name = found["name"] or found["package"].rpartition("/")[2] + ".bzl"
+    return found["repository"], f"{folder}/{name}" if folder else name
+
+
+def _sum(left: object, right: object) -> object:
+    """Add two texts or two lists, as Starlark does."""
+    if isinstance(left, str) and isinstance(right, str):
+        return _short(left + right)
+    if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
+        return left + right
+    raise UnknownError("adds what is neither two texts nor two lists")
+
+
+def _filled(text: object, values: object) -> str:
+    """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
+    given = list(values) if isinstance(values, list) else [values]
+    parts = re.split(r"%(.)", text) if isinstance(text, str) else []
+    if (
+        not parts
+        or not {"s", "d", "%"}.issuperset(parts[1::2])
+        or len(given) != sum(one != "%" for one in parts[1::2])
+    ):
+        raise UnknownError("fills a text in a way that is not known")
+    parts[1::2] = [one if one == "%" else _plain(given.pop(0)) for one in parts[1::2]]
+    return _short("".join(parts))
+
+
+def _formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
+    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``; nothing else is known."""
+    if not isinstance(text, str):
+        raise UnknownError("formats what is not a text")
+    values = {**{str(index): one for index, one in enumerate(positional)}, **named}
+    made, position = "", 0
+    try:
+        for literal, place, width, conversion in string.Formatter().parse(text):
+            made += literal
+            if place is None:
+                continue
+            if width or conversion:
+                raise UnknownError("formats with more than plain {name}")
+            made = _short(made + _plain(values[place or str(position)]))
+            position += not place
+    except (ValueError, KeyError) as fault:
+        message = f"formats with what is not there: {fault}"
+        raise UnknownError(message) from fault
+    return made
+
+
+def _plain(value: object) -> str:
+    """Return a text or a number as a text."""
+    if isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST):
+        return str(value)
+    raise UnknownError("puts what is neither text nor number into a text")
+
+
+def _short(text: str) -> str:
+    """Insist that a text which was put together is of a sane length."""
+    if len(text) > LONGEST:
+        message = f"makes a text of more than {LONGEST} characters"
+        raise UnknownError(message)
+    return text

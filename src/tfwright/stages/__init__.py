@@ -1,8 +1,0 @@
-"""The pipeline: one module per stage, in order."""
-
-from importlib import import_module
-
-from tfwright.stage import Stage
-
-NAMES = ("check", "fetch", "source", "configure", "compile", "nccl", "package", "seal", "verify", "publish")
-PIPELINE = tuple(Stage(import_module(f"{__name__}.{name}")) for name in NAMES)

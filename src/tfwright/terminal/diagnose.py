@@ -1,0 +1,109 @@
+"""Failures and what is known of them, as people read them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+
+if TYPE_CHECKING:
+    from tfwright.diagnosis.excerpt import Excerpt
+    from tfwright.diagnosis.reader import Diagnosis, Match
+
+MOST_CAUSES = 3
+"""How many possible causes of a failure are shown."""
+MOST_OTHERS = 3
+"""How many other complaints of a log are named."""
+
+
+def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
+    """Show what failed in a log, the known causes, and what only looks bad."""
+    if as_json:
+        _as_json(found)
+        return
+    if found.first:
+        _tell_excerpt(found.first)
+    else:
+        text.tell(_without_error(found))
+    explaining = [match for match in found.matches if match.explains]
+    for match in explaining[:MOST_CAUSES]:
+        tell_match(match, Path.cwd())
+    _tell_others([match for match in found.matches if not match.explains])
+    for match in found.harmless:
+        text.tell(f"  harmless: {match.entry.id}, line {match.line}: {match.cause}")
+    if report:
+        text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
+        print(report)
+
+
+def tell_match(match: "Match", place: Path) -> None:
+    """Show what is known of an error: why, what helps, what this host shows, who met it."""
+    from tfwright.diagnosis import evidence  # noqa: PLC0415 only a failure needs it
+
+    # Only what the line and the facts prove is called known.
+    label = "known:  " if match.certain else "likely: " if match.entry.sample else "kind:   "
+    where = f", line {match.line}" if match.line else ""
+    text.tell(f"  {label}{match.entry.id}{where}")
+    text.tell(f"    why:  {match.cause}")
+    text.tell(f"    do:   {match.remedy}")
+    for shown in evidence.of(match.entry, place, match.parameters):
+        text.tell(f"    here: {shown}")
+    if match.entry.links:
+        text.tell(f"    seen: {match.entry.links[0]}")
+
+
+def _without_error(found: "Diagnosis") -> str:
+    if found.lines:
+        return "No line of this log reports an error."
+    return (
+        "The log is empty. Bazel writes to standard error: bazel build … 2>&1 | invoke diagnose -"
+    )
+
+
+def _tell_excerpt(first: "Excerpt") -> None:
+    """Show the root line first, then what surrounds it."""
+    text.tell(f"Line {first.line}: {first.what}")
+    for line in first.lines[1:]:
+        text.tell(f"    | {line}")
+    if first.action and first.action not in first.what:
+        text.tell(f"  action: {first.action}")
+    if first.where:
+        text.tell(f"  where:  {first.where}")
+
+
+def _tell_others(others: Sequence["Match"]) -> None:
+    """Name the complaints that are not the root; the root mostly explains them."""
+    for match in others[:MOST_OTHERS]:
+        text.tell(f"  also:   {match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
+    if len(others) > MOST_OTHERS:
+        text.tell(f"  also:   {len(others) - MOST_OTHERS} more kinds of complaints")
+
+
+def _as_json(found: "Diagnosis") -> None:
+    text.as_json(
+        {
+            "first": found.first and asdict(found.first),
+            "matches": [_said(match) for match in found.matches],
+            "harmless": [_said(match) for match in found.harmless],
+            "lines": found.lines,
+        }
+    )
+
+
+def _said(match: "Match") -> dict[str, object]:
+    """Return a match as JSON can hold it."""
+    entry = match.entry
+    return {
+        "id": entry.id,
+        "stage": entry.stage,
+        "retry": entry.retry,
+        "certain": match.certain,
+        "cause": match.cause,
+        "remedy": match.remedy,
+        "parameters": {name: value for name, value in match.parameters.items() if value},
+        "sources": entry.links,
+        "line": match.line,
+        "text": match.text,
+        "explains_first_error": match.explains,
+    }

@@ -1,0 +1,1 @@
+"""Bazel: its binary, its command line, what it prints."""

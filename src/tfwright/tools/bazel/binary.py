@@ -1,0 +1,321 @@
+"""Bazel's binary at a pinned version: obtained once, verified, kept by its digest."""
+
+import json
+import os
+import platform
+import re
+import shutil
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.tools import files
+from tfwright.tools.http import download
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients
+
+RELEASES = "https://github.com/bazelbuild/bazel/releases/download"
+PACKAGES = {
+    "linux-x86_64": "@bazel/bazel-linux_x64",
+    "linux-arm64": "@bazel/bazel-linux_arm64",
+    "darwin-x86_64": "@bazel/bazel-darwin_x64",
+    "darwin-arm64": "@bazel/bazel-darwin_arm64",
+}
+"""The npm packages that carry Bazel's own release binaries."""
+PAUSES = (1.0,)
+"""One more attempt at the release: there are other ways."""
+MODE = 0o755
+
+
+@dataclass(frozen=True)
+class Binary:
+    """A Bazel that is in the store."""
+
+    path: Path
+    """Named ``bazel``; alone in its directory but for what is known about it."""
+    sha256: str
+    origin: str
+    """Where it came from, in words."""
+
+
+class _NotThereError(Exception):
+    """A way to obtain a binary leads nowhere; the text says why."""
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    version: str
+    platform: str
+    sha256: str | None
+    shelf: Path
+
+    @property
+    def name(self) -> str:
+        """The binary's name as released."""
+        return f"bazel-{self.version}-{self.platform}"
+
+
+Way = Callable[[_Wanted, Path], Path]
+"""Brings a binary, using an empty directory, and returns where it now lies; raises _NotThereError."""
+
+
+def obtain(  # noqa: PLR0913 each is a fact of its own
+    version: str,
+    digests: Mapping[str, str],
+    store: Path,
+    *,
+    given: Path | None,
+    offline: bool,
+    note: Callable[[str], None],
+) -> Binary:
+    """Return Bazel `version` for this machine, from the store or the first place that has it.
+
+    The order: the binary `given` by the host file, because that is this host's explicit wish and a
+    fault in it must not be papered over; then the official release, npm, and a ``bazel`` on PATH
+    that is exactly this version. `digests` are the recipe's, by platform; without one the release
+    is checked against the digest published beside it, a program of unknown origin is asked for its
+    version, and what comes is believed. Which way it was, is told through `note`.
+
+    Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
+    if what the host file names is not that Bazel.
+    """
+    mine = here()
+    wanted = _Wanted(version, mine, digests.get(mine), store / "bazel")
+    if kept := _kept(wanted, wanted.sha256 or (_digest_of(given) if given else None)):
+        note(f"Bazel {version} is in the store; it came from {kept.origin}")
+        return kept
+    ways = {"the host file": _from(given)} if given else _ways(offline=offline)
+    binary = _first(wanted, ways)
+    note(f"Bazel {version} comes from {binary.origin}")
+    return binary
+
+
+def stored(version: str, digests: Mapping[str, str], store: Path) -> Binary | None:
+    """Return the Bazel that `obtain` would find in the store; None if it would have to look elsewhere."""
+    mine = here()
+    return _kept(_Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine))
+
+
+def release(version: str) -> str:
+    """Return where the binary for this machine is published."""
+    return f"{RELEASES}/{version}/bazel-{version}-{here()}"
+
+
+def here() -> str:
+    """Return this machine as Bazel's releases and the recipes name it."""
+    machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(
+        platform.machine().lower(), platform.machine()
+    )
+    return f"{platform.system().lower()}-{machine}"
+
+
+def _digest_of(given: Path) -> str:
+    if not given.is_file():
+        raise RecipeError(
+            f"The host file names {given} as Bazel, and there is no such file",
+            remedy="Correct [bazels] in the host file, or take it out.",
+        )
+    return files.sha256(given)
+
+
+def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
+    """Return the binary from the store, if it is there and still what it was; any digest will do if none is given."""
+    for about in sorted(wanted.shelf.glob("*/about.json")):
+        path, sha256, known = (
+            about.with_name("bazel"),
+            about.parent.name,
+            json.loads(about.read_text("utf-8")),
+        )
+        fits = (known["version"], known["platform"]) == (
+            wanted.version,
+            wanted.platform,
+        ) and digest in {None, sha256}
+        if fits and path.is_file() and files.sha256(path) == sha256:
+            return Binary(path, sha256, known["origin"])
+    return None
+
+
+def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:
+    """Put a verified binary of any platform into the store."""
+    return _admit(_Wanted(version, platform, None, store / "bazel"), found, origin)
+
+
+def _ways(*, offline: bool) -> Mapping[str, Way]:
+    """Return the ways that need no word from the host file, in order."""
+    remote: dict[str, Way] = {"the official release": _release, "npm": _npm}
+    return {**({} if offline else remote), "PATH": _on_path}
+
+
+def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
+    """Go the ways in order until one brings the binary."""
+    failures = []
+    for origin, bring in ways.items():
+        with _room(wanted.shelf) as room:
+            try:
+                return _admit(wanted, bring(wanted, room), origin)
+            except _NotThereError as why:
+                failures.append(f"{origin}: {why}")
+    raise SupplyError(
+        f"Bazel {wanted.version} for {wanted.platform} is nowhere to be had",
+        remedy=f"Bring {wanted.name} to this host and name it in the host file: [bazels] \"{wanted.version}\" = '/path/to/bazel'.",
+        evidence=Evidence(lines=failures),
+    )
+
+
+@contextmanager
+def _room(shelf: Path) -> Iterator[Path]:
+    """Give an empty directory on the store's own disk, and take it away again."""
+    shelf.mkdir(parents=True, exist_ok=True)
+    room = Path(tempfile.mkdtemp(dir=shelf, prefix=".room-"))
+    try:
+        yield room
+    finally:
+        files.remove(room)
+
+
+def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
+    """Verify a binary and put it into the store; what is known about it comes last and makes it count."""
+    sha256 = files.sha256(found)
+    if wanted.sha256 is not None and sha256 != wanted.sha256:
+        raise _other_bytes(wanted, origin, sha256, wanted.sha256)
+    path = wanted.shelf / sha256 / "bazel"
+    with files.replacing(path, MODE) as temporary:
+        shutil.copyfile(found, temporary)
+    files.write(
+        path.with_name("about.json"),
+        json.dumps({"version": wanted.version, "platform": wanted.platform, "origin": origin}),
+    )
+    return Binary(path, sha256, origin)
+
+
+def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
+    return SupplyError(
+        f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 {found}, wanted {promised}",
+        remedy=f"Find out which is right before changing sha256.{wanted.platform} in the recipe's [bazel].",
+    )
+
+
+def _from(given: Path) -> Way:
+    """Return the way to the binary that the host file names."""
+
+    def bring(wanted: _Wanted, room: Path) -> Path:
+        try:
+            _insist(wanted, given, room)
+        except _NotThereError as why:
+            raise RecipeError(
+                f"The host file's Bazel {wanted.version} {why}",
+                remedy="Correct [bazels] in the host file.",
+            ) from why
+        return given
+
+    return bring
+
+
+def _release(wanted: _Wanted, room: Path) -> Path:
+    """Download the official release."""
+    url = f"{RELEASES}/{wanted.version}/{wanted.name}"
+    try:
+        found = download.download(url, room / "bazel", pauses=PAUSES)
+        promised = wanted.sha256 or _published(f"{url}.sha256", room / "sha256")
+    except SupplyError as fault:
+        raise _NotThereError(fault.what) from fault
+    if found != promised:
+        raise _other_bytes(wanted, "the official release", found, promised)
+    return room / "bazel"
+
+
+def _published(url: str, to: Path) -> str:
+    """Return the digest that stands beside a release."""
+    download.download(url, to, pauses=PAUSES)
+    found = re.match(r"[0-9a-f]{64}\b", to.read_text("utf-8", "replace"))
+    if not found:
+        raise _NotThereError(f"{url} holds no SHA-256")
+    return found[0]
+
+
+def _npm(wanted: _Wanted, room: Path) -> Path:
+    """Take the binary out of the npm package that carries it."""
+    npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
+    if not npm or not package:
+        raise _NotThereError(
+            "npm is not installed" if package else f"there is no package for {wanted.platform}"
+        )
+    argv = (
+        npm,
+        "pack",
+        "--fetch-retries=1",
+        "--fetch-retry-mintimeout=1000",
+        f"{package}@{wanted.version}",
+    )
+    command = Command(argv, room, package_clients.of("npm", (Path(npm).parent,)))
+    try:
+        runner.run(command, room / "log", remedy="-")
+    except ToolError as fault:
+        raise _NotThereError(_complaint(fault)) from fault
+    return _unpack(next(room.glob("*.tgz")), room / "bazel")
+
+
+def _complaint(fault: ToolError) -> str:
+    """Return the line in which npm says what is wrong."""
+    said = [
+        line
+        for line in fault.evidence.lines
+        if re.match(r"npm (error|ERR!) ", line) and "A complete log" not in line
+    ]
+    return said[-1] if said else fault.what
+
+
+def _unpack(archive: Path, to: Path) -> Path:
+    """Copy the one binary out of a package; no path of the archive is ever written to."""
+    with tarfile.open(archive) as members:
+        for member in members:
+            stream = (
+                members.extractfile(member)
+                if re.fullmatch(r"package/bazel-[\w.-]+", member.name)
+                else None
+            )
+            if stream:
+                with to.open("wb") as output:
+                    shutil.copyfileobj(stream, output)
+                return to
+    raise _NotThereError(f"{archive.name} holds no Bazel")
+
+
+def _on_path(wanted: _Wanted, room: Path) -> Path:
+    """Take the ``bazel`` that the caller would run, if it is a Bazel and exactly this one."""
+    found = shutil.which("bazel")
+    if not found:
+        raise _NotThereError("there is no bazel")
+    path = Path(found).resolve()
+    _insist(wanted, path, room)
+    return path
+
+
+def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
+    """Raise _NotThereError unless a program is Bazel itself at the wanted version; a pinned digest says as much."""
+    if wanted.sha256 == files.sha256(path):
+        return
+    if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
+        # Bazel is a program with a zip at its end. Wrappers and launchers are not, and run what they choose.
+        raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
+    command = Command(
+        (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
+        room,
+        environment.clean(room),
+    )
+    try:
+        said = re.search(
+            r"^Build label: (\S+)", runner.run(command, room / "log", remedy="-"), re.MULTILINE
+        )
+    except TfwrightError as fault:
+        raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
+    if not said or said[1] != wanted.version:
+        raise _NotThereError(
+            f"is at {path} and is {said[1] if said else 'of no version'}, not {wanted.version}"
+        )

@@ -1,0 +1,336 @@
+"""Bazel, run: what its version can do, builds on a terminal of their own, and an end that leaves nothing behind."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from tfwright.progress import Progress
+from tfwright.tools import files
+from tfwright.tools.bazel.output import Display
+from tfwright.tools.process import capacity, environment, gauge, isolation, pseudo_terminal, runner
+from tfwright.tools.process.runner import Command, leashed
+
+if TYPE_CHECKING:
+    import pexpect
+
+CHUNK = 1 << 16
+IDLE_SECONDS = 60
+"""After so long without work a server ends by itself: what limits the life of one whose tfwright was killed."""
+CANCEL_SECONDS = 30.0
+"""How long Bazel may take to cancel its actions and say goodbye."""
+POLL_SECONDS = 0.02
+SHUTDOWN_SECONDS = 20.0
+HEARD_SECONDS = 0.5
+"""How long a client has, at first, to reach its server."""
+KEPT_LINES = 2000
+"""Lines from the first error on that are kept in memory; the log has all."""
+
+SERVER_DIED = 37
+REFUSED = 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a Bazel understands, read off its own help."""
+
+    startup: Mapping[str, str] = field(default_factory=dict)
+    build: Mapping[str, str] = field(default_factory=dict)
+    """Name of a flag without dashes = what Bazel says about its value; empty for a switch."""
+
+
+def options(binary: Path, install_root: Path) -> Options:
+    """Return what `binary` understands; asked once, and kept beside it."""
+    kept = binary.with_name("options.json")
+    if not kept.is_file():
+        with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+            asked = {
+                name: _parse(_help(binary, install_root, Path(room), topic))
+                for name, topic in _TOPICS.items()
+            }
+        files.write(kept, json.dumps(asked, indent=1))
+    return known_options(binary)
+
+
+_TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
+
+
+def known_options(binary: Path) -> Options:
+    """Return what is kept about `binary`; nothing, if it was not asked yet."""
+    kept = binary.with_name("options.json")
+    return Options(**json.loads(kept.read_text("utf-8"))) if kept.is_file() else Options()
+
+
+def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
+    """Return a page of Bazel's help; asked without a server, outside of any workspace."""
+    argv = (
+        str(binary),
+        f"--output_user_root={install_root}",
+        f"--output_base={room / 'base'}",
+        "--batch",
+        "help",
+        *topic,
+    )
+    remedy = "Bazel does not run on this host: look at the log, and choose another binary in the host file: [bazels]."
+    said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
+    files.remove(room / "base")
+    return said
+
+
+def _parse(page: str) -> dict[str, str]:
+    """Read the flags off a page of help."""
+    return {
+        name: kind.partition(";")[0]
+        for name, kind in re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+    }
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What a run of Bazel took, however it ended."""
+
+    seconds: float
+    """By the clock."""
+    cpu: float
+    """Seconds of processor time, with those of the actions."""
+    action: int
+    """Bytes of memory that one action took at most."""
+    together: int
+    """Bytes that all together took at most."""
+
+
+@dataclass(frozen=True)
+class BazelRun:
+    """A run of Bazel that came to its end."""
+
+    status: int
+    """Exit status; negative for the number of the signal that ended it."""
+    errors: tuple[str, ...]
+    """What it said from its first error on; if it named none, its last lines."""
+    actions: int
+    start: int = 0
+    """Where in the log its output begins, in bytes."""
+    peak: int = 0
+    """Bytes of memory that one action took at most."""
+    pressure: float = 0.0
+    """For how many percent of ten seconds everything waited for memory, at worst."""
+    killed: int = 0
+    """Programs of our control group that the kernel killed meanwhile for want of memory."""
+
+
+@dataclass(frozen=True)
+class Client:
+    """A Bazel for one workspace, with an output base, and so a server, of its own."""
+
+    binary: Path
+    workspace: Path
+    output_base: Path
+    install_root: Path
+    """Where Bazel unpacks itself; shared by all output bases."""
+    rc: Path
+    """The one rc file that is read: the user's and the system's are not."""
+    env: Mapping[str, str]
+    options: Options
+    alone: bool = False
+    """Whether client, server and actions run where there is no network."""
+
+    def command(self, *arguments: str) -> Command:
+        """Return a run of this Bazel; it does not find a server that was started in another network."""
+        return (
+            isolation.enclosed(self._command(*arguments))
+            if self.alone
+            else self._command(*arguments)
+        )
+
+    def _command(self, *arguments: str) -> Command:
+        """Return a run in the network of the caller. All have the same startup options, or the server would restart in between."""
+        startup = (
+            f"--output_user_root={self.install_root}",
+            f"--output_base={self.output_base}",
+            f"--max_idle_secs={IDLE_SECONDS}",
+            # Bazel before 0.18 has one switch for the rc files that it finds by itself, later ones have three.
+            *(
+                f"--no{name}"
+                for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")
+                if name in self.options.startup
+            ),
+            f"--bazelrc={self.rc}",
+        )
+        return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
+
+    def run(
+        self,
+        command: Command,
+        log: Path,
+        hear: Callable[[Progress], None],
+        spent: Callable[[Spent], None] = lambda _: None,
+    ) -> BazelRun:
+        """Run a command to its end; its lines are added to `log`, its progress goes to `hear`, what it cost to `spent`.
+
+        On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
+        """
+        log.parent.mkdir(parents=True, exist_ok=True)
+        display, kills, room = Display(), capacity.kills(), capacity.total()
+        with (
+            _counting(spent, gauge.watching(self._server)) as seen,
+            log.open("a", encoding="utf-8") as stream,
+            _running(command) as child,
+        ):
+            start, record = stream.tell(), _Record(stream)
+            for text in _output(child):
+                record.add(display.feed(text))
+                hear(replace(display.progress, held=seen.holds, room=room))
+            record.add(display.close())
+            status = _status(child)
+        errors = tuple(record.errors) or runner.last_lines(log)
+        return BazelRun(
+            status,
+            errors,
+            display.actions,
+            start,
+            seen.action,
+            seen.pressure,
+            capacity.kills() - kills,
+        )
+
+    def stop(self) -> None:
+        """End the server of this output base, if one runs; by force if it does not end when asked to."""
+        server = self._server()
+        if server is None:
+            return
+        deadline, patience = time.monotonic() + SHUTDOWN_SECONDS, HEARD_SECONDS
+        try:
+            while self._runs(server) and time.monotonic() < deadline:
+                self._ask_to_end(server, patience)
+                patience *= 2
+        finally:
+            if self._runs(server):
+                os.kill(server, signal.SIGKILL)
+
+    def _ask_to_end(self, server: int, patience: float) -> None:
+        """Tell the server once that it is not needed, and wait for up to `patience` seconds twice.
+
+        The client is not heard out. It waits until the server is reaped, which a container's first
+        process may take seconds to do; and as long as it is connected, the server may linger for
+        five more (seen with 0.26.1).
+        """
+        command = isolation.beside(server, self._command("shutdown"))
+        with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
+            self._await_end(server, patience, client)
+            client.kill()
+        self._await_end(server, patience)
+
+    def _await_end(
+        self, server: int, patience: float, client: "subprocess.Popen[bytes] | None" = None
+    ) -> None:
+        """Wait until the server has ended, but not longer than `patience` seconds, nor than `client` runs."""
+        until = time.monotonic() + patience
+        while (
+            self._runs(server)
+            and time.monotonic() < until
+            and (client is None or client.poll() is None)
+        ):
+            time.sleep(POLL_SECONDS)
+
+    def _server(self) -> int | None:
+        """Return the process id of the running server."""
+        try:
+            pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
+        except (OSError, ValueError):
+            return None
+        return pid if self._runs(pid) else None
+
+    def _runs(self, pid: int) -> bool:
+        """Say whether a process is the server, and has not ended. A pid may long be another program's: the arguments tell."""
+        return f"{self.output_base}/" in _arguments(pid)
+
+
+def _arguments(pid: int) -> str:
+    """Return the command line of a process; empty if there is none."""
+    if Path("/proc/self").exists():
+        with suppress(OSError):
+            return (
+                Path(f"/proc/{pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode("utf-8", "replace")
+            )
+        return ""
+    return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+        ("/bin/ps", "-o", "args=", "-p", str(pid)), capture_output=True, text=True, check=False
+    ).stdout
+
+
+class _Record:
+    """Writes lines to a log, and keeps those from the first error on."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self.errors: list[str] = []
+
+    def add(self, lines: list[str]) -> None:
+        for line in lines:
+            self._stream.write(line + "\n")
+            if len(self.errors) < KEPT_LINES and (self.errors or line.startswith("ERROR: ")):
+                self.errors.append(line)
+        self._stream.flush()
+
+
+@contextmanager
+def _counting(
+    spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]
+) -> Iterator[gauge.Gauge]:
+    """Tell at the end of the block, also of one that is interrupted, what was seen."""
+    begun = time.monotonic()
+    with watching as seen:
+        try:
+            yield seen
+        finally:
+            spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
+
+
+@contextmanager
+def _running(command: Command) -> "Iterator[pexpect.spawn[str]]":
+    """Start Bazel's client on a terminal of its own; if the block fails, cancel what Bazel does."""
+    child = pseudo_terminal.spawn(
+        command, remedy="Run 'invoke build --again fetch' to obtain it anew."
+    )
+    try:
+        yield child
+    except BaseException:
+        _cancel(child)
+        raise
+    finally:
+        child.close(force=True)
+
+
+def _output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
+    """Yield what the child writes until it closes its terminal, or is silent for `patience` seconds."""
+    import pexpect
+
+    with suppress(pexpect.EOF, pexpect.TIMEOUT):
+        while True:
+            yield child.read_nonblocking(CHUNK, patience)
+
+
+def _cancel(child: "pexpect.spawn[str]") -> None:
+    """Interrupt Bazel, as Ctrl-C would, and hear it out: a client that cannot write does not end."""
+    child.kill(signal.SIGINT)
+    deadline = time.monotonic() + CANCEL_SECONDS
+    for _ in _output(child, patience=CANCEL_SECONDS):
+        if time.monotonic() > deadline:
+            return
+
+
+def _status(child: "pexpect.spawn[str]") -> int:
+    """Return the exit status of a client that has closed its terminal, and so is about to end."""
+    child.wait()
+    return -child.signalstatus if child.signalstatus else child.exitstatus or 0

@@ -1,0 +1,151 @@
+"""What Bazel writes: the lines that stay, the bar that is redrawn, and the first error among them."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tfwright.progress import Progress
+
+_ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_COUNTED = re.compile(r"\[([\d,]+) / ([\d,]+)\] (.*)")
+_SEVERAL = re.compile(r"\d+ actions?\b.*")
+_STATE = re.compile(r"\[[-\w]{5}\] ")
+_PHASE = re.compile(
+    r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
+)
+FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
+_CONCLUSION = re.compile(r"INFO: Build completed successfully, ([\d,]+) total actions?")
+
+
+class Display:
+    """Bazel's output on a terminal, taken apart as it comes.
+
+    Bazel erases its bar by going up one line at a time, each time with a carriage return first;
+    with ``--color=no`` the carriage returns are all that is left of it (seen with 0.17.2 to 0.26.1).
+    So the returns at the start of a line say how many lines before it were only passing.
+    """
+
+    def __init__(self) -> None:
+        """Start with an empty screen."""
+        self.progress = Progress(0, None)
+        self.actions = 0
+        """How many actions Bazel counted in the end."""
+        self._rest = ""
+        self._shown: list[str] = []
+        self._expects_action = False
+
+    def feed(self, text: str) -> list[str]:
+        """Take what Bazel wrote; return the lines that it can no longer erase."""
+        *lines, self._rest = (self._rest + text).split("\n")
+        settled = []
+        for line in lines:
+            plain = _ESCAPE.sub("", line).removesuffix("\r")
+            content = plain.lstrip("\r")
+            erased = len(plain) - len(content)
+            if erased:
+                settled += self._shown[:-erased]
+                self._shown = []
+            self._shown.append(content)
+            self._watch(content)
+        return settled
+
+    def close(self) -> list[str]:
+        """Return the lines that were left when Bazel ended."""
+        left = [*self._shown, _ESCAPE.sub("", self._rest).strip("\r")]
+        self._shown, self._rest = [], ""
+        return [line for line in left if line]
+
+    def _watch(self, line: str) -> None:
+        """Read the progress off a line, if there is any on it."""
+        if counted := _COUNTED.fullmatch(line):
+            self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
+            doing = self.progress.doing if self._expects_action else counted[3]
+            self._tell(_number(counted[1]), _number(counted[2]), doing)
+        elif self._expects_action and line.startswith("    "):
+            self._expects_action = False
+            self._tell(self.progress.done, self.progress.total, line)
+        elif _PHASE.fullmatch(line):
+            self._tell(self.progress.done, self.progress.total, line)
+        elif concluded := _CONCLUSION.match(line):
+            self.actions = _number(concluded[1])
+        elif FAILED_ACTION.match(line):
+            self._tell(
+                self.progress.done,
+                self.progress.total,
+                self.progress.doing,
+                self.progress.failures + 1,
+            )
+
+    def _tell(self, done: int, total: int | None, doing: str, failures: int | None = None) -> None:
+        shown = _STATE.sub("", doing.strip())
+        self.progress = Progress(
+            done,
+            total,
+            doing=shown,
+            failures=self.progress.failures if failures is None else failures,
+        )
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
+
+
+@dataclass(frozen=True)
+class Fault:
+    """The first error that Bazel reported: the others often only follow from it."""
+
+    what: str
+    """What failed, in one line, without paths and commands."""
+    where: str
+    """The BUILD file and line of the rule, where Bazel names them."""
+    lines: Sequence[str]
+    """What the failed action printed, from its own first error on."""
+
+
+_ERROR = re.compile(r"ERROR: (?:(?P<where>/[^:]+:\d+)(?::\d+)?: )?(?P<what>.*)")
+_ENDING = re.compile(r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*")
+_COMMAND = re.compile(r"^ +\(cd .*?\)$\n", re.MULTILINE | re.DOTALL)
+_CHATTER = re.compile(r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE)
+_AFTER = re.compile(r"(ERROR|INFO|FAILED): |Target //")
+_COMPLAINT = re.compile(r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed")
+
+
+def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
+    """Return the first error among lines that Bazel wrote; None if there is none."""
+    for number, line in enumerate(lines):
+        if found := _ERROR.fullmatch(line):
+            what = found["what"].strip()
+            ending = _ENDING.fullmatch(what)
+            return Fault(
+                ending[1] if ending else what,
+                found["where"] or "",
+                _output(lines[number + 1 :], most),
+            )
+    return None
+
+
+def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
+    """Return what a failed action printed: Bazel's own words around it are left out, and the end rather than the start."""
+    end = next((number for number, line in enumerate(lines) if _AFTER.match(line)), len(lines))
+    said = _CHATTER.sub("", _COMMAND.sub("", "\n".join(lines[:end]) + "\n")).splitlines()
+    start = next((number for number, line in enumerate(said) if _COMPLAINT.search(line)), 0)
+    return tuple(said[start : start + most])
+
+
+@dataclass(frozen=True)
+class DownloadFault:
+    """A file that a repository rule could not download."""
+
+    url: str
+    why: str
+
+
+_DOWNLOAD = re.compile(
+    r"Error downloading \[([^\],]*)[^\]]*\] to \S+: (.*?)(?: and referenced by .*)?$"
+)
+
+
+def download_fault(lines: Sequence[str]) -> DownloadFault | None:
+    """Return the first download that failed; None if none did."""
+    found = next((match for line in lines if (match := _DOWNLOAD.search(line))), None)
+    return DownloadFault(found[1], found[2]) if found else None

@@ -1,0 +1,386 @@
+"""git: how it is run, what its repositories hold, and the tree that is checked out of them.
+
+GitPython reads what is in a repository. What changes one runs as a Command, so that `invoke plan`
+can show it, with an environment that knows neither the user's configuration nor the network.
+
+A tree has its repository beside it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
+takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError
+from tfwright.tools import files
+from tfwright.tools.process import environment
+from tfwright.tools.process.runner import TAIL_LINES, UMASK, Command, leashed
+
+if TYPE_CHECKING:
+    import git
+
+CONFIG = Path(__file__).with_name("gitconfig")
+PROTOCOLS = "https:ssh:file"
+"""The transports that run no program that a url names."""
+PASSED_ON = (
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
+    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSH_AUTH_SOCK"),
+)
+"""The caller's variables that a network command needs to get out, and to trust whom it reaches."""
+REGULAR = {0o100644, 0o100755}
+"""Modes of files that are neither links nor repositories of their own."""
+LINK = 0o120000
+OLDEST = (2, 32)
+"""The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
+NO_ROOM = 2**20
+"""Bytes left on a disk that count as none: git's checkout does not say why it could not write."""
+
+
+@dataclass(frozen=True)
+class TreeEntry:
+    """A file of a commit or tree."""
+
+    path: str
+    mode: int
+    blob: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a file differs between two trees; an id of zeros where it is in one only."""
+
+    mode: int
+    """In the later tree; 0 where it is gone."""
+    old: str
+    new: str
+
+
+def command(
+    repository: Path,
+    *arguments: str,
+    tree: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Command:
+    """Return a git command on a repository, which is not looked for: git's search could end in another one."""
+    place = (f"--git-dir={repository}", *((f"--work-tree={tree}",) if tree else ()))
+    return Command(
+        ("git", *place, *arguments),
+        tree or repository,
+        environment.clean(repository, extra={**_settled(), **(env or {})}),
+    )
+
+
+def network() -> dict[str, str]:
+    """Return the variables of a command that may use the network; no other can reach it."""
+    caller = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+
+
+def _settled() -> dict[str, str]:
+    return {
+        "GIT_ALLOW_PROTOCOL": "",
+        "GIT_CONFIG_GLOBAL": str(CONFIG),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_NO_LAZY_FETCH": "1",
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+
+
+def run(command: Command) -> str:
+    """Run git to its end and return what it printed; raise ToolError with what it complained about."""
+    try:
+        with leashed(command, subprocess.PIPE, subprocess.PIPE) as process:
+            printed, complaint = process.communicate()
+    except OSError as fault:
+        raise unusable(fault) from fault
+    if process.returncode != 0:
+        raise failure(
+            command, process.returncode, complaint.decode("utf-8", "replace").splitlines()
+        )
+    return printed.decode("utf-8", "surrogateescape")
+
+
+def unusable(fault: OSError) -> HostError:
+    """Return the error for a git that does not start."""
+    return HostError(
+        f"git cannot be run: {fault.strerror}", remedy=f"Install git {_said(OLDEST)} or newer."
+    )
+
+
+def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
+    """Return the error for a git that failed, with the last of what it said."""
+    evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
+    if (
+        any("No space left on device" in line for line in complaint)
+        or shutil.disk_usage(command.cwd).free < NO_ROOM
+    ):
+        return HostError(
+            "The disk is full: git could not write",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+            evidence=evidence,
+        )
+    said = next(
+        (line for line in complaint if line.startswith(("fatal:", "error:"))),
+        f"exit status {status}",
+    )
+    return ToolError(
+        f"git failed: {said}",
+        remedy="Read what git said; the next build starts this stage anew.",
+        evidence=evidence,
+    )
+
+
+def insist_on_version(repository: Path) -> None:
+    """Raise HostError if this host's git is too old."""
+    found = re.search(r"(\d+)\.(\d+)", run(command(repository, "version")))
+    if found and (int(found[1]), int(found[2])) < OLDEST:
+        raise HostError(
+            f"git {found[0]} is too old: {_said(OLDEST)} or newer is needed",
+            remedy=f"Install git {_said(OLDEST)} or newer.",
+        )
+
+
+def _said(version: tuple[int, int]) -> str:
+    return ".".join(map(str, version))
+
+
+@contextmanager
+def reader(repository: Path) -> "Iterator[git.Repo]":
+    """Open a repository with GitPython.
+
+    It hands its own process's environment to git, so that for as long as it reads, this is the clean one.
+    """
+    import git
+
+    with (
+        _surrounded_by({**command(repository).env, "GIT_DIR": str(repository)}),
+        git.Repo(repository) as repo,
+    ):
+        yield repo
+
+
+@contextmanager
+def _surrounded_by(variables: Mapping[str, str]) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def is_repository(path: Path) -> bool:
+    """Say whether a directory is a repository."""
+    return path.is_dir() and kind(path, "HEAD") is not None
+
+
+def kind(repository: Path, name: str) -> str | None:
+    """Return what an id names, such as ``commit`` or ``tag``; None if the repository does not have it."""
+    try:
+        return run(command(repository, "cat-file", "-t", name)).strip()
+    except ToolError:
+        return None
+
+
+def entries(repository: Path, commit: str) -> list[TreeEntry]:
+    """Return the files of a commit, and the places of repositories within it (submodules)."""
+    with reader(repository) as repo:
+        found = repo.commit(commit).tree.traverse(branch_first=False)
+        return [
+            TreeEntry(str(one.path), one.mode, one.hexsha)
+            for one in found
+            if not isinstance(one, tuple) and one.type != "tree"
+        ]
+
+
+def missing(repository: Path, commit: str) -> set[str]:
+    """Return the ids of what a commit has and a repository lacks; what it borrows from others it has."""
+    listed = run(
+        command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
+    )
+    return {line[1:] for line in listed.splitlines() if line.startswith("?")}
+
+
+def text(repository: Path, name: str) -> str:
+    """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
+    return (
+        run(command(repository, "cat-file", "blob", name))
+        if kind(repository, name) == "blob"
+        else ""
+    )
+
+
+def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return the texts of those plain files of a commit or tree whose path is wanted."""
+    listed = run(command(repository, "ls-tree", "-r", "-z", tree)).split("\0")[:-1]
+    plain = ("100644 blob", "100755 blob")
+    # "100644 blob <id>", a tab and the path.
+    entries = (one.partition("\t") for one in listed)
+    names = {
+        path: fields.split()[2]
+        for fields, _, path in entries
+        if fields.startswith(plain) and wanted(path)
+    }
+    with reader(repository) as repo:
+        return {
+            path: repo.odb.stream(bytes.fromhex(name)).read().decode("utf-8", "surrogateescape")
+            for path, name in names.items()
+        }
+
+
+def replace(tree: Path, path: str, text: str) -> None:
+    """Replace the content of a plain file in the index of a tree."""
+    mode = run(inside(tree, "ls-files", "--stage", "--", f":(literal){path}")).partition(" ")[0]
+    with tempfile.NamedTemporaryFile() as content:
+        content.write(text.encode("utf-8", "surrogateescape"))
+        content.flush()
+        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", content.name)).strip()
+    run(inside(tree, "update-index", "--cacheinfo", f"{mode},{name},{path}"))
+
+
+def tree_of(repository: Path, commit: str) -> str:
+    """Return the id of a commit's tree."""
+    return run(command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")).strip()
+
+
+def epoch(repository: Path, commit: str) -> int:
+    """Return when a commit was made, in seconds."""
+    with reader(repository) as repo:
+        return repo.commit(commit).committed_date
+
+
+def left_out(path: str, exclude: Collection[str]) -> bool:
+    """Say whether a path is one of those left out, or lies beneath one."""
+    return any(path == one or path.startswith(f"{one}/") for one in exclude)
+
+
+def repository_of(tree: Path) -> Path:
+    """Return the repository of a tree: its own, which borrows the mirror's objects."""
+    return tree.with_name(f"{tree.name}.git")
+
+
+def is_tree(tree: Path) -> bool:
+    """Say whether a tree and its repository are there."""
+    return (tree / ".git").is_file() and (repository_of(tree) / "index").is_file()
+
+
+def inside(tree: Path, *arguments: str) -> Command:
+    """Return a git command on a tree and its repository."""
+    return command(repository_of(tree), *arguments, tree=tree)
+
+
+def preparation(tree: Path, commit: str) -> tuple[Command, ...]:
+    """Return the commands that put a commit into the index of a tree, with nothing checked out yet."""
+    return (
+        inside(tree, "init", "--quiet"),
+        inside(tree, "update-ref", "--no-deref", "HEAD", commit),
+        inside(tree, "read-tree", commit),
+    )
+
+
+def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> None:
+    """Start a tree from nothing: the commit in its index, no file checked out.
+
+    What becomes of the tree is decided in the index, so that a patch or asset that does not fit
+    leaves no half-changed files, and none can write past the tree.
+    """
+    repository = repository_of(tree)
+    files.remove(tree)
+    files.remove(repository)
+    tree.mkdir(parents=True)
+    tree.chmod(0o777 & ~UMASK)
+    files.write(repository / "objects/info/alternates", f"{mirror / 'objects'}\n")
+    files.write(repository / "shallow", f"{commit}\n")
+    for one in preparation(tree, commit):
+        run(one)
+    if exclude:
+        files.write(
+            repository / "info/sparse-checkout",
+            "".join(["/*\n", *(f"!/{_literal(path)}\n" for path in exclude)]),
+        )
+        run(inside(tree, "config", "core.sparseCheckout", "true"))
+
+
+def _literal(path: str) -> str:
+    """Write a path so that git's patterns mean it literally."""
+    return re.sub(r"([*?\[\\ ])", r"\\\1", path)
+
+
+def add(tree: Path, path: str, source: Path) -> None:
+    """Put a file into the index of a tree, under a path where there is none."""
+    try:
+        taken = run(inside(tree, "ls-files", "--", f":(literal){path}"))
+        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))).strip()
+        if not taken:
+            run(inside(tree, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}"))
+    except ToolError as fault:
+        raise RecipeError(
+            f"{path} cannot be put into the tree: git refuses the path",
+            remedy="Choose a path that does not lead through a file, a link or .git.",
+            evidence=fault.evidence,
+        ) from fault
+    if taken:
+        raise RecipeError(
+            f"{path} is in the tree already",
+            remedy="Assets are new files; change an existing one with a patch.",
+        )
+
+
+def content(tree: Path) -> str:
+    """Return the id of what the index of a tree holds."""
+    return run(inside(tree, "write-tree", "--missing-ok")).strip()
+
+
+def changes(tree: Path, before: str, after: str) -> dict[str, Change]:
+    """Return what differs between two contents of a tree, by path."""
+    said = run(inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)).split(
+        "\0"
+    )[:-1]
+    # Pairs of ":100644 100755 <old> <new> M" and the path.
+    return {
+        path: _change(*fields.split()) for fields, path in zip(said[::2], said[1::2], strict=True)
+    }
+
+
+def _change(_: str, mode: str, old: str, new: str, __: str) -> Change:
+    return Change(int(mode, 8), old, new)
+
+
+def checking_out(tree: Path, content: str) -> Command:
+    """Return the command that writes the files of a content."""
+    return inside(tree, "read-tree", "--reset", "-u", content)
+
+
+def check_out(tree: Path, content: str) -> None:
+    """Write the files of a content into a tree that has none yet, and insist that they came out as they are in git."""
+    files.write(tree / ".git", f"gitdir: {repository_of(tree)}\n")
+    run(checking_out(tree, content))
+    wrong = changed(tree)
+    if wrong:
+        raise ToolError(
+            f"{wrong[0]} was not checked out as it is in the commit",
+            remedy="Set build_out to a disk that tells upper from lower case, and has links.",
+        )
+
+
+def changed(tree: Path) -> list[str]:
+    """Return the tracked files of a tree that are no longer as they were checked out; only touched ones are read."""
+    return run(
+        inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
+    ).split("\0")[:-1]
+
+
+def restore(tree: Path) -> None:
+    """Put a tree back to what was checked out: tracked files as they were, all others gone but Bazel's own links."""
+    run(inside(tree, "checkout", "--force", "--", "."))
+    run(inside(tree, "clean", "--quiet", "-ffdx", "--exclude=/bazel-*"))

@@ -1,0 +1,152 @@
+"""Archives made from a git mirror: GitHub's own, bit for bit, and packs of a commit that stand in for others."""
+
+import re
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import git
+from tfwright.tools.git.mirror import Origin, place
+from tfwright.tools.process import file_lock
+from tfwright.tools.process.environment import SYSTEM_PATH
+
+_URL = re.compile(
+    r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
+)
+
+
+@dataclass(frozen=True)
+class SourceArchive:
+    """What GitHub packs at ``/OWNER/NAME/archive/REF.tar.gz`` or ``.zip``."""
+
+    owner: str
+    name: str
+    ref: str
+    """A commit, a tag or a branch."""
+    form: Literal["tar.gz", "zip"]
+
+    @classmethod
+    def of(cls, url: str) -> Self | None:
+        """Read an address of GitHub, or of a mirror that keeps GitHub's path; None for any other."""
+        found = _URL.fullmatch(url)
+        return (
+            cls(
+                found["owner"],
+                found["name"],
+                found["ref"],
+                "zip" if found["form"] == "zip" else "tar.gz",
+            )
+            if found
+            else None
+        )
+
+    @property
+    def repository(self) -> str:
+        """The url of the repository."""
+        return f"https://github.com/{self.owner}/{self.name}.git"
+
+    @property
+    def prefix(self) -> str:
+        """The directory that GitHub puts everything into: a tag's leading v is dropped, slashes become dashes."""
+        return f"{self.name}-{re.sub(r'^v(?=[0-9])', '', self.ref).replace('/', '-')}/"
+
+
+@dataclass(frozen=True)
+class Pack:
+    """A commit that is packed to stand in for an archive."""
+
+    repository: str
+    """The url of the repository."""
+    ref: str
+    """The commit."""
+    prefix: str
+    """The directory that everything is put into, with a slash at its end; empty for none."""
+    exclude: tuple[str, ...] = ()
+    """Paths of the commit that are left out."""
+    zipped: bool = False
+    """Whether it stands in for a zip file: Bazel goes by the ending of the address."""
+
+
+def holding(ref: str, origin: Origin, store: Path) -> Path:
+    """Return a bare repository that holds `ref`: the mirror itself if it is on this host, else what was fetched from it into `store`.
+
+    Raises SupplyError if the mirror does not give it.
+    """
+    if origin.local:
+        return origin.local
+    copy = place(store, f"{origin.address}#archives")
+    with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
+        try:
+            git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
+            git.run(
+                git.command(
+                    copy,
+                    "fetch",
+                    "--quiet",
+                    "--depth=1",
+                    "--no-tags",
+                    origin.address,
+                    f"+{ref}:refs/archives/{ref}",
+                    env=git.network(),
+                )
+            )
+        except ToolError as fault:
+            raise SupplyError(
+                f"{origin.address} does not give {ref}: {fault.what}",
+                remedy="Name another mirror in the host file.",
+            ) from fault
+    return copy
+
+
+def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
+    """Write `archive` to `target` from a bare mirror of its repository.
+
+    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the time
+    zone of California, which its file times are written in. Raises SupplyError if the mirror lacks the
+    ref or one of its files; whether the bytes are the pinned ones, the caller checks.
+    """
+    form = ("--format=zip",) if archive.form == "zip" else ("--format=tar",)
+    _write(mirror, (*form, f"--prefix={archive.prefix}"), (archive.ref,), target)
+
+
+def pack(wanted: Pack, mirror: Path, target: Path) -> None:
+    """Write a commit, less the paths that are left out, to `target`: on every host the same bytes, since those of a zip are stored.
+
+    A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
+    """
+    paths = (
+        (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
+    )
+    form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
+    _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
+
+
+def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Path) -> None:
+    """Let git pack a ref, or paths of it, and gzip compress what is not a zip."""
+    environment = {
+        "PATH": ":".join(SYSTEM_PATH),
+        "TZ": "America/Los_Angeles",
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_GLOBAL": "/dev/null",
+        "GIT_NO_LAZY_FETCH": "1",
+    }
+    git = ("git", f"--git-dir={mirror}", "archive", *options, *what)
+    with (
+        target.open("wb") as output,
+        subprocess.Popen(  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
+            git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as packing,
+    ):
+        compress = ["cat"] if "--format=zip" in options else ["gzip", "-n"]
+        subprocess.run(compress, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
+        complaint = (
+            packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
+        )
+        if packing.wait() != 0:
+            raise SupplyError(
+                f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}",
+                remedy="Fetch the whole repository into the mirror.",
+            )

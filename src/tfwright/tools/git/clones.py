@@ -1,0 +1,101 @@
+"""Repositories that repository rules clone: the pinned commit with all its history, in a bare repository on this host.
+
+A rule of Bazel's asks for branches and then looks for its commit, so that a shallow repository would
+not do; git refuses to take those in unasked. Bazel is led here by git's own ``insteadOf``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import git
+from tfwright.tools.git import git_bundle, mirror
+from tfwright.tools.git.mirror import Origin
+from tfwright.tools.process import file_lock
+
+
+@dataclass(frozen=True, order=True)
+class Clone:
+    """What a rule clones."""
+
+    remote: str
+    """As the rule spells it."""
+    commit: str
+
+
+def place(store: Path, remote: str) -> Path:
+    """Return where the commits of a remote are kept."""
+    return mirror.place(store, f"{remote}#clones")
+
+
+def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
+    """See to it that a commit is there with its history, and return its repository; offline nobody is asked.
+
+    Raises SupplyError if it is not to be had.
+    """
+    kept = place(store, wanted.remote)
+    with file_lock.held(kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True):
+        mirror.open_or_make(kept)
+        if git.kind(kept, _branch(wanted)) is None:
+            if offline:
+                raise SupplyError(
+                    f"{wanted.commit} of {wanted.remote} is not here",
+                    remedy="Run 'invoke fetch' once with a network.",
+                )
+            _transfer(wanted, kept, origin)
+    return kept
+
+
+def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
+    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    try:
+        git.run(
+            git.command(
+                kept,
+                "fetch",
+                *options,
+                origin.address,
+                f"+{wanted.commit}:{_branch(wanted)}",
+                env=git.network(),
+            )
+        )
+    except ToolError as fault:
+        message = f"{origin.address} does not give {wanted.commit}: {fault.what.removeprefix('git failed: ')}"
+        raise SupplyError(
+            message,
+            remedy="Name a mirror that has it in the host file: [mirrors].",
+            evidence=fault.evidence,
+        ) from fault
+
+
+def _branch(wanted: Clone) -> str:
+    """Return the branch that keeps a commit, and lets others find it."""
+    return f"refs/heads/pinned-{wanted.commit}"
+
+
+def pack(wanted: Clone, repository: Path, to: Path) -> None:
+    """Write a commit with its history as a git bundle."""
+    git_bundle.pack(repository, wanted.commit, to, history=True)
+
+
+def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
+    """Put a commit that came as a git bundle where `bring` finds it. Raises ToolError if the bundle has it not, with all its history."""
+    kept = place(store, wanted.remote)
+    with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
+        mirror.open_or_make(kept)
+        git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
+        git.run(git.command(kept, "rev-list", "--objects", "--quiet", wanted.commit))
+        git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
+
+
+def configuration(kept: Mapping[str, Path]) -> str:
+    """Return what git has to read, as its user's, to clone from this host what it is told to clone from a remote."""
+    return "".join(
+        f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n'
+        for remote, path in sorted(kept.items())
+    )
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"')

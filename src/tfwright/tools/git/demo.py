@@ -1,0 +1,66 @@
+"""The source tree that tfwright ships, as a git commit that is the same wherever it is made."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfwright.tools import git
+
+TREE = Path(__file__).parents[2] / "demo/tree"
+URL = "bundled:demo"
+"""How a recipe names it."""
+WHEN = "2018-01-01T00:00:00Z"
+WHO = "tfwright"
+MESSAGE = "The tree that tfwright ships"
+
+
+def commit_id() -> str:
+    """Return the commit that ``bundled:demo`` is now, which its recipe has to pin."""
+    with tempfile.TemporaryDirectory() as folder:
+        repository = Path(folder)
+        git.run(git.command(repository, "init", "--quiet", "--bare"))
+        return commit(repository)
+
+
+def commit(repository: Path) -> str:
+    """Commit the bundled tree into a bare repository and return the commit's id.
+
+    Nothing of the host takes part: neither its clock nor its user, nor the modes that an unpacked
+    archive or a umask left the files with.
+    """
+    person = {
+        f"GIT_{role}_{field}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for field, value in (("NAME", WHO), ("EMAIL", f"{WHO}@localhost"), ("DATE", WHEN))
+    }
+    index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
+    paths = sorted(_files())
+    blobs = git.run(
+        git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
+    ).split()
+    named = [
+        f"{_mode(path)},{blob},{path.relative_to(TREE).as_posix()}"
+        for path, blob in zip(paths, blobs, strict=True)
+    ]
+    git.run(git.command(repository, "read-tree", "--empty", env=index))
+    git.run(
+        git.command(
+            repository,
+            "update-index",
+            "--add",
+            *(word for one in named for word in ("--cacheinfo", one)),
+            env=index,
+        )
+    )
+    tree = git.run(git.command(repository, "write-tree", env=index)).strip()
+    return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)).strip()
+
+
+def _files() -> Iterator[Path]:
+    """Walk through the tree's files; what a Python run leaves behind is none of them."""
+    return (path for path in TREE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+
+
+def _mode(path: Path) -> str:
+    with path.open("rb") as stream:
+        return "100755" if stream.read(2) == b"#!" else "100644"

@@ -1,0 +1,73 @@
+"""One commit of a mirror as a file that needs nothing else, and back.
+
+The file is a git bundle, which `git bundle list-heads` reads. Git itself would make none of a mirror
+that is shallow and lacks the files which a recipe leaves out; here those are left out of the file too.
+"""
+
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tfwright.tools import files, git
+from tfwright.tools.process import file_lock
+
+SIGNATURE = "# v2 git bundle"
+
+
+def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
+    """Write a commit, or all its history, and what the mirror has of the files. Raises ToolError with git's complaint."""
+    objects = git.run(
+        git.command(
+            mirror,
+            "rev-list",
+            "--objects",
+            *(() if history else ("--no-walk",)),
+            "--missing=print",
+            commit,
+        )
+    )
+    command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
+    with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
+        wanted.write(
+            "".join(
+                f"{line}\n" for line in objects.splitlines() if not line.startswith("?")
+            ).encode("utf-8", "surrogateescape")
+        )
+        wanted.seek(0)
+        output.write(f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode())
+        output.flush()
+        done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=wanted,
+            stdout=output,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+    if done.returncode != 0:
+        raise git.failure(
+            command, done.returncode, done.stderr.decode("utf-8", "replace").splitlines()
+        )
+
+
+def unpack(bundle: Path, mirror: Path, commit: str) -> None:
+    """Bring a commit into a mirror, which is made if need be. What the file lacks, whoever needs it has to look for."""
+    with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):
+        if not mirror.exists():
+            new = mirror.with_suffix(".unbundled")
+            files.remove(new)
+            new.mkdir(parents=True)
+            git.run(git.command(new, "init", "--quiet", "--bare"))
+            new.rename(mirror)
+        known = git.kind(mirror, commit) is not None
+        git.run(git.command(mirror, "bundle", "unbundle", str(bundle)))
+        if not known:
+            _end_history(mirror, commit)
+
+
+def _end_history(mirror: Path, commit: str) -> None:
+    """Tell git that what came before a commit is not here, as it knows of a shallow fetch."""
+    shallow = mirror / "shallow"
+    before = shallow.read_text("ascii") if shallow.is_file() else ""
+    files.write(shallow, f"{before}{commit}\n")

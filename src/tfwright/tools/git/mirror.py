@@ -1,0 +1,393 @@
+"""Bare mirrors of source repositories: one per url, shared by all recipes, holding what their pins need and no more."""
+
+import hashlib
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.progress import Listener, Progress
+from tfwright.tools import files, git
+from tfwright.tools.git import TreeEntry, demo
+from tfwright.tools.process import file_lock
+from tfwright.tools.process.runner import UMASK, Command
+
+ALL_OF_IT = "--depth=2147483647"
+"""The depth that git takes for the whole history."""
+SHOWN = 4
+"""Paths that a message names before it only counts."""
+LEFTOVERS = ("*.lock", "refs/**/*.lock", "objects/pack/tmp_*", "objects/??/tmp_obj_*")
+"""What a git that was killed leaves behind."""
+REMEDY = "Correct the recipe, or name a mirror that has it in the host file: [mirrors]"
+
+
+@dataclass(frozen=True)
+class Pin:
+    """What a recipe wants of a repository."""
+
+    url: str
+    branch: str
+    commit: str
+    exclude: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.branch} at {self.commit[:12]}"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who is asked: the url itself, or a mirror that the host file names in its place."""
+
+    address: str
+
+    @classmethod
+    def of(cls, named: str) -> "Origin":
+        """Read a url, or the path of a repository on this host.
+
+        Raises RecipeError for anything that git might take for an option or a command.
+        """
+        path = Path(named).expanduser()
+        address = f"file://{path}" if path.is_absolute() else named
+        if address != demo.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
+            raise RecipeError(
+                f"{named!r} is no repository that can be asked",
+                remedy=f"Give an absolute path, or a url with https, ssh or file; the only bundled one is {demo.URL}.",
+            )
+        return cls(address)
+
+    @property
+    def local(self) -> Path | None:
+        """The repository's directory, if it is one on this host."""
+        if not self.address.startswith("file://"):
+            return None
+        path = Path(self.address.removeprefix("file://"))
+        return path / ".git" if (path / ".git").is_dir() else path
+
+
+def place(store: Path, url: str) -> Path:
+    """Return where the mirror of a url lies."""
+    name = re.sub(r"[^\w.-]", "-", url.removesuffix(".git").rpartition("/")[2])
+    return store / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.git"
+
+
+def fetching(mirror: Path, pin: Pin) -> Command:
+    """Return the command that brings the pinned commit; with paths left out, the other files come after it."""
+    return _fetch(
+        mirror,
+        "--depth=1",
+        "--filter=blob:none" if pin.exclude else "--no-filter",
+        "origin",
+        pin.commit,
+    )
+
+
+def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool) -> Path:
+    """See to it that the mirror of a url holds what a pin needs, and return its directory.
+
+    Nothing is transferred twice, and offline nobody is asked. Recipes that share a mirror wait for
+    each other. Raises SupplyError if the commit, or one of its files, is not to be had.
+    """
+    mirror = place(store, pin.url)
+    with file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True):
+        open_or_make(mirror)
+        if pin.url == demo.URL:
+            _insist_on_bundled(pin, demo.commit(mirror))
+        elif offline:
+            _insist_on_all(mirror, pin)
+        else:
+            _update(mirror, pin, origin, listener)
+        git.run(git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit))
+    return mirror
+
+
+def open_or_make(mirror: Path) -> None:
+    """Make a mirror that is not there yet; clean up after a git that was killed in one that is. Its lock has to be held."""
+    if not mirror.exists():
+        new = _empty(mirror.with_suffix(".new"))
+        git.insist_on_version(new)
+        git.run(git.command(new, "init", "--quiet", "--bare"))
+        new.rename(mirror)
+    for leftover in (found for pattern in LEFTOVERS for found in mirror.glob(pattern)):
+        leftover.unlink(missing_ok=True)
+
+
+def _empty(folder: Path) -> Path:
+    files.remove(folder)
+    folder.mkdir()
+    return folder
+
+
+def _insist_on_bundled(pin: Pin, made: str) -> None:
+    if pin.commit != made:
+        raise RecipeError(
+            f"{pin.url} is commit {made} now, and the recipe pins {pin.commit}",
+            remedy=f'Write commit = "{made}" into [source].',
+        )
+
+
+def _insist_on_all(mirror: Path, pin: Pin) -> None:
+    lacking = _lacking(mirror, pin)
+    if lacking is None or lacking:
+        raise SupplyError(
+            f"{pin} is not in the mirror of {pin.url}, and an offline build asks nobody",
+            remedy="Run 'invoke build --until fetch' for this recipe once with a network, or copy the mirror's directory from a host that has it.",
+            evidence=Evidence(where=str(mirror)),
+        )
+
+
+def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
+    """Transfer what the mirror lacks, and tell what became of the branch."""
+    git.run(git.command(mirror, "config", "remote.origin.url", origin.address))
+    lacking = _lacking(mirror, pin)
+    if lacking is None or lacking:
+        before, begun = size(mirror), time.monotonic()
+        _transfer(mirror, pin, origin, listener)
+        listener.note(_bill(pin, origin, size(mirror) - before, time.monotonic() - begun))
+    _tell_of_branch(mirror, pin, origin, listener)
+
+
+def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
+    """Return the wanted files that a repository lacks; None if it lacks the commit itself.
+
+    Raises RecipeError if the pin is no commit, has submodules, or has not what it leaves out.
+    """
+    kind = git.kind(repository, pin.commit)
+    if kind is None:
+        return None
+    if kind != "commit":
+        raise RecipeError(
+            f"{pin.commit} is a {kind}, not a commit",
+            remedy=f"Pin the commit that 'git rev-parse {pin.commit}^{{commit}}' gives.",
+        )
+    entries = git.entries(repository, pin.commit)
+    _refuse_submodules(pin, entries)
+    _refuse_idle(pin, entries)
+    missing = git.missing(repository, pin.commit)
+    return [
+        entry
+        for entry in entries
+        if entry.blob in missing and not git.left_out(entry.path, pin.exclude)
+    ]
+
+
+def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
+    inner = next(
+        (entry.path for entry in entries if entry.mode not in {*git.REGULAR, git.LINK}), None
+    )
+    if inner:
+        raise RecipeError(
+            f"{pin} has another repository at {inner}",
+            remedy="tfwright fetches no submodules; pin a commit that has none.",
+        )
+
+
+def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
+    for one in pin.exclude:
+        if not any(git.left_out(entry.path, [one]) for entry in entries):
+            raise RecipeError(
+                f"source.exclude names {one}, which {pin} does not have",
+                remedy="Correct the path, or drop it.",
+            )
+
+
+def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
+    """Bring the commit, then the wanted files that did not come with it."""
+    try:
+        if _lacking(mirror, pin) is None:
+            _bring_commit(mirror, pin, listener)
+        _bring_files(mirror, pin, listener)
+    except ToolError as fault:
+        raise _unobtainable(pin, origin, fault) from fault
+    lacking = _lacking(mirror, pin)
+    if lacking is None:
+        raise SupplyError(
+            f"{pin} is not to be had from {origin.address}: the branch does not lead to it",
+            remedy=f"{REMEDY}.",
+        )
+    if lacking:
+        raise _incomplete(pin, origin, lacking)
+
+
+def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
+    """Ask for the commit alone; a server that gives none but its branches is asked for the whole branch."""
+    try:
+        _follow(fetching(mirror, pin), listener)
+    except ToolError as fault:
+        if not _restrained(fault):
+            raise
+        listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
+        _follow(
+            _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", f"refs/heads/{pin.branch}"), listener
+        )
+
+
+def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
+    """Ask for the missing files by their ids; a server that gives no single files is asked for all."""
+    lacking = _lacking(mirror, pin)
+    if not lacking:
+        return
+    try:
+        ids = "".join(f"{name}\n" for name in sorted({entry.blob for entry in lacking}))
+        _follow(
+            _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False), listener, ids
+        )
+    except ToolError as fault:
+        if not _restrained(fault):
+            raise
+        _follow(
+            _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit), listener
+        )
+
+
+def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
+    """Return a transfer; `claiming` tells the server which commits are here, whose files it then takes to be here too."""
+    host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
+    options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
+
+
+def _restrained(fault: ToolError) -> bool:
+    """Say whether a server has more than it gives: of old, git asked only for what branches and tags name."""
+    return any("unadvertised object" in line for line in fault.evidence.lines)
+
+
+def _follow(command: Command, listener: Listener, given: str = "") -> None:
+    """Run a transfer and pass on how far it is; raise as git.run does."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as stream:
+        stream.write(given)
+        stream.seek(0)
+        process = _start(command, stream)
+    with process:
+        try:
+            said = _watch(process.stderr or (), listener)
+        except BaseException:
+            process.terminate()
+            raise
+    if process.returncode != 0:
+        raise git.failure(command, process.returncode, said)
+
+
+def _start(command: Command, given: IO[str]) -> "subprocess.Popen[str]":
+    """Start git so that what it says of its progress can be read."""
+    try:
+        return subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=given,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            umask=UMASK,
+            encoding="utf-8",
+            errors="replace",
+        )
+    except OSError as fault:
+        raise git.unusable(fault) from fault
+
+
+def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
+    """Read git's progress as it comes; return what else git said."""
+    import git as gitpython
+
+    class Told(gitpython.RemoteProgress):
+        def update(
+            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
+        ) -> None:
+            listener.progress(
+                Progress(
+                    int(float(done or 0)), int(float(total)) if total else None, "objects", message
+                )
+            )
+
+    told = Told()
+    hear: Callable[[str], None] = told.new_message_handler()
+    for line in lines:
+        hear(line.rstrip())
+    return [*told.other_lines, *told.error_lines]
+
+
+def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
+    """Say why a transfer failed; of a mirror on this host, what it lacks."""
+    lacking = (
+        _lacking(origin.local, pin) if origin.local and git.is_repository(origin.local) else None
+    )
+    if lacking:
+        return _incomplete(pin, origin, lacking)
+    return SupplyError(
+        f"{pin} could not be fetched from {origin.address}: {fault.what.removeprefix('git failed: ')}",
+        remedy=f"{REMEDY}.",
+        evidence=fault.evidence,
+    )
+
+
+def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> SupplyError:
+    paths = [entry.path for entry in lacking]
+    more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+    return SupplyError(
+        f"{origin.address} lacks {len(paths)} of the files of {pin}: {', '.join(paths[:SHOWN])}{more}",
+        remedy=f"{REMEDY}; or leave out what the build does not need: exclude = [...] in [source].",
+        evidence=Evidence(lines=paths),
+    )
+
+
+def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
+    """Say what a transfer came to, and what the whole repository would have been where that can be seen."""
+    whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+    return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
+
+
+def size(repository: Path) -> int:
+    """Return the bytes that a repository's objects take on disk."""
+    return sum(
+        file.stat().st_size for file in (repository / "objects").rglob("*") if file.is_file()
+    )
+
+
+def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
+    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
+    try:
+        listed = git.run(
+            git.command(
+                mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
+            )
+        )
+    except ToolError:
+        listener.note(
+            f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
+        )
+        return
+    tip = listed.partition("\t")[0]
+    if not tip:
+        listener.note(
+            f"There is no branch {pin.branch} where the commit came from; the pinned commit decides"
+        )
+    elif tip != pin.commit:
+        lost = (
+            " and no longer contains the pinned commit"
+            if _leads_elsewhere(mirror, pin, origin)
+            else ""
+        )
+        listener.note(
+            f"Branch {pin.branch} is at {tip[:12]} now{lost}; {pin.commit[:12]} is built, as pinned"
+        )
+
+
+def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
+    """Say whether the branch is known not to contain the pinned commit, by a look at the commits since it and at no file."""
+    since = f"--shallow-since={git.epoch(mirror, pin.commit)}"
+    look = _empty(mirror.with_suffix(".look"))
+    try:
+        git.run(git.command(look, "init", "--quiet", "--bare"))
+        git.run(git.command(look, "config", "remote.origin.url", origin.address))
+        git.run(_fetch(look, since, "--filter=tree:0", "origin", f"refs/heads/{pin.branch}"))
+    except ToolError as fault:
+        return any("no commits selected" in line for line in fault.evidence.lines)
+    else:
+        return git.kind(look, pin.commit) is None
+    finally:
+        files.remove(look)

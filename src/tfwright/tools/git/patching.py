@@ -1,0 +1,269 @@
+"""Patches: read, put into a tree's index by git, and believed only when the content says so."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NoReturn
+
+from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.tools import git
+from tfwright.tools.git import Change
+from tfwright.tools.process.runner import Command
+
+_FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
+_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_MODE = re.compile(r"(?:new file|deleted file|old|new) mode (\d+)\n")
+_UNSUPPORTED = re.compile(
+    r"rename from |copy from |similarity index |GIT binary patch|Binary files "
+)
+_FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
+AROUND = 2
+"""Lines of the tree that are shown before and after a hunk that does not fit."""
+
+
+@dataclass(frozen=True)
+class PatchHeader:
+    """What a patch says about itself before its first file."""
+
+    why: str
+    upstream: str
+    """Where it is discussed or solved upstream, or ``none`` and the reason."""
+    drop_when: str
+    """What has to become true for the patch to go."""
+
+
+@dataclass(frozen=True)
+class Hunk:
+    """One place in a file; lines keep their ends."""
+
+    start: int
+    """The line, from 1, where it was before the patch."""
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class FilePatch:
+    """What a patch does to one file."""
+
+    path: str
+    hunks: tuple[Hunk, ...]
+
+
+def header(patch: Path) -> PatchHeader:
+    """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch; the next lines may go on.
+
+    Raises RecipeError naming the fields that are missing, empty or said twice.
+    """
+    parts = _FIELD.split(_text(patch).partition("diff --git ")[0])
+    fields = [
+        (name, " ".join(text.split())) for name, text in zip(parts[1::2], parts[2::2], strict=True)
+    ]
+    said = Counter(name for name, text in fields if text)
+    wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
+    if wrong:
+        raise RecipeError(
+            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} once, with a text",
+            remedy="Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) and 'Drop when: ...', each on a line of its own.",
+            evidence=Evidence(where=f"{patch}:1"),
+        )
+    known = dict(fields)
+    return PatchHeader(known["Why"], known["Upstream"], known["Drop when"])
+
+
+def read(patch: Path) -> tuple[FilePatch, ...]:
+    """Read what a patch does, file by file.
+
+    Raises RecipeError for what cannot be checked afterwards or has no place in a patch: renames,
+    binary files, links, and paths that lead out of the tree or into .git.
+    """
+    lines = _lines(_text(patch))
+    starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
+    if not starts:
+        _refuse(patch, 1, "there is no 'diff --git a/FILE b/FILE' in it")
+    return tuple(
+        _read_file(patch, lines, start, end)
+        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
+    )
+
+
+def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
+    path = _path(patch, start + 1, lines[start])
+    hunks, number = list[Hunk](), start + 1
+    while number < end:
+        found = _HUNK.match(lines[number])
+        if found:
+            body = list(_body(lines[number + 1 : end], int(found[2] or 1), int(found[3] or 1)))
+            hunks.append(Hunk(int(found[1]), _side(body, "-"), _side(body, "+")))
+            number += len(body)
+        else:
+            _refuse_oddity(patch, number + 1, lines[number])
+        number += 1
+    return FilePatch(path, tuple(hunks))
+
+
+def _path(patch: Path, number: int, line: str) -> str:
+    found = _FILE.fullmatch(line)
+    if not found or found[1] != found[2]:
+        _refuse(
+            patch,
+            number,
+            "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
+        )
+    path = PurePosixPath(found[1])
+    if path.is_absolute() or ".." in path.parts or ".git" in (part.lower() for part in path.parts):
+        _refuse(patch, number, f"{path} leads out of the tree or into .git")
+    return str(path)
+
+
+def _refuse_oddity(patch: Path, number: int, line: str) -> None:
+    mode = _MODE.fullmatch(line)
+    if mode and int(mode[1], 8) not in git.REGULAR:
+        _refuse(patch, number, f"mode {mode[1]} is no plain file's")
+    if _UNSUPPORTED.match(line):
+        _refuse(patch, number, f"{line.strip()!r}: only changes of text can be verified")
+
+
+def _body(lines: Sequence[str], before: int, after: int) -> Iterator[str]:
+    """Yield the lines of a hunk, as many as its head counts."""
+    for line in lines:
+        if not (before > 0 or after > 0 or line.startswith("\\")):
+            return
+        before -= line[0] in " -\n"
+        after -= line[0] in " +\n"
+        yield line
+
+
+def _side(body: Sequence[str], sign: str) -> tuple[str, ...]:
+    """Return the lines that a hunk has on one side, ``-`` before it and ``+`` after."""
+    side = list[str]()
+    last = ""
+    for line in body:
+        if line[0] == "\\":  # "\ No newline at end of file" speaks of the line before it
+            side[-1:] = [side[-1].removesuffix("\n")] if last in (" ", sign) else side[-1:]
+        elif line[0] in (" ", "\n", sign):
+            side.append(line[1:] or "\n")
+        last = line[0]
+    return tuple(side)
+
+
+def command(tree: Path, patch: Path) -> Command:
+    """Return the command that puts a patch into the index of a tree."""
+    return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
+
+
+def apply(tree: Path, patch: Path) -> None:
+    """Put a patch into the index of a tree, and verify by content that it is in.
+
+    Raises RecipeError with file and hunk if it does not fit, and if git skipped a part of it, which
+    git can do without a word. The index is then of no more use.
+    """
+    wanted = read(patch)
+    before = git.content(tree)
+    try:
+        git.run(command(tree, patch))
+    except ToolError as fault:
+        raise _misfit(tree, before, patch, wanted, fault) from fault
+    _verify(tree, patch, wanted, git.changes(tree, before, git.content(tree)))
+
+
+def _misfit(
+    tree: Path, before: str, patch: Path, wanted: Sequence[FilePatch], fault: ToolError
+) -> RecipeError:
+    """Find the hunk that does not fit, and show what the tree has in its place."""
+    for file in wanted:
+        has = _lines(git.text(git.repository_of(tree), f"{before}:{file.path}"))
+        for number, hunk in enumerate(file.hunks, 1):
+            if not _holds(has, hunk.before):
+                return _hunk_misfit(patch, file, number, hunk, has)
+    return RecipeError(
+        f"{patch} does not fit: {fault.what}",
+        remedy="Make the patch anew against the pinned commit.",
+        evidence=fault.evidence,
+    )
+
+
+def _hunk_misfit(
+    patch: Path, file: FilePatch, number: int, hunk: Hunk, has: Sequence[str]
+) -> RecipeError:
+    done = bool(hunk.after) and _holds(has, hunk.after)
+    first = max(hunk.start - 1 - AROUND, 0)
+    shown = [
+        f"{line:5} {text.rstrip()}"
+        for line, text in enumerate(
+            has[first : hunk.start - 1 + len(hunk.before) + AROUND], first + 1
+        )
+    ]
+    return RecipeError(
+        f"{patch} does not fit: hunk {number} of {file.path}, at line {hunk.start}"
+        + (", is in the tree already" if done else ""),
+        remedy="Drop the patch from the recipe."
+        if done
+        else "Make the patch anew against the pinned commit; the lines below are what the tree has there.",
+        evidence=Evidence(
+            where=f"{file.path}:{hunk.start}",
+            lines=shown or ["(the tree has no such file or lines)"],
+        ),
+    )
+
+
+def _verify(
+    tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
+) -> None:
+    """Insist that exactly the patch's files changed, each as its hunks say, and that all of them are plain files."""
+    skipped = {file.path for file in wanted} ^ set(changes)
+    odd = [
+        path for path, change in changes.items() if change.mode and change.mode not in git.REGULAR
+    ]
+    wrong = [
+        file.path
+        for file in wanted
+        if file.path in changes and not _done(tree, file, changes[file.path])
+    ]
+    if skipped or odd or wrong:
+        path = [*sorted(skipped), *odd, *wrong][0]
+        raise RecipeError(
+            f"{patch}: {path} is not what the patch says after git applied it",
+            remedy="Make the patch anew with 'git diff' against the pinned commit, one section for each file.",
+            evidence=Evidence(where=path),
+        )
+
+
+def _done(tree: Path, file: FilePatch, change: Change) -> bool:
+    """Say whether a file lost and gained just the lines of its hunks, and holds what each leaves behind."""
+    repository = git.repository_of(tree)
+    before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
+    expected = Counter(before)
+    for hunk in file.hunks:
+        expected.subtract(hunk.before)
+        expected.update(hunk.after)
+    return (
+        +expected == Counter(after)
+        and min(expected.values(), default=0) >= 0
+        and all(_holds(after, hunk.after) for hunk in file.hunks)
+    )
+
+
+def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
+    """Say whether a block of lines stands somewhere in others, without a gap."""
+    wanted = list(block)
+    return any(lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1))
+
+
+def _lines(text: str) -> list[str]:
+    """Split at line feeds only, as git does; lines keep them."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _text(patch: Path) -> str:
+    return patch.read_bytes().decode("utf-8", "surrogateescape")
+
+
+def _refuse(patch: Path, number: int, why: str) -> NoReturn:
+    raise RecipeError(
+        f"{patch}:{number}: {why}",
+        remedy="Make the patch with 'git diff' against the pinned commit.",
+        evidence=Evidence(where=f"{patch}:{number}"),
+    )

@@ -1,0 +1,153 @@
+"""How much this machine, or the container we are in, can do at once."""
+
+import math
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+GIB = 1 << 30
+
+
+def cores(root: Path = Path("/")) -> int:
+    """Return how many processors this process may use; a part of one counts as one."""
+    allowed = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    return min([allowed, *_quotas(root)])
+
+
+def memory(root: Path = Path("/")) -> int:
+    """Return the bytes of memory that programs can still be given; `root` is where /proc and /sys are found."""
+    return min(
+        [
+            _meminfo(root, "MemAvailable"),
+            *(max(0, group.limit - group.used) for group in _groups(root)),
+        ]
+    )
+
+
+def total(root: Path = Path("/")) -> int:
+    """Return the bytes of memory that there are, taken or not."""
+    return min([_meminfo(root, "MemTotal"), *(group.limit for group in _groups(root))])
+
+
+def kills(root: Path = Path("/")) -> int:
+    """Return how many programs of our control group the kernel has killed for want of memory; 0 where it does not count."""
+    counts = (_number(folder / kind.events, "oom_kill") for kind, folder in _folders(root))
+    return next((count for count in counts if count is not None), 0)
+
+
+def pressure(root: Path = Path("/")) -> float:
+    """Return for how many percent of the last ten seconds everything waited for memory; 0 where the kernel does not say.
+
+    https://docs.kernel.org/accounting/psi.html explains the figures.
+    """
+    own = [folder / "memory.pressure" for _, folder in _folders(root)][:1]
+    for path in (*own, root / "proc/pressure/memory"):
+        if found := re.search(r"^full avg10=([\d.]+)", _read(path), re.MULTILINE):
+            return float(found[1])
+    return 0.0
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """How one version of control groups calls its files."""
+
+    base: str
+    line: str
+    """What stands in /proc/self/cgroup before our own group."""
+    limit: str
+    used: str
+    cache: str
+    """The line of memory.stat that counts what the kernel gives back when asked."""
+    events: str
+
+
+_KINDS = (
+    _Kind(
+        "sys/fs/cgroup",
+        r"^0::/(.*)$",
+        "memory.max",
+        "memory.current",
+        "inactive_file",
+        "memory.events",
+    ),
+    _Kind(
+        "sys/fs/cgroup/memory",
+        r"^\d+:(?:\w+,)*memory(?:,\w+)*:/(.*)$",
+        "memory.limit_in_bytes",
+        "memory.usage_in_bytes",
+        "total_inactive_file",
+        "memory.oom_control",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class _Group:
+    """A control group that bounds our memory, in bytes."""
+
+    limit: int
+    used: int
+
+
+def _groups(root: Path) -> Iterator[_Group]:
+    """Yield the groups that we are in and that have a limit."""
+    for kind, folder in _folders(root):
+        limit = _read(folder / kind.limit).strip()
+        if limit.isdigit():  # "max" is none
+            used = (_number(folder / kind.used) or 0) - (
+                _number(folder / "memory.stat", kind.cache) or 0
+            )
+            yield _Group(int(limit), used)
+
+
+def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
+    """Yield the directories of our control group and of those around it, the inmost first.
+
+    In a container only the outermost, which is then the container's own, may be seen.
+    """
+    told = _read(root / "proc/self/cgroup")
+    for kind in _KINDS:
+        own = re.search(kind.line, told, re.MULTILINE)
+        base = root / kind.base
+        inner = base / own[1] if own else base
+        for folder in (inner, *inner.parents):
+            if folder.is_relative_to(base) and (folder / kind.limit).is_file():
+                yield kind, folder
+
+
+def _quotas(root: Path) -> Iterator[int]:
+    """Yield how many processors' time a container is given."""
+    base = root / "sys/fs/cgroup"
+    told = (
+        _read(base / "cpu.max")
+        or f"{_read(base / 'cpu/cpu.cfs_quota_us')} {_read(base / 'cpu/cpu.cfs_period_us')}"
+    )
+    if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", told):
+        yield max(1, math.ceil(int(found[1]) / int(found[2])))
+
+
+def _meminfo(root: Path, name: str) -> int:
+    """Return a figure of the kernel's; where there is none (macOS), all the memory that there is."""
+    kilobytes = _number(root / "proc/meminfo", f"{name}:")
+    return (
+        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if kilobytes is None
+        else kilobytes * 1024
+    )
+
+
+def _number(path: Path, name: str = "") -> int | None:
+    """Return the number behind a name, or the only one, in a file of the kernel's; None if there is none."""
+    found = re.search(rf"^{name}\s*(\d+)", _read(path), re.MULTILINE)
+    return int(found[1]) if found else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("ascii")
+    except OSError:
+        return ""

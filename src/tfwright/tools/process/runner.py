@@ -1,0 +1,176 @@
+"""Programs run to their end: without a shell, in a given environment, with their output in a log."""
+
+import fcntl
+import os
+import shlex
+import signal
+import subprocess
+import termios
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.tools.process import file_lock
+
+UMASK = 0o022
+TAIL_LINES = 15
+GRACE_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run: what `invoke plan` shows and what the stage then runs are this same object."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment; nothing is inherited."""
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
+
+
+def run(command: Command, log: Path, *, remedy: str) -> str:
+    """Run a program to its end and return what it printed, which also stands in `log`.
+
+    Raises ToolError with the last lines if it exits other than 0, HostError if it is not there or
+    the disk is full. On Ctrl-C the program and its children are ended first.
+    """
+    status = attempt(command, log, remedy=remedy)
+    if status != 0:
+        raise failure(command, status, log, remedy=remedy)
+    return log.read_text("utf-8", "replace")
+
+
+def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> int:
+    """Run a program to its end, whatever that is; return its exit status, or the signal that ended it as a negative number.
+
+    Raises TimeoutError once it took `timeout` seconds and was ended, HostError if it is not there.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as output:
+        try:
+            with leashed(command, output.fileno()) as process:
+                return process.wait(timeout)
+        except subprocess.TimeoutExpired as fault:
+            raise TimeoutError from fault
+        except OSError as fault:
+            raise HostError(
+                f"{command.argv[0]} cannot be run: {fault.strerror}",
+                remedy=remedy,
+                evidence=Evidence(command=command.argv),
+            ) from fault
+
+
+@contextmanager
+def leashed(
+    command: Command, stdout: int, stderr: int = subprocess.STDOUT
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """Start a program that ends with this process, however that ends, and its children with it.
+
+    It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
+    the kernel hangs up on the whole session. Without it a build that is started again would meet the
+    programs of the one before, still writing. `stdout` and
+    `stderr` are those of Popen; stdin is empty.
+    """
+    terminal, end_of_program = os.openpty()
+    try:
+        with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: settle(end_of_program),  # noqa: PLW1509 a few system calls, no lock
+            pass_fds=file_lock.HELD,
+            stdout=stdout,
+            stderr=stderr,
+        ) as process:
+            try:
+                yield process
+            except BaseException:
+                end(process)
+                raise
+    finally:
+        os.close(terminal)
+        os.close(end_of_program)
+
+
+def settle(terminal: int | None = None) -> None:
+    """Prepare a child before its program starts: our own umask, and `terminal` as the one that it ends with.
+
+    nohup ignores the hang-up and a shell's background job Ctrl-C, and children inherit that: it is undone,
+    for they are ended by both.
+    """
+    if terminal is not None:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
+    os.umask(UMASK)
+
+
+def end(process: "subprocess.Popen[bytes]") -> None:
+    """End a program and its children: politely first, for certain after a grace of seconds."""
+    for number in (signal.SIGINT, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(GRACE_SECONDS)
+        except ProcessLookupError:
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    process.wait()
+
+
+def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
+    """Return the error for a program that exited with `status`, with the last lines of its log."""
+    lines = last_lines(log)
+    evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
+    if any("no space left on device" in line.lower() for line in lines):
+        return HostError(
+            f"The disk is full: {Path(command.argv[0]).name} could not write",
+            remedy="Free some space, or set build_out in the host file to a larger disk.",
+            evidence=evidence,
+        )
+    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+    return ToolError(f"{Path(command.argv[0]).name} {ending}", remedy=remedy, evidence=evidence)
+
+
+def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
+    """Return the last lines of a log that are not blank."""
+    with log.open(encoding="utf-8", errors="replace") as stream:
+        return tuple(deque((line.rstrip() for line in stream if line.strip()), count))
+
+
+def show(command: Command) -> int:
+    """Run a program on the user's own terminal; return its exit status."""
+    return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+        command.argv, cwd=command.cwd, env=dict(command.env), check=False
+    ).returncode
+
+
+def answer(command: Command) -> str:
+    """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
+    try:
+        done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
+            command.argv,
+            cwd=command.cwd,
+            env=dict(command.env),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=GRACE_SECONDS,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def become(command: Command) -> NoReturn:
+    """Turn this process into another program."""
+    os.chdir(command.cwd)
+    os.execve(command.argv[0], command.argv, dict(command.env))  # noqa: S606 a fixed program, no shell

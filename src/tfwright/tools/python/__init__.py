@@ -1,0 +1,1 @@
+"""The target Python: its venvs and packages."""

@@ -1,0 +1,46 @@
+"""What npm and pip may see of the caller's environment: how to reach their index, and nothing else."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright.tools.process import environment
+
+_PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+_INDEX = {
+    "npm": (
+        "npm_config_registry",
+        "npm_config_userconfig",
+        "npm_config_globalconfig",
+        "npm_config_cafile",
+        "npm_config_cache",
+    ),
+    "pip": (
+        "pip_index_url",
+        "pip_extra_index_url",
+        "pip_find_links",
+        "pip_no_index",
+        "pip_trusted_host",
+        "pip_cert",
+        "pip_config_file",
+        "pip_cache_dir",
+    ),
+}
+"""Which index is asked is the host's own business, and so are the clients' configuration files, found by HOME."""
+
+
+def proxies() -> Mapping[str, str]:
+    """Return the caller's proxy variables, in both spellings, since old programs know only one."""
+    found = {name: os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES}
+    return {
+        spelling: value
+        for name, value in found.items()
+        if value
+        for spelling in (name, name.upper())
+    }
+
+
+def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
+    """Return the environment for ``npm`` or ``pip``, with the directories `programs` first on PATH."""
+    own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
+    return environment.clean(Path.home(), programs, extra={**proxies(), **own})

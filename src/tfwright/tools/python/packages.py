@@ -1,0 +1,117 @@
+"""Python packages kept as files, by digest, so that pip installs them without a network."""
+
+import html
+import re
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import files
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients
+
+PAGE = "index.html"
+"""What pip reads: a link to each file, with its digest, which pip insists on."""
+
+
+def shelf(vault: Path) -> Path:
+    """Return where packages are kept, each in a directory named by its digest."""
+    return vault / "packages"
+
+
+def offline(vault: Path) -> tuple[str, ...]:
+    """Return the options that let pip see the kept packages and nothing else."""
+    return ("--no-index", f"--find-links={shelf(vault) / PAGE}")
+
+
+def kept(vault: Path) -> list[Path]:
+    """Return the files that are kept, sorted by digest."""
+    return sorted(path for path in shelf(vault).glob("*/*") if not path.name.startswith("."))
+
+
+def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
+    """Move files among the kept ones, each given with its name and its verified digest."""
+    for path, (name, sha256) in found.items():
+        files.move(path, shelf(vault) / sha256 / name)
+    write_page(vault)
+
+
+def supply(
+    python: Path, pins: Sequence[str], vault: Path, log: Path, *, offline_only: bool
+) -> None:
+    """See to it that `pins` are among the kept files; what is there already is not asked for again.
+
+    Raises SupplyError if something is not to be had.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
+        except SupplyError:
+            if offline_only:
+                raise
+            found = bring(python, pins, Path(folder, "brought"), log)
+        # Also a file that was at hand may have come from a folder of this host's pip.
+        new = {
+            path: (path.name, digest)
+            for path in found
+            if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
+        }
+        keep(new, vault)
+
+
+def write_page(vault: Path) -> None:
+    """Write the page anew; done after every change."""
+    links = [
+        f'<a href="{path.parent.name}/{quote(path.name)}#sha256={path.parent.name}">{html.escape(path.name)}</a><br>'
+        for path in kept(vault)
+    ]
+    files.write(shelf(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
+
+
+def project(path: Path) -> str:
+    """Return the name, as indexes compare it, of the project that a downloaded file is of."""
+    from packaging.utils import parse_sdist_filename, parse_wheel_filename
+
+    return (parse_wheel_filename if path.suffix == ".whl" else parse_sdist_filename)(path.name)[0]
+
+
+def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
+    """Let the pip of `python` download the pins that `options` name, as it would install them, and nothing beside them.
+
+    Raises SupplyError if something is not to be had.
+    """
+    folder.mkdir(exist_ok=True)
+    argv = (
+        str(python),
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--no-deps",
+        "--dest",
+        str(folder),
+        *options,
+    )
+    try:
+        runner.run(
+            Command(argv, folder, package_clients.of("pip", (python.parent,))),
+            log,
+            remedy="Check how pip reaches its index.",
+        )
+    except ToolError as fault:
+        what = f"pip could not download the packages: {complaint(log)}"
+        raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+    return sorted(folder.iterdir())
+
+
+def complaint(log: Path) -> str:
+    """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    marked = re.search(
+        r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
+        log.read_text("utf-8", "replace"),
+        re.MULTILINE,
+    )
+    return marked[1] if marked else runner.last_lines(log)[-1]

@@ -1,0 +1,108 @@
+"""Source packages of Python, through the ordinary client, with nothing in them run."""
+
+import re
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import files
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients
+
+_URL = re.compile(
+    r"https?://[^/]+/(?:.+/)?packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?:tar\.gz|zip)"
+)
+_BACKEND = """\
+import os, sys
+
+__legacy__ = sys.modules[__name__]
+
+def prepare_metadata_for_build_wheel(folder, config_settings=None):
+    name, version = os.environ["SDIST_NAME"], os.environ["SDIST_VERSION"]
+    made = "%s-%s.dist-info" % (name.replace("-", "_"), version)
+    os.mkdir(os.path.join(folder, made))
+    with open(os.path.join(folder, made, "METADATA"), "w") as stream:
+        stream.write("Metadata-Version: 2.1\\nName: %s\\nVersion: %s\\n" % (name, version))
+    return made
+"""
+"""What pip takes for setuptools. pip asks a package for its version before it hands it over, which runs its
+setup.py, and that of an old package fails under a Python of today; here the answer is known beforehand."""
+
+
+@dataclass(frozen=True)
+class Sdist:
+    """A source package at a version."""
+
+    name: str
+    version: str
+    """As packaging writes it: ``3.2.3.post2`` for a file named ``3.2.3-2``."""
+
+    @classmethod
+    def of(cls, url: str) -> Self | None:
+        """Read an address at which the package index, or a mirror of it, keeps a source package; None for any other."""
+        from packaging.version import InvalidVersion, Version
+
+        found = _URL.fullmatch(url)
+        try:
+            return cls(found["name"], str(Version(found["version"]))) if found else None
+        except InvalidVersion:
+            return None
+
+
+def download(wanted: Sdist, sha256: str, target: Path) -> None:
+    """Let pip bring a source package to `target`; what the index is, and how it is reached, is left to this host's pip.
+
+    Raises SupplyError if pip cannot, or finds other bytes.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        room = Path(folder)
+        files.write(room / "backend/setuptools/__init__.py", "")
+        files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
+        files.write(
+            room / "requirements.txt", f"{wanted.name}=={wanted.version} --hash=sha256:{sha256}\n"
+        )
+        try:
+            runner.run(
+                _command(wanted, room), room / "log", remedy="Check how pip reaches its index."
+            )
+        except ToolError as fault:
+            last = next(
+                (line for line in reversed(fault.evidence.lines) if "ERROR" in line), fault.what
+            )
+            raise SupplyError(
+                f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
+            ) from fault
+        (brought,) = (room / "brought").iterdir()
+        shutil.move(brought, target)
+
+
+def _command(wanted: Sdist, room: Path) -> Command:
+    """Return pip's command line: the file with that digest, as source, nothing beside it and nothing built."""
+    options = (
+        "--no-deps",
+        "--no-binary=:all:",
+        "--require-hashes",
+        "--use-pep517",
+        "--no-build-isolation",
+        "--disable-pip-version-check",
+    )
+    argv = (
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        *options,
+        f"--dest={room / 'brought'}",
+        f"--requirement={room / 'requirements.txt'}",
+    )
+    known = {
+        "PYTHONPATH": str(room / "backend"),
+        "SDIST_NAME": wanted.name,
+        "SDIST_VERSION": wanted.version,
+    }
+    return Command(argv, room, {**package_clients.of("pip"), **known})

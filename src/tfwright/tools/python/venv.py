@@ -1,0 +1,210 @@
+"""The target Python's own environment: the interpreter that TensorFlow is built for, with exact pins."""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.tools import files
+from tfwright.tools.process import environment, file_lock, runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients, packages
+
+_PIN = re.compile(
+    r"(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*"
+)
+_HASH = " --hash=sha256:"
+_LAST_WITHOUT_VENV = (3, 2)
+DONE = "complete"
+"""The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere and renamed."""
+
+
+def venv(
+    interpreter: Path, requirements: Sequence[str], store: Path, *, offline: bool, log: Path
+) -> Path:
+    """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
+
+    It is made once per interpreter, version and pins, and kept under `store`. Digests are not in its
+    path, which goes into every action of a build: it notes those of the files that went in, and is
+    made anew in its place where others are wanted. What the index is, and how it is reached, is left
+    to this host's pip configuration; offline, what the store has is all that there is. Raises
+    RecipeError for a requirement that is no exact pin, HostError if the interpreter cannot make a
+    venv, SupplyError if a pin cannot be had.
+    """
+    _insist_on_pins(requirements)
+    version = _version(interpreter, log)
+    # Its path is part of every action's key: one that was reached by a link is the same.
+    home = store.resolve() / "pythons" / _key(interpreter, version, requirements)
+    with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
+        if not _holds(home, requirements):
+            if requirements and offline and not packages.kept(store):
+                raise SupplyError(
+                    f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this build is offline",
+                    remedy="Run 'invoke build --until fetch' once with a network, or bring a bundle from a host that has one.",
+                )
+            _make(
+                interpreter,
+                version,
+                requirements,
+                home,
+                log,
+                packages.offline(store) if offline else (),
+            )
+    return home / "bin/python"
+
+
+def _insist_on_pins(requirements: Sequence[str]) -> None:
+    for line in requirements:
+        if not _PIN.fullmatch(line):
+            raise RecipeError(
+                f"{line!r} is no exact pin",
+                remedy='Write host.requirements as "name==version", with --hash=sha256:… where you like.',
+            )
+
+
+def _version(interpreter: Path, log: Path) -> str:
+    """Ask an interpreter for its full version."""
+    code = "import platform; print(platform.python_version())"
+    command = Command((str(interpreter), "-c", code), Path("/"), environment.clean(Path("/")))
+    return runner.run(
+        command, log, remedy="Name the target Python in the host file: [pythons]."
+    ).strip()
+
+
+def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
+    """Return a short name for a venv: another interpreter, version or pin is another venv."""
+    content = json.dumps(
+        [
+            str(interpreter.resolve()),
+            version,
+            *sorted(line.partition(_HASH)[0] for line in requirements),
+        ]
+    )
+    return f"{version}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
+
+
+def _holds(home: Path, requirements: Sequence[str]) -> bool:
+    """Tell whether a venv was finished, its interpreter is still there, and what went in has a digest that is wanted."""
+    if not ((home / DONE).is_file() and (home / "bin/python").exists()):
+        return False
+    inside = {
+        pin: digest
+        for pin, _, digest in (
+            line.partition(_HASH) for line in (home / DONE).read_text("utf-8").splitlines()
+        )
+    }
+    return all(
+        not digests or inside.get(pin) in digests
+        for pin, *digests in (line.split(_HASH) for line in requirements)
+    )
+
+
+def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    interpreter: Path,
+    version: str,
+    requirements: Sequence[str],
+    home: Path,
+    log: Path,
+    options: Sequence[str],
+) -> None:
+    """Make a venv from nothing, and install the pins."""
+    files.remove(home)
+    create(interpreter, version, home, log)
+    # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs the rest.
+    pips = [line for line in requirements if line.startswith("pip==")]
+    rest = [line for line in requirements if line not in pips]
+    installed = [
+        line for lines in (pips, rest) if lines for line in _install(home, lines, log, options)
+    ]
+    _insist_on_all(home, log)
+    files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
+
+
+def _insist_on_all(home: Path, log: Path) -> None:
+    """Insist that nothing that the pinned packages need is missing: what is not pinned is not installed."""
+    command = Command(
+        (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "check"),
+        home,
+        environment.clean(home),
+    )
+    try:
+        runner.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
+    except ToolError as fault:
+        raise RecipeError(
+            f"The pins are not all that their packages need: {runner.last_lines(log)[-1]}",
+            remedy=fault.remedy,
+            evidence=fault.evidence,
+        ) from fault
+
+
+def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
+    """Make an empty venv; Python 2 needs virtualenv for it."""
+    modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
+    module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
+    command = Command(
+        (str(interpreter), "-m", module, str(home)), home.parent, environment.clean(home.parent)
+    )
+    try:
+        runner.run(command, log, remedy=remedy.format(interpreter=interpreter))
+    except ToolError as fault:
+        raise HostError(
+            f"{interpreter} (Python {version}) cannot make a {module}",
+            remedy=fault.remedy,
+            evidence=fault.evidence,
+        ) from fault
+
+
+_VENV_REMEDY = "Install the rest of that Python; Debian and Ubuntu keep it in a package named like python3-venv."
+_VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the last that supports it."
+
+
+def _install(
+    home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]
+) -> list[str]:
+    """Let the venv's own pip install exact pins, and return each with the digest of its file; `options` say where it may look."""
+    python, listed = home / "bin/python", home / "requirements.txt"
+    with tempfile.TemporaryDirectory() as folder:
+        brought = packages.bring(
+            python, (*options, *_listed(listed, requirements)), Path(folder), log
+        )
+        digests = {packages.project(path): files.sha256(path) for path in brought}
+        exact = [
+            line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements
+        ]
+        where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
+        argv = (
+            str(python),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            *options,
+            *where,
+        )
+        try:
+            runner.run(
+                Command(argv, home, package_clients.of("pip", (home / "bin",))),
+                log,
+                remedy="Correct the pin: its package does not build here.",
+            )
+        except ToolError as fault:
+            what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
+            raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+    return exact
+
+
+def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
+    """Write requirements for pip to read."""
+    files.write(path, "".join(f"{line}\n" for line in requirements))
+    return "-r", str(path)
+
+
+def _project(requirement: str) -> str:
+    """Return the name, as indexes compare it, of the project that a pin names."""
+    from packaging.utils import canonicalize_name
+
+    found = _PIN.fullmatch(requirement)
+    return canonicalize_name(found["name"]) if found else requirement

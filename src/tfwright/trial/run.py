@@ -1,0 +1,164 @@
+"""Trying a program in a venv: a process of its own, at most so long, and what its end means."""
+
+import signal
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, TypeAdapter, ValidationError
+
+from tfwright.documents.recipe import SMOKE
+from tfwright.documents.toml import Table
+from tfwright.errors import RecipeError
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+
+PROGRAMS = Path(__file__).with_name("programs")
+"""Programs that the target Python runs, with a module's name as argument; they import nothing of ours."""
+ORDER = ("imports", *SMOKE)
+"""How they are run when no recipe says which: the first says whether the others have a module to talk about."""
+SECONDS = 900.0
+"""How long a program may take. The slowest takes half a minute; a GPU may first compile its kernels for many minutes."""
+LONGEST_REASON = 500
+
+USUAL_CAUSES = {
+    signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
+    signal.SIGSEGV: "usually a library (CUDA, numpy, protobuf) is of another version than the wheel was built with",
+    signal.SIGABRT: "a check of TensorFlow's own failed; its log says which, often an instruction set or a library's version",
+    signal.SIGBUS: "usually a file that is mapped into memory was cut short: the disk was full when the wheel was installed",
+    signal.SIGFPE: "a division by zero in machine code",
+    signal.SIGKILL: "the system ended it, usually for lack of memory",
+}
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Status = Literal["passed", "skipped", "failed"]
+
+
+@dataclass(frozen=True)
+class TrialOutcome:
+    """What became of one program."""
+
+    program: str
+    status: Status
+    reason: str
+    """What was seen, or why not, in a sentence."""
+    seconds: float = 0.0
+    numbers: Mapping[str, JsonValue] = field(default_factory=dict)
+    log: str = ""
+    """The file with everything that it printed."""
+
+
+class Point(Table):
+    """How fast a device multiplied square matrices."""
+
+    size: Annotated[int, Field(gt=0)]
+    """Rows and columns."""
+    seconds: Positive
+    """Of one product."""
+    gflops: Positive
+    """Thousand million operations a second."""
+
+
+_CURVES = TypeAdapter(
+    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
+)
+
+
+def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
+    """Return the curves of the sweep by device; none if it was not run, or says something else."""
+    for outcome in outcomes:
+        if outcome.program == "sweep" and outcome.status == "passed":
+            try:
+                return {
+                    name.upper(): points
+                    for name, points in _CURVES.validate_python(
+                        outcome.numbers.get("curves")
+                    ).items()
+                }
+            except ValidationError:
+                break
+    return {}
+
+
+def program(name: str) -> Path:
+    """Return a smoke program; raise RecipeError naming those that there are."""
+    if name not in ORDER:
+        raise RecipeError(
+            f"verify.smoke: there is no smoke program {name!r}",
+            remedy=f"Use one of: {', '.join(ORDER)}.",
+        )
+    return PROGRAMS / f"{name}.py"
+
+
+def execution(name: str, module: str, venv: Path, home: Path, extra: Mapping[str, str]) -> Command:
+    """Return the run of a program by the Python of a venv, on a module."""
+    return Command(
+        (str(venv / "bin/python"), str(program(name)), module),
+        venv.parent,
+        environment.clean(home, (venv / "bin",), extra=extra),
+    )
+
+
+def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
+    """Run a program to its end, at most so long, and return what it says; or how it ended, if it came to no result."""
+    start = time.monotonic()
+    try:
+        status = runner.attempt(
+            command, log, remedy="Look whether the venv is still there.", timeout=seconds
+        )
+    except TimeoutError:
+        verdict: tuple[Status, str, dict[str, JsonValue]] = (
+            "failed",
+            f"it hung, and was ended after {seconds:g} s",
+            {},
+        )
+    else:
+        verdict = _verdict(status, log)
+    return TrialOutcome(
+        name, verdict[0], verdict[1], time.monotonic() - start, verdict[2], str(log)
+    )
+
+
+class _Printed(Table):
+    """The line of JSON that a program ends with."""
+
+    status: Status
+    reason: str
+    numbers: dict[str, JsonValue]
+
+
+def _verdict(status: int, log: Path) -> tuple[Status, str, dict[str, JsonValue]]:
+    """Believe a program that it did well only if it also ended well."""
+    printed = _printed(log)
+    if status < 0:
+        number = signal.Signals(-status)
+        after = ", after it had done its work" if printed and printed.status == "passed" else ""
+        return (
+            "failed",
+            f"it crashed ({number.name}{after}): {USUAL_CAUSES.get(number, 'its log says more')}",
+            {},
+        )
+    if printed is None or (printed.status == "passed" and status != 0):
+        last = (runner.last_lines(log, 1) or ("nothing was printed",))[0]
+        return "failed", _line(f"it came to no result (exit status {status}): {last}"), {}
+    return printed.status, _line(printed.reason), printed.numbers
+
+
+def _printed(log: Path) -> _Printed | None:
+    """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
+    for line in reversed(log.read_text("utf-8", "replace").splitlines()):
+        if line.startswith("{"):
+            try:
+                return _Printed.model_validate_json(line)
+            except ValidationError:
+                continue
+    return None
+
+
+def _line(text: str) -> str:
+    """Return text as one printable line: it comes from the wheel's own code, which may print anything."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)[
+        :LONGEST_REASON
+    ].strip()

@@ -1,0 +1,231 @@
+"""Care of the vault: what is in it, who needs it, whether it still is what it was, and what nobody needs any more.
+
+What a recipe needs is read generously: every digest that its text, its lock, its stamps or its bundle
+name, for whatever reason. So a need that is not known here keeps its file as well.
+"""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from tfwright.documents.recipe import Recipe
+from tfwright.tools import files
+from tfwright.tools.process import file_lock
+from tfwright.tools.python import packages
+from tfwright.tools.python.venv import DONE
+
+ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
+    "archive",
+    "by Bazel",
+    "bazel",
+    "package",
+    "venv",
+    "leftover",
+)
+"""Kinds of things. What Bazel has put into the store by itself is named by no document, and so is never taken."""
+RECENT = 86400.0
+"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to somebody."""
+_DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
+_VENV = re.compile(r"/pythons/([\w.-]+)/")
+_PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
+
+
+@dataclass(frozen=True)
+class Thing:
+    """A directory of the vault that is needed, or not, as a whole."""
+
+    kind: str
+    name: str
+    path: Path
+    keys: frozenset[str]
+    """Each way in which a recipe may say that it needs this."""
+    file: Path | None = None
+    """What the digest, which is the directory's name, belongs to."""
+
+    @property
+    def parts(self) -> list[Path]:
+        """Its files."""
+        return [path for path in self.path.rglob("*") if path.is_file() and not path.is_symlink()]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its files."""
+        return sum(path.stat().st_size for path in self.parts)
+
+    @property
+    def recent(self) -> bool:
+        """Whether it was put there, or changed, a short time ago."""
+        return time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts)) < RECENT
+
+    @property
+    def damaged(self) -> bool:
+        """Whether its file is no longer what it was; the file is read for that."""
+        return self.file is not None and files.sha256(self.file) != self.path.name
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What one recipe needs of the vault."""
+
+    recipe: str
+    keys: frozenset[str]
+    complete: bool
+    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its archives."""
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """What is in a vault, and who needs it."""
+
+    things: tuple[Thing, ...]
+    needs: tuple[Needs, ...]
+
+    def users(self, thing: Thing) -> list[str]:
+        """Return the recipes that need a thing."""
+        return [one.recipe for one in self.needs if not one.keys.isdisjoint(thing.keys)]
+
+    @property
+    def unknown(self) -> list[str]:
+        """The recipes whose archives nobody knows yet."""
+        return [one.recipe for one in self.needs if not one.complete]
+
+    @property
+    def undecided(self) -> list[Thing]:
+        """The archives that stay because one of those recipes may need them."""
+        return [thing for thing in self._idle if thing.kind == ARCHIVE and self.unknown]
+
+    @property
+    def garbage(self) -> list[Thing]:
+        """What nobody needs."""
+        return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
+
+    @property
+    def _idle(self) -> list[Thing]:
+        return [
+            thing
+            for thing in self.things
+            if thing.kind != BY_BAZEL and not self.users(thing) and not thing.recent
+        ]
+
+
+def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
+    """Look through the vault of `build_out`; `recipes` come with their files. What else was built there counts too."""
+    known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
+    built = {
+        path.name
+        for pattern in ("*/stamps", "*/bundle.json")
+        for path in (found.parent for found in build_out.glob(pattern))
+    }
+    strangers = [
+        Needs(name, _named(_records(build_out, name)), complete=True)
+        for name in sorted(built - known.keys())
+    ]
+    return Inventory(tuple(_things(build_out / "vault")), (*known.values(), *strangers))
+
+
+def collect(
+    build_out: Path,
+    recipes: Sequence[tuple[Recipe, Path]],
+    report: Callable[[Sequence[Thing]], None],
+) -> None:
+    """Remove what nobody needs, and report it before. Raises HostError if a build is running: it may be about to need something."""
+    with ExitStack() as stack:
+        for path in sorted(build_out.glob("*/lock")):
+            stack.enter_context(file_lock.held(path, "invoke vault --gc"))
+        taken = look(build_out, recipes).garbage
+        report(taken)
+        remove(build_out, taken)
+
+
+def remove(build_out: Path, things: Iterable[Thing]) -> None:
+    """Remove things."""
+    for thing in things:
+        files.remove(thing.path)
+    packages.write_page(build_out / "vault")
+
+
+def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
+    """Read what a recipe needs off everything that speaks of it."""
+    locked = path.with_suffix(".lock")
+    records = [
+        *_records(build_out, recipe.name),
+        *([locked.read_text("utf-8")] if locked.is_file() else []),
+    ]
+    keys = _named([path.read_text("utf-8"), *records])
+    pins = {
+        _pin(line)
+        for line in (*recipe.host.requirements, *recipe.verify.requirements, *recipe.verify.plugins)
+    }
+    own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
+    # A record of an earlier state of the recipe is not all that it needs now.
+    complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
+    return Needs(recipe.name, keys | pins | own, complete)
+
+
+def _records(build_out: Path, name: str) -> list[str]:
+    """Return what was written down when a recipe was built, or came as a bundle."""
+    own = build_out / name
+    return [
+        path.read_text("utf-8")
+        for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
+    ]
+
+
+def _named(texts: Iterable[str]) -> frozenset[str]:
+    """Return the digests and venvs that texts name."""
+    return frozenset(
+        key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text)
+    )
+
+
+def _pin(line: str) -> str:
+    name, _, version = line.partition(" ")[0].partition("==")
+    return f"{canonicalize_name(name.partition('[')[0])}=={version}"
+
+
+def _venv(requirements: Iterable[str]) -> str:
+    return "venv of " + ", ".join(sorted(map(_pin, requirements)))
+
+
+def _things(vault: Path) -> Iterator[Thing]:
+    """Walk through a vault."""
+    for path in sorted((vault / "repository_cache/content_addressable/sha256").glob("*/")):
+        yield _archive(path)
+    for path in sorted((vault / "bazel").glob("*/")):
+        yield _bazel(path)
+    for file in packages.kept(vault):
+        found = _PACKAGE.fullmatch(file.name)
+        pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
+        yield Thing(PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file)
+    for path in sorted((vault / "pythons").glob("*/")):
+        marker = path / DONE
+        same = {_venv(marker.read_text("utf-8").splitlines())} if marker.is_file() else set[str]()
+        yield Thing(VENV if same else LEFTOVER, path.name, path, frozenset({path.name, *same}))
+
+
+def _archive(path: Path) -> Thing:
+    file, keys = path / "file", frozenset({path.name})
+    if not file.is_file():
+        return Thing(LEFTOVER, path.name, path, keys)
+    # What tfwright admits is read-only; Bazel writes what it downloads by itself as any other file.
+    return Thing(BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE, path.name, path, keys, file)
+
+
+def _bazel(path: Path) -> Thing:
+    about, file = path / "about.json", path / "bazel"
+    if not (about.is_file() and file.is_file()):
+        return Thing(LEFTOVER, path.name, path, frozenset({path.name}))
+    known = json.loads(about.read_text("utf-8"))
+    return Thing(
+        BAZEL,
+        f"{known['version']} for {known['platform']}",
+        path,
+        frozenset({path.name, f"bazel {known['version']}"}),
+        file,
+    )

@@ -1,0 +1,1 @@
+"""Shared libraries as data: ELF, Mach-O, GPU code, instruction sets."""

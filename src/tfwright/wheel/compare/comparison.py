@@ -1,0 +1,353 @@
+"""In what two wheels differ: in which files, in what of them, and in how they are packed."""
+
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files
+from tfwright.wheel import archive, record
+from tfwright.wheel.binary import elf, macho
+from tfwright.wheel.compare import code, text
+from tfwright.wheel.compare.difference import Difference, sample, tell_apart
+from tfwright.wheel.compare.text import TextFinding
+
+GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
+"""What is installed first, then how it is packed."""
+LARGEST_TEXT = 16 * 1024**2
+"""Bytes of a file that is compared as a text."""
+METADATA = ".dist-info/"
+"""How the place of a wheel's own description is called here, whatever its project and version."""
+
+Members = dict[str, zipfile.ZipInfo]
+"""The files of a wheel by where they are installed."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the wheels."""
+
+    file: str
+    sha256: str
+    size: int
+    """Bytes."""
+    members: int = 0
+    unpacked: int = 0
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two wheels beside each other."""
+
+    first: Side
+    second: Side
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def same(self) -> bool:
+        """Whether they are the same bytes."""
+        return self.first.sha256 == self.second.sha256
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A wheel that is open, with its files."""
+
+    wheel: zipfile.ZipFile
+    members: Members
+    folder: str
+    """Of its own description."""
+
+
+class Attribute(NamedTuple):
+    """Something that an archive says of each of its files."""
+
+    group: str
+    what: str
+    read: Callable[[zipfile.ZipInfo], str]
+
+
+def compare(first: Path, second: Path) -> Comparison:
+    """Compare two wheels, whoever made them; nothing of them is run.
+
+    Raises WheelError where one is missing, or would not be unpacked either.
+    """
+    sides = _side(first), _side(second)
+    if sides[0].sha256 == sides[1].sha256:
+        return Comparison(*sides)
+    with ExitStack() as stack:
+        one, two = (_opened(stack.enter_context(archive.opened(path))) for path in (first, second))
+        found = tuple(sorted(_differences(one, two), key=lambda one: GROUPS.index(one.group)))
+        counted = _counted(sides[0], one), _counted(sides[1], two)
+    again = Difference(
+        "compression", "", "only the archives differ: the same files, packed into other bytes"
+    )
+    return Comparison(*counted, differences=found or (again,))
+
+
+def _side(path: Path) -> Side:
+    if not path.is_file():
+        raise WheelError(
+            f"There is no wheel {path}",
+            remedy="Give the path of a .whl file.",
+            evidence=Evidence(where=str(path)),
+        )
+    return Side(path.name, files.sha256(path), path.stat().st_size)
+
+
+def _counted(side: Side, wheel: Opened) -> Side:
+    return Side(
+        side.file,
+        side.sha256,
+        side.size,
+        len(wheel.members),
+        sum(member.file_size for member in wheel.members.values()),
+    )
+
+
+def _opened(wheel: zipfile.ZipFile) -> Opened:
+    """List the files of a wheel by where pip would install them."""
+    folder = archive.metadata_directory(wheel)
+    members = Members()
+    for member in archive.files(wheel):
+        place = _place(member.filename, folder)
+        members[member.filename if place in members else place] = member
+    return Opened(wheel, members, folder)
+
+
+def _place(name: str, folder: str) -> str:
+    """Return where a file is installed; projects that call the same thing differently can then be compared."""
+    data = folder.removesuffix(".dist-info") + ".data/"
+    for prefix, place in (
+        (f"{data}purelib/", ""),
+        (f"{data}platlib/", ""),
+        (f"{folder}/", METADATA),
+        (data, ".data/"),
+    ):
+        if name.startswith(prefix):
+            return place + name.removeprefix(prefix)
+    return name
+
+
+def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
+    """Return all differences, in no order."""
+    common = [place for place in one.members if place in two.members]
+    yield from _paths(one, two)
+    changed = sorted(
+        (place for place in common if not _same(one, two, place)),
+        key=lambda place: -two.members[place].file_size,
+    )
+    for place in changed:
+        if place != f"{METADATA}RECORD":
+            with _unpacked(one, place) as first, _unpacked(two, place) as second:
+                yield content(place, first, second)
+    yield from _records(one, two, {*changed, *(one.members.keys() ^ two.members.keys())})
+    yield from _order(common, [place for place in two.members if place in one.members])
+    for attribute in _ATTRIBUTES:
+        yield from _attributes(one, two, common, attribute)
+
+
+def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
+    """Name what is in one wheel and not in the other, the largest first."""
+    if one.folder != two.folder:
+        yield Difference(
+            "path", "", "they call themselves differently", (f"{one.folder}, then {two.folder}",)
+        )
+    for there, other, side in ((one, two, "first"), (two, one, "second")):
+        missing = sorted(
+            there.members.keys() - other.members.keys(),
+            key=lambda place: (-there.members[place].file_size, place),
+        )
+        if missing:
+            lines = sample(
+                f"{place} ({there.members[place].file_size:,} bytes)" for place in missing
+            )
+            yield Difference("path", "", f"files only in the {side} ({len(missing):,})", lines)
+
+
+def _same(one: Opened, two: Opened, place: str) -> bool:
+    """Say whether a file has the same bytes in both; equal sums are no proof, so they are read: packed, if they are packed alike."""
+    before, after = one.members[place], two.members[place]
+    if (before.file_size, before.CRC) != (after.file_size, after.CRC):
+        return False
+    packings = [(member.compress_type, member.compress_size) for member in (before, after)]
+    if packings[0] == packings[1] and not tell_apart(
+        archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size
+    ):
+        return True
+    with one.wheel.open(before) as first, two.wheel.open(after) as second:
+        return tell_apart(first, second, before.file_size) is None
+
+
+def content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
+    """Say how a file differs that is in both wheels."""
+    heads, sizes = (_head(first), _head(second)), (_size(first), _size(second))
+    kind = [
+        magics
+        for magics in ((elf.MAGIC,), macho.MAGICS)
+        if heads[0] in magics and heads[1] in magics
+    ]
+    if kind and not place.endswith(".class"):
+        return _said("code", place, _code(first, second))
+    found = _text(place, first, second) if max(sizes) <= LARGEST_TEXT else None
+    return _said(_group(place), place, found or _bytes(first, second))
+
+
+def _head(stream: IO[bytes]) -> bytes:
+    stream.seek(0)
+    return stream.read(4)
+
+
+def _size(stream: IO[bytes]) -> int:
+    return stream.seek(0, os.SEEK_END)
+
+
+def _said(group: str, place: str, found: TextFinding) -> Difference:
+    return Difference(group, place, found.what, found.lines)
+
+
+def _group(place: str) -> str:
+    """Return the group of a file that is no library."""
+    return (
+        "metadata"
+        if place.startswith(METADATA)
+        else "source"
+        if place.endswith((".py", ".pyi", ".pyc"))
+        else "other"
+    )
+
+
+def _unpacked(one: Opened, place: str) -> IO[bytes]:
+    """Unpack a file to where any place of it can be read."""
+    copy = tempfile.SpooledTemporaryFile(LARGEST_TEXT)  # noqa: SIM115 whoever asked for it closes it
+    with one.wheel.open(one.members[place]) as source:
+        shutil.copyfileobj(source, copy, record.CHUNK)
+    return copy
+
+
+def _code(first: IO[bytes], second: IO[bytes]) -> TextFinding:
+    """Compare two libraries, whatever is in the files that begin like some."""
+    try:
+        return code.libraries(first, second)
+    except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
+        found = _bytes(first, second)
+        return TextFinding(
+            found.what, (*found.lines, f"it is no sound library: {fault or type(fault).__name__}")
+        )
+
+
+def _text(place: str, first: IO[bytes], second: IO[bytes]) -> TextFinding | None:
+    """Compare two files as what their name says that they are; None if they are no texts."""
+    ways: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
+        ".py": text.program,
+        ".pyi": text.program,
+        ".pyc": text.compiled,
+        ".json": text.document,
+    }
+    contents = []
+    for stream in (first, second):
+        stream.seek(0)
+        contents.append(stream.read())
+    return ways.get(Path(place).suffix, text.text)(*contents)
+
+
+def _bytes(first: IO[bytes], second: IO[bytes]) -> TextFinding:
+    """Compare two files about which nothing else is known."""
+    sizes = _size(first), _size(second)
+    first.seek(0)
+    second.seek(0)
+    apart = tell_apart(first, second, min(sizes))
+    where = f", first at {apart.first:#x}" if apart else ""
+    if sizes[0] != sizes[1]:
+        return TextFinding(f"{sizes[0]:,} bytes, then {sizes[1]:,}{where}")
+    return TextFinding(f"{apart.bytes if apart else 0:,} of {sizes[0]:,} bytes differ{where}")
+
+
+def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
+    """Compare what RECORD lists, beyond what follows from files that differ."""
+    listed = [
+        {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
+        for side in (one, two)
+    ]
+    left = [
+        sorted(str(line[0]) for line in lines if line[0] not in explained)
+        for lines in (listed[0] - listed[1], listed[1] - listed[0])
+    ]
+    for names, side in zip(left, ("first", "second"), strict=True):
+        if names:
+            yield Difference(
+                "metadata",
+                f"{METADATA}RECORD",
+                f"lines only in the {side} ({len(names):,}), of files that do not differ",
+                sample(names),
+            )
+
+
+def _order(one: list[str], two: list[str]) -> Iterator[Difference]:
+    """Say where the order of the files begins to differ."""
+    number = next(
+        (number for number, pair in enumerate(zip(one, two, strict=True)) if pair[0] != pair[1]),
+        None,
+    )
+    if number is not None:
+        yield Difference(
+            "order",
+            "",
+            f"the files lie in another order from number {number + 1:,} on",
+            (f"{one[number]}, then {two[number]}",),
+        )
+
+
+def _attributes(
+    one: Opened, two: Opened, common: list[str], attribute: Attribute
+) -> Iterator[Difference]:
+    """Compare one attribute of all files."""
+    pairs = [
+        (place, attribute.read(one.members[place]), attribute.read(two.members[place]))
+        for place in common
+    ]
+    apart = [(place, before, after) for place, before, after in pairs if before != after]
+    if apart:
+        lines = sample(f"{place}: {before}, then {after}" for place, before, after in apart)
+        yield Difference(
+            attribute.group, "", f"{len(apart):,} of {len(common):,} files {attribute.what}", lines
+        )
+
+
+def _time(member: zipfile.ZipInfo) -> str:
+    return "{:04}-{:02}-{:02} {:02}:{:02}:{:02}".format(*member.date_time)
+
+
+def _mode(member: zipfile.ZipInfo) -> str:
+    return f"{member.external_attr >> 16:o}, made on system {member.create_system}" + (
+        f", {member.external_attr & 0xFFFF:#x}" if member.external_attr & 0xFFFF else ""
+    )
+
+
+def _fields(member: zipfile.ZipInfo) -> str:
+    return f"flags {member.flag_bits:#x}, {len(member.extra)} bytes of extra fields, {len(member.comment)} of comment"
+
+
+def _compression(member: zipfile.ZipInfo) -> str:
+    return _METHODS.get(member.compress_type, f"method {member.compress_type}")
+
+
+_METHODS = {
+    zipfile.ZIP_STORED: "stored",
+    zipfile.ZIP_DEFLATED: "deflated",
+    zipfile.ZIP_BZIP2: "bzip2",
+    zipfile.ZIP_LZMA: "lzma",
+}
+_ATTRIBUTES = (
+    Attribute("time", "are dated otherwise", _time),
+    Attribute("mode", "have another mode", _mode),
+    Attribute("mode", "have other fields in the archive", _fields),
+    Attribute("compression", "are compressed by another method", _compression),
+)

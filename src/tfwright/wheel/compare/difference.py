@@ -1,0 +1,77 @@
+"""A difference between two wheels, and how bytes are told apart."""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, NamedTuple
+
+SHOWN = 5
+"""How many of a kind are named; the others are counted."""
+CHUNK = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which two wheels differ."""
+
+    group: str
+    """One of `comparison.GROUPS`."""
+    member: str
+    """The file, by the place where it is installed; empty for what concerns many."""
+    what: str
+    lines: tuple[str, ...] = ()
+    """What shows it."""
+
+
+class Apart(NamedTuple):
+    """How two stretches of bytes differ."""
+
+    bytes: int
+    """How many differ, as far as both reach."""
+    first: int
+    """Where the first one is; where both are the same until one ends, its end."""
+    starts: tuple[int, ...]
+    """Where the first few runs of them start."""
+
+
+def tell_apart(one: IO[bytes], two: IO[bytes], size: int) -> Apart | None:
+    """Compare the next `size` bytes of two streams, a piece at a time; None if they are the same."""
+    count, starts, place = 0, list[int](), 0
+    while place < size:
+        first, second = (stream.read(min(CHUNK, size - place)) for stream in (one, two))
+        if not first or not second:
+            break
+        if first != second:
+            apart = _exclusive(first, second)
+            count += len(apart) - apart.count(0)
+            starts += (
+                [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
+                if len(starts) < SHOWN
+                else []
+            )
+        place += len(first)
+    return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
+
+
+def _exclusive(one: bytes, two: bytes) -> bytes:
+    """Return a byte other than 0 wherever two pieces differ, as far as both reach."""
+    size = min(len(one), len(two))
+    return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(size)
+
+
+def sample(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the first few, and how many more there are."""
+    some = list(names)
+    return counted(some[:SHOWN], len(some))
+
+
+def counted(some: Sequence[str], count: int) -> tuple[str, ...]:
+    """Return some of so many, and how many more there are."""
+    return (*some, *([f"and {count - len(some):,} more"] if count > len(some) else []))
+
+
+def only(one: set[str], two: set[str], what: str) -> Iterator[str]:
+    """Say what is in one set and not in the other, with the first few of each."""
+    for side, there in (("first", one - two), ("second", two - one)):
+        if there:
+            yield f"{what} only in the {side} ({len(there):,}): {', '.join(sample(sorted(there)))}"

@@ -1,0 +1,158 @@
+"""How two texts of a wheel differ: metadata line by line, Python by what it means."""
+
+import ast
+import difflib
+import json
+import warnings
+from collections.abc import Sequence
+from typing import NamedTuple
+
+CONTEXT = 1
+MOST_LINES = 400
+"""Lines between the first and the last difference that are laid side by side; comparing more takes too long."""
+LONGEST = 24
+"""Lines of a difference that are shown."""
+WIDEST = 160
+LARGEST_PROGRAM = 2 * 1024**2
+"""Bytes of a Python file that is parsed."""
+PYC_HEADER = 16
+"""Bytes before the code in a .pyc file: magic, flags, and the source's time and size or digest (PEP 552)."""
+
+
+class TextFinding(NamedTuple):
+    """What differs, and the lines that show it."""
+
+    what: str
+    lines: tuple[str, ...] = ()
+
+
+def text(one: bytes, two: bytes) -> TextFinding | None:
+    """Compare two texts line by line; None if one is no text."""
+    try:
+        before, after = one.decode(), two.decode()
+    except UnicodeDecodeError:
+        return None
+    if "\0" in before or "\0" in after:
+        return None
+    if before.split() == after.split():
+        return TextFinding(
+            "only white space differs",
+            _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True),
+        )
+    return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
+
+
+def document(one: bytes, two: bytes) -> TextFinding | None:
+    """Compare two JSON documents, however they are laid out."""
+    try:
+        pretty = [json.dumps(json.loads(content), indent=1).encode() for content in (one, two)]
+    except (ValueError, RecursionError):
+        return text(one, two)
+    return TextFinding("only its layout differs") if pretty[0] == pretty[1] else text(*pretty)
+
+
+def program(one: bytes, two: bytes) -> TextFinding | None:
+    """Compare two Python files; say so where they do the same."""
+    found = text(one, two)
+    meanings = _parsed(one), _parsed(two)
+    if found is None or None in meanings:
+        return found
+    if _alike(*meanings, documented=True):
+        return TextFinding("only comments or white space differ", found.lines)
+    if _alike(*meanings, documented=False):
+        return TextFinding("only docstrings, comments or white space differ", found.lines)
+    return found
+
+
+def compiled(one: bytes, two: bytes) -> TextFinding:
+    """Compare two .pyc files."""
+    if one[PYC_HEADER:] == two[PYC_HEADER:]:
+        return TextFinding(
+            "only the header differs, which holds the source's time or digest",
+            (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")),
+        )
+    return TextFinding(
+        "the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
+    )
+
+
+def _parsed(content: bytes) -> ast.Module | None:
+    """Return what a Python file means; None if it cannot be said, as of Python 2."""
+    if len(content) > LARGEST_PROGRAM:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(content)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _alike(one: object, two: object, *, documented: bool) -> bool:
+    """Say whether two parts of programs do the same, with or without their docstrings; ends at the first difference, as ast.dump does not."""
+    if type(one) is not type(two):
+        return False
+    if isinstance(one, ast.AST):
+        pairs = (
+            (_part(one, name, documented=documented), _part(two, name, documented=documented))
+            for name in one._fields
+        )
+        return all(_alike(*pair, documented=documented) for pair in pairs)
+    if isinstance(one, list) and isinstance(two, list):
+        return len(one) == len(two) and all(
+            _alike(*pair, documented=documented) for pair in zip(one, two, strict=True)
+        )
+    return one == two
+
+
+def _part(node: object, name: str, *, documented: bool) -> object:
+    """Return a field of a node; of a body on request without its docstring."""
+    if (
+        documented
+        or name != "body"
+        or not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ):
+        return getattr(node, name, None)
+    return node.body[ast.get_docstring(node, clean=False) is not None :]
+
+
+def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
+    """Return the lines that differ, from the first to the last, with a little around them."""
+    start = next(
+        (number for number, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]),
+        min(len(one), len(two)),
+    )
+    end = next(
+        (
+            number
+            for number, pair in enumerate(
+                zip(reversed(one[start:]), reversed(two[start:]), strict=False)
+            )
+            if pair[0] != pair[1]
+        ),
+        None,
+    )
+    end = min(len(one), len(two)) - start if end is None else end
+    before, after = (
+        lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES]
+        for lines in (one, two)
+    )
+    hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
+    lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
+    told = (f"line {start + 1}:", *(_narrow(line, exact=exact) for line in lines[: LONGEST - 1]))
+    return (
+        *told,
+        *([f"and {len(lines) - LONGEST + 1:,} more lines"] if len(lines) >= LONGEST else []),
+    )
+
+
+def _narrow(line: str, *, exact: bool) -> str:
+    """Return a line as wide as a page; `exact` shows white space too."""
+    shown = (
+        line[0] + repr(line[1:])
+        if exact
+        else "".join(
+            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+        )
+    )
+    return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"

@@ -1,0 +1,1 @@
+"""What one wheel is, read from its bytes alone."""

@@ -1,0 +1,68 @@
+"""What a wheel as a whole needs, with the library that needs the most."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tfwright.wheel.binary import cpu, elf
+from tfwright.wheel.inspect.library import Library
+
+
+@dataclass(frozen=True)
+class WheelNeed:
+    """The most that any library of a wheel needs of one thing."""
+
+    version: str
+    """Of glibc and its kin and macOS; of the CPU its level."""
+    library: str
+    symbol: str = ""
+    """What in the library needs it."""
+    decided: str = ""
+    """How that was told, where it is not written in the library."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A wheel's libraries together."""
+
+    needs: dict[str, WheelNeed]
+    """By ``GLIBC``, ``GLIBCXX``, ``CXXABI``, ``macOS`` and ``CPU``."""
+    strings: tuple[str, ...]
+    """The std::string of the interface that most of TensorFlow's exports are in."""
+    architectures: tuple[str, ...]
+    nccl: tuple[str, ...]
+    tensorflow: int
+    """Exports in TensorFlow's namespace."""
+
+
+def summarize(libraries: Sequence[Library]) -> Summary:
+    """Put together what the libraries of a wheel say."""
+    parts = [part for library in libraries for part in library.parts]
+    newest: dict[str, WheelNeed] = {}
+    for name, need in _needs(libraries):
+        if name not in newest or _age(name, need) > _age(name, newest[name]):
+            newest[name] = need
+    interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
+    return Summary(
+        needs=newest,
+        strings=interface.symbols.strings if interface else (),
+        architectures=elf.ordered(name for part in parts for name in part.architectures),
+        nccl=tuple(sorted({library.text.nccl for library in libraries if library.text.nccl})),
+        tensorflow=sum(part.symbols.tensorflow for part in parts),
+    )
+
+
+def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
+    """Return everything that each library needs."""
+    for library in libraries:
+        for part in library.macho:
+            yield "macOS", WheelNeed(part.minimum, library.path)
+        for family, requirement in library.elf.requires.items() if library.elf else ():
+            yield family, WheelNeed(requirement.version, library.path, requirement.symbol)
+        for found in [part.cpu for part in library.parts if part.cpu]:
+            use = found.needs[0] if found.needs else cpu.Use("", "", "")
+            yield "CPU", WheelNeed(found.level, library.path, use.function, use.decided)
+
+
+def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
+    """Return what makes two needs of the same thing compare."""
+    return (cpu.LEVELS.index(need.version),) if name == "CPU" else elf.numbers(need.version)

@@ -1,0 +1,118 @@
+"""Whether a wheel's tags are true: what its libraries need, against what the tags promise."""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from packaging.tags import Tag
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from tfwright.wheel import tags
+from tfwright.wheel.binary import elf
+from tfwright.wheel.inspect.library import Library
+
+LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
+"""The glibc that the first manylinux tags promise (PEP 513, 571, 599); later ones say it themselves (PEP 600)."""
+UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
+"""macOS wheels for more than one machine."""
+
+
+def named(path: Path) -> frozenset[Tag]:
+    """Return the tags in a wheel's name; none where it is no wheel's name."""
+    try:
+        return parse_wheel_filename(path.name)[-1]
+    except InvalidWheelFilename:
+        return frozenset()
+
+
+def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list[str]:
+    """Say in what the tags in a wheel's name are not true."""
+    promised = named(path)
+    if not promised:
+        return []
+    differing = (
+        [f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"]
+        if stated != promised
+        else []
+    )
+    alone = (fault for library in found for fault in _library_faults(promised, library))
+    platforms = sorted({tag.platform for tag in promised})
+    return [
+        *differing,
+        *alone,
+        *_excess("glibc", _glibc_promises(platforms), _glibc_needs(found)),
+        *_excess("macOS", _macos_promises(platforms), _macos_needs(found)),
+    ]
+
+
+def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
+    """Compare the machine of one library, and the Python that an extension module's name says, with the tags."""
+    machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
+    for platform in sorted({tag.platform for tag in promised}):
+        if platform == "any":
+            yield f"{library.path} is machine code, and the tag says any machine"
+        elif machines and not _machines(platform) <= machines:
+            yield f"{library.path} is for {', '.join(sorted(machines))}, and the tag is {platform}"
+    module = re.search(r"\.cpython-(\d+)", library.path)
+    if module and not {tag.interpreter for tag in promised} & {
+        f"cp{module[1]}",
+        f"py{module[1][0]}",
+    }:
+        yield f"{library.path} is for CPython {module[1]}, and the tags are {tags.said(promised)}"
+
+
+def _machines(platform: str) -> set[str]:
+    """Return the machines of a platform tag, as ``manylinux_2_17_x86_64``."""
+    machine = re.sub(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform)
+    return UNIVERSAL.get(machine, {machine})
+
+
+def _excess(
+    what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
+) -> Iterator[str]:
+    """Compare the oldest system that is promised, by a tag, with the newest that is needed, by a library."""
+    if not promises or not needs:
+        return
+    version, platform = min(promises, key=_age)
+    beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
+    if beyond:
+        newest, library = max(beyond, key=_age)
+        others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
+        yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
+
+
+def _age(pair: tuple[str, str]) -> tuple[int, ...]:
+    return elf.numbers(pair[0])
+
+
+def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the glibc that each tag promises to be enough."""
+    parts = [
+        (re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform), platform)
+        for platform in platforms
+    ]
+    return [
+        (f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0"), platform)
+        for part, platform in parts
+        if part
+    ]
+
+
+def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the macOS that each tag promises to be enough."""
+    parts = [(re.match(r"macosx_(\d+)_(\d+)_", platform), platform) for platform in platforms]
+    return [(f"{part[1]}.{part[2]}", platform) for part, platform in parts if part]
+
+
+def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
+    """Return the glibc that each library needs."""
+    return [
+        (need.version, f"{library.path} ({need.symbol})")
+        for library in found
+        if library.elf and (need := library.elf.requires.get("GLIBC"))
+    ]
+
+
+def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
+    """Return the macOS that each library needs."""
+    return [(part.minimum, library.path) for library in found for part in library.macho]

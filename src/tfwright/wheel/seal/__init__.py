@@ -1,0 +1,1 @@
+"""What tfwright writes into a wheel and beside it, and the wheel's canonical bytes."""

@@ -1,0 +1,182 @@
+"""The build record: a JSON file in a wheel's ``.dist-info`` that says what the wheel was made from, by what and how.
+
+It names what decides the bytes and nothing else of the host: no path, no time, no user. Built again
+from the same, a wheel holds the same record.
+"""
+
+import hashlib
+import json
+import zipfile
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from tfwright.documents.recipe import Commit, InnerPath, Line, Recipe, Sha256
+from tfwright.documents.toml import Table
+from tfwright.errors import Evidence, WheelError
+from tfwright.wheel import archive
+
+NAME = "tfwright.json"
+"""The record's name in ``.dist-info``."""
+FORMAT = 1
+LARGEST = 4 * 1024**2
+"""Bytes that a record may have; one of TensorFlow has some ten thousand."""
+
+
+class Sealer(Table):
+    """What sealed the wheel; its version and that of its compressor are part of the bytes."""
+
+    name: Literal["tfwright"] = "tfwright"
+    version: Line
+    deflate: Line
+    """Version of the package ``deflate``, which brings libdeflate."""
+
+
+class RecipeContent(Table):
+    """The recipe, whole: with it the build can be repeated."""
+
+    name: Line
+    sha256: Sha256
+    """Of the content as canonical JSON: of what decides the build, so that no comment changes it."""
+    content: dict[str, Any]
+    """The recipe's tables without defaults, and without who verified it."""
+
+
+class RecordedSource(Table):
+    """The source tree."""
+
+    url: Line
+    commit: Commit
+    release: Line
+    content: Line
+    """Git's id of the tree with assets and patches in place."""
+    epoch: int
+    """SOURCE_DATE_EPOCH of the build, in seconds: when the commit was made."""
+
+
+class RecordedFile(Table):
+    """A patch or an asset."""
+
+    path: InnerPath
+    """Under patches/."""
+    sha256: Sha256
+
+
+class RecordedProgram(Table):
+    """Bazel."""
+
+    version: Line
+    sha256: Sha256
+
+
+class Found(Table):
+    """What was found on the host and takes part in the bytes; empty where there is none, or none was wanted."""
+
+    system: Line
+    machine: Line
+    glibc: Line
+    python: Line
+    """Full version of the target Python."""
+    compiler: Line
+    """As ``cc --version`` says it."""
+    cuda: Line
+    cudnn: Line
+
+
+class RecordedBazel(Table):
+    """How Bazel was run."""
+
+    target: Line
+    flags: tuple[Line, ...]
+    """The recipe's; tfwright's own say where things lie and how much may run at once."""
+    environment: dict[str, Line]
+    """Everything that the build could see, ``@NAME@`` for directories of the host."""
+
+
+class Substitution(Table):
+    """Bytes that stood in for an archive that could not be had."""
+
+    name: Line
+    reason: Line
+    sha256: Sha256
+    """Of the archive that was pinned."""
+    used: Sha256
+
+
+class RecordedCheck(Table):
+    """Something that was read off the wheel before it was sealed."""
+
+    name: Line
+    passed: bool
+    detail: Line
+
+
+class BuildRecord(Table):
+    """What a wheel was made from, by what and how."""
+
+    format: Literal[1] = 1
+    sealer: Sealer
+    recipe: RecipeContent
+    lock: Sha256 | None
+    """Of the lock file; None if the recipe has none."""
+    source: RecordedSource
+    files: tuple[RecordedFile, ...]
+    bazel: RecordedProgram
+    found: Found
+    build: RecordedBazel
+    substitutions: tuple[Substitution, ...]
+    stubs: tuple[Line, ...]
+    """Libraries that are there to be imported, and do nothing."""
+    checks: tuple[RecordedCheck, ...]
+    """What could be said without running the wheel; what it does when it is run, the statement beside it says."""
+
+
+def recipe_content(recipe: Recipe) -> RecipeContent:
+    """Return a recipe as the record holds it."""
+    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
+    return RecipeContent(
+        name=recipe.name, sha256=hashlib.sha256(canonical(content)).hexdigest(), content=content
+    )
+
+
+def recipe_of(record: BuildRecord) -> Recipe:
+    """Return the recipe that the record holds. Raises pydantic.ValidationError if this version reads it as no recipe."""
+    return Recipe.model_validate({**record.recipe.content, "name": record.recipe.name})
+
+
+def write(record: BuildRecord) -> bytes:
+    """Return the record's file: the same bytes for the same record."""
+    return canonical(record.model_dump(mode="json"), indent=1)
+
+
+def canonical(content: object, indent: int | None = None) -> bytes:
+    """Return JSON whose keys are sorted, in UTF-8, with a line break at its end."""
+    return (json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n").encode()
+
+
+def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
+    """Return the record of a wheel; None if it has none, being from elsewhere.
+
+    Raises WheelError if what is there cannot be read as one.
+    """
+    place = f"{archive.metadata_directory(wheel)}/{NAME}"
+    if place not in wheel.namelist():
+        return None
+    try:
+        if wheel.getinfo(place).file_size > LARGEST:
+            raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes")
+        return BuildRecord.model_validate_json(wheel.read(place))
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        raise _unreadable(
+            wheel, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
+        ) from fault
+
+
+def _unreadable(wheel: zipfile.ZipFile, why: str) -> WheelError:
+    what = f"The build record {NAME} cannot be read: {why}"
+    return WheelError(
+        what,
+        remedy="Use the version of tfwright that made the wheel, or a newer one.",
+        evidence=Evidence(where=str(wheel.filename)),
+    )

@@ -1,0 +1,51 @@
+"""The signed form of the statement beside a wheel: one line, as in-toto's bundles have them.
+
+https://github.com/in-toto/attestation/blob/main/spec/v1/bundle.md and envelope.md. The wheel knows
+nothing of it: signed or not, by whom and when, its bytes are the same.
+"""
+
+import json
+from pathlib import Path
+
+from tfwright.errors import WheelError
+from tfwright.tools import files, signing
+from tfwright.wheel.seal import statement
+
+SUFFIX = ".intoto.jsonl"
+"""After the whole name of the wheel's file."""
+KIND = "application/vnd.in-toto+json"
+FORGED = "Do not trust the wheel; bring it and what lies beside it again from where they are from."
+
+
+def write(payload: bytes, key: Path) -> bytes:
+    """Return the envelope of a statement, signed with a private key. Raises HostError if the key cannot sign."""
+    return signing.sign(payload, KIND, key)
+
+
+def verify(wheel: Path, key: Path) -> str:
+    """Insist that the holder of a public key signed the statement about exactly this wheel; return the key's id.
+
+    Raises HostError if the key cannot be used, WheelError if the envelope beside the wheel is
+    missing or not signed with it, is about another wheel, or says something else than the plain
+    statement, where that lies beside it.
+    """
+    payload, keyid = signing.verified(wheel.with_name(wheel.name + SUFFIX), KIND, key)
+    if files.sha256(wheel) not in _subjects(payload):
+        raise WheelError(
+            f"{wheel.name} is not the wheel that was signed: its SHA-256 is another one",
+            remedy=FORGED,
+        )
+    plain = wheel.with_name(wheel.name + statement.SUFFIX)
+    if plain.is_file() and plain.read_bytes() != payload:
+        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
+    return keyid
+
+
+def _subjects(payload: bytes) -> list[str]:
+    """Return the digests of what a statement is about; its signer is trusted, not to write nonsense, but to be asked about it."""
+    try:
+        return [subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]]
+    except (ValueError, LookupError, TypeError) as fault:
+        raise WheelError(
+            "What was signed is no in-toto statement about a file", remedy="Ask whoever signed it."
+        ) from fault

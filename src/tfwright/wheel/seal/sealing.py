@@ -1,0 +1,156 @@
+"""A wheel in canonical bytes: what is in it decides them, and nothing else.
+
+Members lie in one order (dist-info last, RECORD at the very end), with the time of the commit, one
+of two modes, and no fields of a particular zip program. They are compressed by libdeflate, which is
+its own single implementation: zlib, zlib-ng and the zlibs of systems compress differently from each
+other, and which of them Python was linked with would show in the digest. How many processors work
+on it does not.
+"""
+
+import datetime as dt
+import mmap
+import os
+import stat
+import tempfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from dataclasses import dataclass
+from functools import partial
+from typing import IO
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.wheel import archive, record
+from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
+
+LEVEL = 6
+"""Of libdeflate. For the 1.8 GB of tensorflow 2.20, level 8 would take 2.7 times as long to save one byte in a hundred."""
+EARLIEST = dt.datetime(1980, 1, 1, tzinfo=dt.UTC)
+"""Zip cannot say an earlier time."""
+LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
+"""Zip cannot say a later one."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """A member whose compressed bytes wait for their place in the archive."""
+
+    member: ZipMember
+    entry: record.RecordEntry
+    offset: int
+    """Where in the spool they begin."""
+
+
+class Spool:
+    """A scratch file that several threads append to."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        """Begin where the stream is."""
+        self._stream = stream
+        self._lock = threading.Lock()
+
+    def keep(self, content: bytes | bytearray | mmap.mmap) -> int:
+        """Append content and return where it begins."""
+        with self._lock:
+            offset = self._stream.tell()
+            self._stream.write(content)
+            return offset
+
+    def parts(self, packed: Packed) -> Iterator[bytes]:
+        """Yield the bytes of a member; nothing may be appended meanwhile."""
+        self._stream.seek(packed.offset)
+        left = packed.member.packed
+        while left:
+            part = self._stream.read(min(left, record.CHUNK))
+            left -= len(part)
+            yield part
+
+
+def seal(
+    wheel: zipfile.ZipFile,
+    target: IO[bytes],
+    epoch: int,
+    additions: Mapping[str, bytes] | None = None,
+) -> None:
+    """Write the files of `wheel` to `target`, dated `epoch` (seconds).
+
+    `additions` are files by their paths in the ``.dist-info`` directory; they take the place of
+    what was there under that name. Raises WheelError if RECORD is not true.
+    """
+    folder = archive.metadata_directory(wheel)
+    added = {f"{folder}/{name}": content for name, content in (additions or {}).items()}
+    with tempfile.TemporaryFile() as stream:
+        spool = Spool(stream)
+        packed = _pack(wheel, spool)
+        _insist_on_record(wheel, packed)
+        packed.update({name: _kept(spool, name, content, 0o644) for name, content in added.items()})
+        packed.pop(f"{folder}/RECORD", None)
+        order = sorted(packed, key=lambda name: (name.startswith(f"{folder}/"), name))
+        lines = [
+            *(packed[name].entry for name in order),
+            record.RecordEntry(f"{folder}/RECORD", "", ""),
+        ]
+        last = _kept(spool, f"{folder}/RECORD", record.render(lines).encode(), 0o644)
+        writer = ZipWriter(target, moment(epoch))
+        for one in (*(packed[name] for name in order), last):
+            writer.add(one.member, spool.parts(one))
+        writer.finish()
+
+
+def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
+    """Compress every file, on all processors, the largest first: no processor is left with a large one at the end."""
+    members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        return {
+            one.member.name: one for one in workers.map(partial(_member, wheel, spool), members)
+        }
+
+
+def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Packed:
+    """Compress one file; of its mode, only whether it can be executed is kept."""
+    mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
+    if not member.file_size:
+        return _kept(spool, member.filename, wheel.read(member), mode)
+    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is compressed.
+    with closing(mmap.mmap(-1, member.file_size)) as content:
+        with wheel.open(member) as stream:
+            while chunk := stream.read(record.CHUNK):
+                content.write(chunk)
+        return _kept(spool, member.filename, content, mode)
+
+
+def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Packed:
+    """Put the smaller of a file's content and its compressed form into the spool."""
+    import deflate  # noqa: PLC0415 start-up is part of the product
+
+    compressed = deflate.deflate_compress(content, LEVEL)
+    smaller = len(compressed) < len(content)
+    body: bytes | bytearray | mmap.mmap = compressed if smaller else content
+    method = zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED
+    member = ZipMember(
+        name, method, deflate.crc32(content), len(body), len(content), stat.S_IFREG | mode
+    )
+    return Packed(member, record.entry(name, content), spool.keep(body))
+
+
+def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
+    """Refuse a wheel that does not hold what its RECORD says."""
+    place = f"{archive.metadata_directory(wheel)}/RECORD"
+    found = record.faults(wheel, {name: one.entry for name, one in packed.items() if name != place})
+    if found:
+        raise WheelError(
+            f"The wheel does not hold what its RECORD says: {found[0]}",
+            remedy="Look at what build_pip_package put together.",
+            evidence=Evidence(where=str(wheel.filename), lines=found),
+        )
+
+
+def moment(epoch: int) -> Moment:
+    """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
+    try:
+        when = min(max(dt.datetime.fromtimestamp(epoch, dt.UTC), EARLIEST), LATEST)
+    except (OverflowError, ValueError, OSError):
+        when = LATEST if epoch > 0 else EARLIEST
+    return when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2

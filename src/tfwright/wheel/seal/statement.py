@@ -1,0 +1,114 @@
+"""The statement that lies beside a wheel: SLSA provenance v1 in an in-toto statement v1, as JSON.
+
+https://slsa.dev/spec/v1.0/provenance and https://github.com/in-toto/attestation/blob/main/spec/v1. It
+repeats the wheel's own build record for programs that know these formats, and adds what came after
+the sealing: what the wheel did when it was run, and when. Its signed form is an envelope of its own.
+"""
+
+import datetime as dt
+import json
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+
+from tfwright.wheel import archive
+from tfwright.wheel.seal import build_record, sbom
+from tfwright.wheel.seal.build_record import BuildRecord
+
+SUFFIX = ".intoto.json"
+"""After the whole name of the wheel's file."""
+STATEMENT = "https://in-toto.io/Statement/v1"
+PROVENANCE = "https://slsa.dev/provenance/v1"
+BUILD_TYPE = "urn:tfwright:build:1"
+"""What the parameters mean: they are those of the build record, format 1."""
+BUILDER = "urn:tfwright"
+
+
+def write(
+    wheel: zipfile.ZipFile,
+    name: str,
+    sha256: str,
+    checks: Sequence[Mapping[str, object]],
+    finished: dt.datetime,
+) -> bytes:
+    """Return the statement about a wheel that has a build record, given its file's name and digest.
+
+    `checks` are what verify found, each with name, passed and detail.
+    """
+    record = build_record.read(wheel)
+    if record is None:
+        message = f"{name} has no build record"
+        raise ValueError(message)
+    predicate = {
+        "buildDefinition": _definition(record, wheel),
+        "runDetails": _run(record, checks, finished),
+    }
+    subject = [{"name": name, "digest": {"sha256": sha256}}]
+    return build_record.canonical(
+        {
+            "_type": STATEMENT,
+            "subject": subject,
+            "predicateType": PROVENANCE,
+            "predicate": predicate,
+        },
+        indent=1,
+    )
+
+
+def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object]:
+    """Return what was asked for, what the builder chose, and what went in."""
+    said = record.model_dump(mode="json")
+    return {
+        "buildType": BUILD_TYPE,
+        "externalParameters": {"recipe": said["recipe"]},
+        "internalParameters": {
+            name: said[name]
+            for name in ("build", "found", "lock", "source", "stubs", "substitutions")
+        },
+        "resolvedDependencies": [*_pinned(record), *_materials(wheel)],
+    }
+
+
+def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
+    """Yield the source and Bazel."""
+    source, bazel = record.source, record.bazel
+    yield {
+        "name": "source",
+        "uri": f"git+{source.url}@{source.commit}",
+        "digest": {"gitCommit": source.commit},
+    }
+    yield {
+        "name": "bazel",
+        "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
+        "digest": {"sha256": bazel.sha256},
+    }
+
+
+def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
+    """Yield the rest of the wheel's bill: patches, archives, and clones, which a commit stands for."""
+    bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
+    for one in bill["components"]:
+        digests = {
+            entry["alg"].replace("-", "").lower(): entry["content"] for entry in one["hashes"]
+        }
+        if one["bom-ref"] != "source":
+            yield {
+                "name": one["name"],
+                "uri": one["purl"],
+                "digest": digests if "sha256" in digests else {"gitCommit": one["version"]},
+            }
+
+
+def _run(
+    record: BuildRecord, checks: Sequence[Mapping[str, object]], finished: dt.datetime
+) -> dict[str, object]:
+    """Return who built it, and what came of it; fields of one's own carry one's name, as SLSA asks."""
+    return {
+        "builder": {
+            "id": BUILDER,
+            "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
+        },
+        "metadata": {
+            "finishedOn": finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "tfwright_checks": list(checks),
+        },
+    }

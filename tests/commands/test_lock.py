@@ -1,0 +1,209 @@
+"""`invoke lock` and what a build does with it, on a small tree of the test's own."""
+
+import os
+import subprocess
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import lock as pinning
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable, Recipe
+from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline import engine
+from tfwright.pipeline.results import Inputs
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import fetch
+from tfwright.tools import files
+from tfwright.tools.http import downloads
+from tfwright.vault import lock
+
+RULE = 'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = "{sha256}")\n'
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **nobody},
+    ).stdout.strip()
+
+
+@pytest.fixture(autouse=True)
+def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a server that is not there up at once."""
+    defaults = downloads.fetch.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "manners", replace(downloads.POLITE, pauses=()))
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    """Make an archive, and give it by hand."""
+    path = tmp_path / "drop/archive"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w") as packed:
+        packed.writestr("one/BUILD", "")
+    return path
+
+
+@pytest.fixture
+def job(recipe: Recipe, tmp_path: Path, archive: Path) -> Job:
+    """Return a job for a tree that names one archive that can be had and one that cannot.
+
+    It is another system's: what runs during the build is not looked for.
+    """
+    upstream = tmp_path / "upstream"
+    upstream.mkdir()
+    rules = RULE.format(name="one", sha256=files.sha256(archive)) + RULE.format(
+        name="two", sha256="2" * 64
+    )
+    (upstream / "WORKSPACE").write_text(rules, "utf-8")
+    for command in (
+        ("init", "--quiet", "--initial-branch=main"),
+        ("add", "--all"),
+        ("commit", "--quiet", "--message=one"),
+    ):
+        git(*command, cwd=upstream)
+    source = recipe.source.model_copy(
+        update={
+            "url": upstream.as_uri(),
+            "branch": "main",
+            "commit": git("rev-parse", "HEAD", cwd=upstream),
+        }
+    )
+    other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
+    host = recipe.host.model_copy(update={"system": other})
+    host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
+    return Job(recipe.model_copy(update={"source": source, "host": host}), host_file)
+
+
+def inputs(job: Job) -> Inputs:
+    made = engine.build(replace(job, until="fetch"))
+    assert isinstance(made, Inputs)
+    return made
+
+
+def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_to_it(
+    job: Job, archive: Path
+) -> None:
+    (artefact,) = inputs(job).archives
+    assert artefact.sha256 == files.sha256(archive)
+    assert (
+        artefact.path
+        == job.places.vault
+        / "repository_cache/content_addressable/sha256"
+        / artefact.sha256
+        / "file"
+    )
+
+
+def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
+    job: Job, archive: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.lock"
+    pinning.write(job, path)
+    written = path.read_text("utf-8")
+    one, two = sorted(lock.read(path).archives, key=lambda one: one.names)
+    assert (one.names, one.sha256, one.size, one.needed) == (
+        ("one",),
+        files.sha256(archive),
+        archive.stat().st_size,
+        None,
+    )
+    assert (two.names, two.size) == (("two",), None)
+    pinning.write(replace(job, locked=path), path)
+    assert path.read_text("utf-8") == written
+
+
+def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
+    job: Job, tmp_path: Path
+) -> None:
+    wanting = job.recipe.model_copy(
+        update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
+    )
+    with pytest.raises(HostError, match=r"numpy==1\.14\.5 can only be seen on Darwin"):
+        pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
+    assert not (tmp_path / "r.lock").exists()
+
+
+def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(
+    job: Job, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.lock"
+    pinning.write(job, path)
+    held = replace(job, locked=path)
+    inputs(held)
+    path.write_text(path.read_text("utf-8").replace("2" * 64, "3" * 64), "utf-8")
+    with pytest.raises(
+        SupplyError,
+        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) is in the lock, and not wanted",
+    ):
+        inputs(held)
+
+
+def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
+    job: Job, tmp_path: Path
+) -> None:
+    path = tmp_path / "small.lock"
+    known = pinning.write(job, path)
+    needed = tuple(one.model_copy(update={"needed": True}) for one in known.archives)
+    files.write(path, lock.write(known.model_copy(update={"archives": needed})))
+    with pytest.raises(SupplyError, match=r"1 of the archives .* cannot be had: two") as caught:
+        inputs(replace(job, locked=path, offline=True))
+    assert any("2" * 64 in line for line in caught.value.evidence.lines)
+
+
+def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
+    job: Job, archive: Path, tmp_path: Path
+) -> None:
+    substitute = {
+        "reason": "its server is gone",
+        "sha256": files.sha256(archive),
+        "urls": ["https://nowhere.invalid/other.zip"],
+    }
+    table = FetchTable.model_validate({"substitutes": {"two": substitute}})
+    mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
+    made = inputs(mine)
+    assert [(one.name, one.sha256, one.used) for one in made.substitutes] == [
+        ("two", "2" * 64, files.sha256(archive))
+    ]
+    (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
+    assert (locked.reason, locked.source) == (
+        "its server is gone",
+        "https://nowhere.invalid/other.zip",
+    )
+    assert "Not the pinned bytes: two: its server is gone" in {
+        vars(step).get("content") for step in fetch.steps(mine)
+    }
+    engine.build(replace(mine, until="source"))
+    text = (mine.places.tree / "WORKSPACE").read_text("utf-8")
+    assert (
+        RULE.format(name="two", sha256=files.sha256(archive)).replace("two.zip", "other.zip")
+        in text
+    )
+
+
+def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: Job) -> None:
+    (artefact,) = inputs(job).archives
+    artefact.path.chmod(0o644)
+    artefact.path.write_bytes(b"bad")
+    (again,) = inputs(job).archives
+    assert files.sha256(again.path) == again.sha256
+
+
+def test_the_report_of_links_covers_every_archive(job: Job) -> None:
+    rows = {row.name: row for row in pinning.rot(job, deep=False)}
+    assert (rows["one"].left, rows["one"].kept) == (1, True)
+    assert (rows["two"].left, rows["two"].kept) == (0, False)

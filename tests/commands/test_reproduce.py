@@ -1,0 +1,302 @@
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright import __version__
+from tfwright.commands import reproduce as reproduction
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import RecipeError, WheelError
+from tfwright.host import probes
+from tfwright.pipeline import engine
+from tfwright.pipeline.results import SealedWheel
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import check, seal
+from tfwright.progress import Listener
+from tfwright.tools.process import randomisation
+from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
+
+Maker = Callable[..., Path]
+Baked = Callable[[Job], str]
+
+needs_personality = pytest.mark.skipif(
+    randomisation.obstacle() is not None,
+    reason="address-space randomisation cannot be switched off here",
+)
+
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked], list[Job]]:
+    """Return a function that puts a build in the engine's place; its wheel holds what is baked in. The jobs are kept."""
+
+    def use(baked: Baked) -> list[Job]:
+        jobs = list[Job]()
+
+        def build(job: Job, *, fresh: bool) -> SealedWheel:
+            assert fresh
+            jobs.append(job)
+            path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
+            return SealedWheel(wheel=Artefact.of(path))
+
+        monkeypatch.setattr(engine, "build", build)
+        return jobs
+
+    return use
+
+
+def reproduce(
+    job: Job, original: Path, *, cached: bool = False, control: bool = True
+) -> reproduction.Reproduction:
+    return reproduction.reproduce(job, original, cached=cached, control=control)
+
+
+@pytest.fixture
+def original(make_wheel: Maker) -> Path:
+    return make_wheel({"baked.txt": "always\n"}, folder="original")
+
+
+def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    jobs = built(lambda _: "always")
+    assert reproduce(job, original).comparison.same
+    places = jobs[0].places
+    assert (places.vault.resolve(), places.git.resolve()) == (job.places.vault, job.places.git)
+    assert places.own != job.places.own
+    assert (jobs[0].offline, jobs[0].until, jobs[0].host_file.disk_cache) == (
+        True,
+        "seal",
+        places.build_out / "disk_cache",
+    )
+
+
+def test_another_umask_holds_while_it_is_built_and_no_longer(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    before = os.umask(0o022)
+    seen = list[int]()
+
+    def look(_: Job) -> str:
+        seen.append(os.umask(reproduction.UMASK))
+        return "always"
+
+    built(look)
+    try:
+        reproduce(job, original)
+        assert seen == [reproduction.UMASK]
+        assert os.umask(before) == 0o022
+    finally:
+        os.umask(before)
+
+
+def test_the_disk_cache_takes_part_only_when_asked_to(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    jobs = built(lambda _: "always")
+    reproduce(job, original, cached=True)
+    assert jobs[0].host_file.disk_cache == job.places.build_out / "disk_cache"
+
+
+@needs_personality
+def test_a_directory_that_was_baked_in_is_told_from_chance(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    jobs = built(lambda job: str(job.places.tree))
+    causes = reproduce(job, original).causes
+    assert causes[0] == "baked.txt holds the directory that it was built in"
+    assert causes[1].startswith("Built again in the same place it is the same")
+    assert len(jobs) == 2
+
+
+@needs_personality
+def test_what_is_another_each_time_is_named(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    numbers: Iterator[int] = iter(range(10))
+    built(lambda _: f"number {next(numbers)}")
+    assert reproduce(job, original).causes == (
+        "Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
+    )
+
+
+@needs_personality
+def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    program = "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, 'Py_OptimizeFlag')), id(object()))"
+    built(
+        lambda _: (
+            subprocess.run(
+                [sys.executable, "-IS", "-c", program],
+                env={"PYTHONHASHSEED": "0"},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        )
+    )
+    assert (
+        reproduce(job, original).causes[-1].startswith("It varies with address-space randomisation")
+    )
+
+
+def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
+    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+) -> None:
+    jobs = built(lambda _: "made 2026-11-21 06:31:02")
+    causes = reproduce(job, original, control=False).causes
+    assert causes == (
+        "baked.txt seems to hold the time of the build",
+        "No control build was made, so that chance cannot be told from the place",
+    )
+    assert len(jobs) == 1
+
+
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: Job) -> None:
+    with pytest.raises(RecipeError, match="no wheel of small in the wheelhouse") as caught:
+        reproduction.published(job)
+    assert "invoke build --recipe small" in caught.value.remedy
+
+
+@pytest.fixture
+def heard(job: Job, listener: Listener) -> Job:
+    return replace(job, listener=listener)
+
+
+@pytest.fixture
+def record(job: Job) -> BuildRecord:
+    """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
+    return BuildRecord.model_validate(
+        {
+            "sealer": {"version": "0.1.0", "deflate": "0.9.0"},
+            "recipe": build_record.recipe_content(job.recipe),
+            "lock": None,
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "commit": "0123456789" * 4,
+                "release": "1.8",
+                "content": "1" * 40,
+                "epoch": 1,
+            },
+            "files": (),
+            "bazel": {"version": "0.26.1", "sha256": "2" * 64},
+            "found": {
+                "system": "Linux",
+                "machine": "x86_64",
+                "glibc": "2.36",
+                "python": "3.11.7",
+                "compiler": "cc 12.2.0",
+                "cuda": "",
+                "cudnn": "",
+            },
+            "build": {"target": "//:all", "flags": (), "environment": {}},
+            "substitutions": (),
+            "stubs": (),
+            "checks": (),
+        }
+    )
+
+
+def holding(path: Path, record: BuildRecord) -> Path:
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr(f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record))
+    return path
+
+
+def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildRecord) -> None:
+    assert reproduction.recipe_named(str(holding(original, record))) == "small"
+
+
+def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
+    job: Job, original: Path
+) -> None:
+    reproduction.insist(job, original)
+    with pytest.raises(WheelError, match="no build record") as caught:
+        reproduction.recipe_named(str(original))
+    assert "--recipe" in caught.value.remedy
+
+
+def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(
+    heard: Job,
+    original: Path,
+    record: BuildRecord,
+    built: Callable[[Baked], list[Job]],
+    notes: list[str],
+) -> None:
+    built(lambda _: "otherwise")
+    wheel = holding(
+        original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")})
+    )
+    found = reproduce(heard, wheel, control=False)
+    compiler, compressor = (
+        next(number for number, note in enumerate(notes) if f"made: {what}" in note)
+        for what in ("compiler: cc 12.2.0 then, ", "deflate: 0.0.1 then, ")
+    )
+    assert max(compiler, compressor) < next(
+        number for number, note in enumerate(notes) if note.startswith("building in")
+    )
+    assert any(
+        cause.startswith("Perhaps because of this host: deflate: 0.0.1 then")
+        for cause in found.causes
+    )
+
+
+def test_a_host_that_is_as_the_record_says_gets_no_notice(
+    job: Job, original: Path, record: BuildRecord
+) -> None:
+    here = seal.found(job, check.facts(job, probes.here(), Path(sys.executable)))
+    assert (
+        reproduction.host_changes(
+            job, holding(original, record.model_copy(update={"found": here, "sealer": seal.SEALER}))
+        )
+        == []
+    )
+
+
+def test_a_checkout_that_is_as_the_record_says_is_accepted(
+    job: Job, original: Path, record: BuildRecord
+) -> None:
+    reproduction.insist(job, holding(original, record))
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"compile": {"flags": ["--config=opt"]}}, "the recipe's compile (flags)"),
+        ({"summary": "Another one"}, "the recipe's summary"),
+        (
+            {"source": {"patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]}},
+            "the recipe's source (patches)",
+        ),
+    ],
+)
+def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
+    change: dict[str, object], named: str, job: Job, original: Path, record: BuildRecord
+) -> None:
+    content = job.recipe.model_dump(mode="json", exclude_defaults=True)
+    merged = {
+        **content,
+        **{
+            key: {**content.get(key, {}), **value} if isinstance(value, dict) else value
+            for key, value in change.items()
+        },
+    }
+    changed = replace(job, recipe=Recipe.model_validate(merged))
+    with pytest.raises(RecipeError) as caught:
+        reproduction.insist(changed, holding(original, record))
+    assert named in caught.value.evidence.lines
+
+
+def test_a_patch_and_a_lock_that_changed_since_are_named(
+    job: Job, original: Path, record: BuildRecord, recipe_file: Path
+) -> None:
+    made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
+    with pytest.raises(RecipeError) as caught:
+        reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
+    assert caught.value.evidence.lines == ["patches/demo/nccl.h", "the recipe's lock"]

@@ -1,0 +1,146 @@
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import smoke
+from tfwright.commands.smoke import Request
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import HostError, RecipeError, WheelError
+from tfwright.trial.run import ORDER, TrialOutcome
+
+# What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no TensorFlow.
+MODULE = """\
+__version__ = "1.0"
+constant = list
+
+
+class Rows(list):
+    def tolist(self):
+        return self
+
+
+def matmul(left, right):
+    return Rows([float(sum(a * b for a, b in zip(row, column))) for column in zip(*right)] for row in left)
+"""
+
+
+@pytest.fixture
+def request_for(tmp_path: Path) -> Callable[..., Request]:
+    """Return a function that makes a request for a wheel; what is named 3.6 is the Python of the tests."""
+
+    def make(wheel: Path | str, **options: object) -> Request:
+        path = wheel if isinstance(wheel, Path) else tmp_path / wheel
+        path.touch()
+        host_file = HostFile(
+            build_out=tmp_path / "build_out", pythons={"3.6": Path("/nowhere/python3.6")}
+        )
+        return Request(path, host_file, **options)  # type: ignore[arg-type]  # as the test gives them
+
+    return make
+
+
+def test_the_wheels_tag_says_which_python_it_is_for(request_for: Callable[..., Request]) -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    wheel = f"tensorflow-2.20.0-cp{version.replace('.', '')}-none-any.whl"
+    interpreter, found = smoke.target(request_for(wheel, python=sys.executable))
+    assert interpreter == Path(sys.executable)
+    assert found.startswith(f"{version}.")
+    assert smoke.target(request_for("demo-1.0-py3-none-any.whl"))[1] == found
+
+
+def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
+    request_for: Callable[..., Request],
+) -> None:
+    with pytest.raises(
+        HostError, match=r"no Python 3\.6 here for tensorflow-1\.8\.0-cp36"
+    ) as caught:
+        smoke.target(request_for("tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"))
+    assert "--python" in caught.value.remedy
+
+
+def test_what_is_no_wheel_is_refused(request_for: Callable[..., Request], tmp_path: Path) -> None:
+    with pytest.raises(WheelError, match=r"Invalid wheel filename"):
+        smoke.target(request_for("tensorflow.whl"))
+    with pytest.raises(WheelError, match="There is no wheel"):
+        smoke.target(Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile()))
+    with pytest.raises(WheelError, match="no whole zip archive"):
+        smoke.smoke(request_for("demo-1.0-py3-none-any.whl"), lambda _: None)
+
+
+def test_a_release_gets_the_bounds_of_its_time(request_for: Callable[..., Request]) -> None:
+    def bounds(version: str, *requirements: str) -> tuple[str, ...]:
+        return smoke.bounds_for(
+            request_for(
+                f"tensorflow-{version}-cp36-cp36m-linux_x86_64.whl", requirements=requirements
+            )
+        )
+
+    assert bounds("1.8.0") == ("protobuf<3.21", "numpy<1.17", "gast<0.3")
+    assert bounds("1.8.0", "NumPy==1.14.5") == ("protobuf<3.21", "gast<0.3")
+    assert bounds("2.20.0") == ()
+
+
+def test_a_requirement_that_is_an_option_is_refused(request_for: Callable[..., Request]) -> None:
+    with pytest.raises(RecipeError, match="--requirement"):
+        smoke.bounds_for(
+            request_for(
+                "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
+                requirements=("--index-url=https://example.org",),
+            )
+        )
+
+
+def statuses(outcomes: tuple[TrialOutcome, ...]) -> dict[str, str]:
+    return {outcome.program: outcome.status for outcome in outcomes}
+
+
+@pytest.mark.slow
+def test_a_wheel_is_installed_and_every_program_run_on_it(
+    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+) -> None:
+    heard: list[TrialOutcome] = []
+    request = request_for(make_wheel({"small.py": MODULE}), module="small")
+    report = smoke.smoke(request, heard.append)
+    assert tuple(heard) == report.outcomes
+    assert statuses(report.outcomes) == {
+        "install": "passed",
+        **dict.fromkeys(ORDER, "skipped"),
+        **dict.fromkeys(("library_path", "imports", "matmul"), "passed"),
+    }
+    assert smoke.kept(request.host_file) == [report]
+    assert not (request.place / "venv").exists()
+    smoke.insist(request, report)
+
+
+@pytest.mark.slow
+def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
+    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+) -> None:
+    request = request_for(
+        make_wheel(
+            {"small.py": "raise ImportError('libcublas.so.10.0: cannot open shared object file')"}
+        ),
+        module="small",
+    )
+    report = smoke.smoke(request, lambda _: None)
+    assert [outcome.program for outcome in report.failures] == ["imports"]
+    assert report.outcomes[-1].reason == "small does not import"
+    assert (request.place / "venv/bin/python").exists()
+    with pytest.raises(
+        WheelError, match=r"does not stand 'imports': ImportError: libcublas\.so\.10\.0"
+    ):
+        smoke.insist(request, report)
+
+
+@pytest.mark.slow
+def test_a_wheel_for_another_machine_is_refused_by_pip_and_said_so(
+    request_for: Callable[..., Request], make_wheel: Callable[..., Path]
+) -> None:
+    wheel = shutil.copy(
+        make_wheel(), make_wheel().with_name("small-1.0-py3-none-macosx_10_9_arm64.whl")
+    )
+    with pytest.raises(WheelError, match="is not a supported wheel"):
+        smoke.smoke(request_for(Path(wheel)), lambda _: None)

@@ -1,0 +1,296 @@
+"""CUDA and cuDNN from the archives that NVIDIA gives, made small: every layout ends in a prefix that a recipe's build finds."""
+
+import hashlib
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import toolkit
+from tfwright.commands.toolkit import KINDS, Record
+from tfwright.configure import answers
+from tfwright.documents.recipe import HostTable, Recipe
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.host import cuda
+from tfwright.pipeline.stage import Job
+from tfwright.tools import files
+
+CUDA_H = "#define CUDA_VERSION 10010\n"
+CUDNN_H = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
+Tree = Mapping[str, str | bytes]
+"""Path = content; a content that begins with ``->`` makes a link."""
+
+
+def tar(tree: Tree, mode: str = "w:gz") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode=mode) as packed:  # type: ignore[call-overload]  # a mode that the test chose
+        for name, content in tree.items():
+            header, data = (
+                tarfile.TarInfo(name),
+                content.encode() if isinstance(content, str) else content,
+            )
+            if data.startswith(b"->"):
+                header.type, header.linkname = tarfile.SYMTYPE, data[2:].decode()
+                packed.addfile(header)
+            else:
+                header.size = len(data)
+                packed.addfile(header, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def runfile(tree: Tree) -> bytes:
+    payload = tar(tree)
+    return f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode() + payload
+
+
+def wheel(tree: Tree) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as packed:
+        for name, content in tree.items():
+            packed.writestr(name, content)
+    return buffer.getvalue()
+
+
+WHOLE = {
+    "EULA.txt": "be good",
+    "cuda-toolkit/bin/nvcc": "",
+    "cuda-toolkit/include/cuda.h": CUDA_H,
+    "cuda-toolkit/lib64/libcudart.so.10.1": "",
+}
+CUDAS = {
+    "10.1, whole": runfile(
+        {
+            **{f"builds/{name}": text for name, text in WHOLE.items()},
+            "builds/cuda-samples/bin/x86_64/sample": "",
+        }
+    ),
+    "9.2, nested": runfile(
+        {
+            "run_files/cuda-linux.10.1.105-1.run": runfile(
+                {
+                    "bin/nvcc": "",
+                    "include/cuda.h": CUDA_H,
+                    "lib64/libcudart.so.10.1": "",
+                    "EULA.txt": "x",
+                }
+            ),
+            "run_files/cuda-samples.10.1.105.run": runfile({"bin/sample": ""}),
+            "EULA.txt": "be good",
+        }
+    ),
+    "11, in parts": runfile(
+        {
+            "EULA.txt": "be good",
+            "builds/cuda_cudart/targets/x86_64-linux/include/cuda.h": CUDA_H,
+            "builds/cuda_cudart/targets/x86_64-linux/lib/libcudart.so.10.1": "",
+            "builds/cuda_nvcc/bin/nvcc": "",
+            "builds/cuda_nvcc/targets/x86_64-linux/include/crt/host_config.h": "",
+            "builds/nsight_compute/target/bin/ncu": "",
+        }
+    ),
+    "macOS": tar(
+        {
+            "Developer/NVIDIA/CUDA-10.1/bin/nvcc": "",
+            "Developer/NVIDIA/CUDA-10.1/include/cuda.h": CUDA_H,
+            "Developer/NVIDIA/CUDA-10.1/lib/libcudart.dylib": "",
+        }
+    ),
+}
+CUDNNS = {
+    "7, Linux": tar(
+        {
+            "cuda/include/cudnn.h": CUDNN_H,
+            "cuda/lib64/libcudnn.so.7": "",
+            "cuda/NVIDIA_SLA_cuDNN_Support.txt": "x",
+        }
+    ),
+    "8, Linux": tar(
+        {
+            "cudnn-linux-x86_64-7.6.5_cuda10.1-archive/include/cudnn_version.h": CUDNN_H,
+            "cudnn-linux-x86_64-7.6.5_cuda10.1-archive/lib/libcudnn.so.7": "",
+            "cudnn-linux-x86_64-7.6.5_cuda10.1-archive/LICENSE": "x",
+        },
+        "w:xz",
+    ),
+    "wheel": wheel(
+        {
+            "nvidia/cudnn/include/cudnn_version.h": CUDNN_H,
+            "nvidia/cudnn/lib/libcudnn.so.7": "",
+            "nvidia_cudnn_cu10-7.6.5.dist-info/License.txt": "x",
+        }
+    ),
+    "macOS": tar({"cuda/include/cudnn.h": CUDNN_H, "cuda/lib/libcudnn.7.dylib": ""}),
+}
+
+
+@pytest.fixture
+def job(job: Job) -> Job:
+    """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
+    values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
+    host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
+    return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
+
+
+def install(
+    job: Job, folder: Path, name: str, content: bytes, sha256: str | None = None
+) -> tuple[Path, Record]:
+    archive = folder / f"downloaded-{name}"
+    archive.write_bytes(content)
+    digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
+    return toolkit.install(job, KINDS[name], archive, digest, licence_accepted=True)
+
+
+@pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
+def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+    prefix, record = install(job, tmp_path, "cuda", content)
+    assert prefix == job.host_file.build_out / "toolkits/cuda-10.1"
+    assert record.version == "10.1"
+    assert (prefix / "bin/nvcc").is_file()
+    assert (prefix / "include/cuda.h").is_file()
+    assert (prefix / "lib64/libcudart.so.10.1").is_file() or (
+        prefix / "lib/libcudart.dylib"
+    ).is_file()
+    assert not [path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}]
+    assert (
+        json.loads((prefix / "tfwright.json").read_text("utf-8"))["sha256"]
+        == hashlib.sha256(content).hexdigest()
+    )
+
+
+@pytest.mark.parametrize("content", CUDNNS.values(), ids=CUDNNS)
+def test_every_layout_of_cudnn_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+    prefix, record = install(job, tmp_path, "cudnn", content)
+    assert (prefix.name, record.version) == ("cudnn-7.6-for-cuda-10.1", "7.6.5")
+    assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
+
+
+def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
+    job: Job, tmp_path: Path
+) -> None:
+    places = [
+        install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0],
+        install(job, tmp_path, "cudnn", CUDNNS["wheel"])[0],
+    ]
+    found = job.host_file.of(job.recipe)
+    assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
+    given = answers.complete(job.recipe, found, {})
+    assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(map(str, places))
+    elsewhere = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
+    assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
+
+
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None:
+    values = {
+        **job.recipe.model_dump(),
+        "configure": {
+            "answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}
+        },
+    }
+    recipe = Recipe.model_validate(
+        {**values, "source": {**job.recipe.source.model_dump(), "release": "1.14"}}
+    )
+    named = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
+    assert (
+        answers.complete(recipe, named, {})["TF_CUDA_PATHS"]
+        == "/opt/cuda,/usr/local/cuda-10.1,/usr"
+    )
+    assert (
+        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"]
+        == "/usr/local/cuda-10.1,/usr"
+    )
+
+
+def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
+    job: Job, tmp_path: Path
+) -> None:
+    archive = tmp_path / "cuda.run"
+    archive.write_bytes(CUDAS["10.1, whole"])
+    with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
+        toolkit.install(job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False)
+    shown = job.host_file.build_out / "toolkits/cuda-10.1-licences/builds/EULA.txt"
+    assert str(shown) in caught.value.what
+    assert shown.read_text("utf-8") == "be good"
+    assert "--licence-accepted" in caught.value.remedy
+    assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-licences"]
+
+
+def test_who_accepted_the_licence_is_written_down(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "ada")
+    prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
+    assert record.licence_accepted_by == "ada"
+    assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text("utf-8")
+
+
+def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(
+        SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
+    ) as caught:
+        install(job, tmp_path, "cuda", CUDAS["macOS"], sha256="")
+    assert "--cuda-sha256" in caught.value.remedy
+
+
+def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path: Path) -> None:
+    content = CUDNNS["7, Linux"]
+    pinned = {
+        **job.recipe.model_dump(),
+        "host": {
+            **job.recipe.host.model_dump(),
+            "sha256": {"cudnn": hashlib.sha256(content).hexdigest()},
+        },
+    }
+    with_pin = replace(job, recipe=Recipe.model_validate(pinned))
+    assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
+    with pytest.raises(SupplyError, match="is not the one that is wanted"):
+        install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        (
+            tar({"cuda/include/cuda.h": CUDA_H.replace("10010", "9020")}),
+            "is CUDA 9.2; small wants 10.1",
+        ),
+        (tar({"readme": "x"}), "There is no CUDA in"),
+        (
+            tar({"a/include/cuda.h": CUDA_H, "b/bin/nvcc": "->../../a/include/cuda.h"}),
+            "a link that leads out of it",
+        ),
+        (b"no archive", "cannot be unpacked"),
+    ],
+    ids=["another version", "something else", "a link out of a part", "no archive"],
+)
+def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
+    job: Job, tmp_path: Path, content: bytes, what: str
+) -> None:
+    with pytest.raises(SupplyError, match=what):
+        install(job, tmp_path, "cuda", content)
+    assert list((job.host_file.build_out / "toolkits").iterdir()) == []
+
+
+def test_another_archive_takes_the_place_of_the_one_before(job: Job, tmp_path: Path) -> None:
+    install(job, tmp_path, "cudnn", CUDNNS["macOS"])
+    prefix, _ = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
+    assert not (prefix / "lib/libcudnn.7.dylib").exists()
+
+
+def test_a_recipe_without_cuda_needs_no_toolkit(job: Job, tmp_path: Path) -> None:
+    bare = replace(
+        job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
+    )
+    with pytest.raises(RecipeError, match="small names no CUDA"):
+        install(bare, tmp_path, "cuda", CUDAS["macOS"])
+    with pytest.raises(RecipeError, match="wants neither CUDA nor cuDNN"):
+        toolkit.insist(bare.recipe, "", "")
+
+
+def test_a_file_that_is_not_there_is_said_so(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match="is not there"):
+        toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)

@@ -1,0 +1,63 @@
+"""The host file."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import host_file
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import RecipeError
+
+
+def test_a_host_without_a_file_has_the_defaults(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TFWRIGHT_HOST_FILE", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    assert host_file.read().build_out == ROOT / "build_out"
+
+
+def test_a_host_file_that_is_named_must_be_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(tmp_path / "none.toml"))
+    with pytest.raises(RecipeError, match="cannot be read"):
+        host_file.read()
+
+
+def test_a_relative_path_is_refused_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
+    with pytest.raises(RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"):
+        host_file.read()
+
+
+def test_a_mirror_is_found_by_its_url_or_by_a_pattern_with_fields() -> None:
+    host = HostFile(
+        mirrors={
+            "https://github.com/a/b.git": "/b.git",
+            "https://github.com/{owner}/{name}.git": "/m/{owner}+{name}",
+        }
+    )
+    assert host.mirror_of("https://github.com/a/b.git") == "/b.git"
+    assert host.mirror_of("https://github.com/google/re2.git") == "/m/google+re2"
+    assert host.mirror_of("https://github.com/google/re2/x.git") is None
+    assert host.mirror_of("https://example.org/google/re2.git") is None
+
+
+def test_braces_that_are_no_field_stand_for_themselves() -> None:
+    host = HostFile(mirrors={"https://a.org/{name}{2}": "/m/{2}{name}{"})
+    assert host.mirror_of("https://a.org/x{2}") == "/m/{2}x{"
+    assert host.mirror_of("https://a.org/xx") is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "mirror"), [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")]
+)
+def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(pattern: str, mirror: str) -> None:
+    with pytest.raises(ValueError, match="must hold each field once"):
+        HostFile(mirrors={pattern: mirror})

@@ -1,0 +1,805 @@
+"""The compile stage: its command, a real Bazel on a small workspace, and every way to be stopped."""
+
+import http.server
+import io
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import CompileTable, Recipe
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.pipeline import attempts
+from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.stage import Artefact, Job, Writes
+from tfwright.pipeline.stages import compile as stage
+from tfwright.progress import Progress, Silence
+from tfwright.tools.bazel.client import Options
+from tfwright.tools.process import capacity, gauge
+from tfwright.tools.process.runner import Command
+
+VERSIONS = ("0.24.1", "0.26.1")
+
+BUILD = """\
+cc_library(name = "greet", srcs = ["greet.cc"], hdrs = ["greet.h"])
+cc_binary(name = "hello", srcs = ["main.cc"], deps = [":greet"])
+genrule(name = "made", srcs = [":hello"], outs = ["made.txt", "more.txt"], cmd = "echo $$SOURCE_DATE_EPOCH > $(location made.txt); touch $(location more.txt); sleep 1")
+cc_library(name = "broken", srcs = ["broken.cc"])
+[genrule(
+    name = "step%d" % n,
+    srcs = ["step%d.txt" % (n - 1)] if n else [],
+    outs = ["step%d.txt" % n],
+    cmd = "echo begun >> @TALLY@/%d; sleep 2; touch $@" % n,
+) for n in range(4)]
+"""
+
+
+class Ears(Silence):
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.heard: list[Progress] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(self, progress: Progress) -> None:
+        self.heard.append(progress)
+
+
+@pytest.fixture(params=VERSIONS)
+def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) -> Path:
+    version: str = request.param
+    return obtain_bazel(version)
+
+
+@pytest.fixture
+def ears() -> Ears:
+    return Ears()
+
+
+@pytest.fixture
+def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
+    """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
+    host_file = HostFile(build_out=shared, disk_cache=tmp_path / "disk_cache", jobs=1)
+    made = replace(
+        job,
+        recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
+        host_file=host_file,
+        listener=ears,
+    )
+    files = {
+        "WORKSPACE": "",
+        "BUILD": BUILD.replace("@TALLY@", str(tmp_path)),
+        "greet.h": "int greet();\n",
+        "greet.cc": '#include "greet.h"\nint greet() { return ANSWER; }\n',
+        "main.cc": '#include "greet.h"\nint main() { return greet(); }\n',
+        "broken.cc": "int broken() { return undeclared; }\n",
+        "tools/bazel.rc": "build --copt=-DANSWER=0\n",
+        ".tf_configure.bazelrc": "build --action_env SOURCE_DATE_EPOCH\nbuild --spawn_strategy=standalone --genrule_strategy=standalone\n",
+    }
+    for name, content in files.items():
+        path = made.places.tree / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content, "utf-8")
+    made.places.home.mkdir()
+    return made
+
+
+def run(job: Job, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
+    table = CompileTable(target=target, flags=flags)
+    tree = job.places.tree
+    facts = HostFacts(
+        system="Linux",
+        machine="x86_64",
+        glibc="2.36",
+        interpreter=Path(sys.executable),
+        python="3.11",
+        compiler=compiler,
+    )
+    inputs = Inputs(
+        mirror=tree,
+        commit="0" * 40,
+        epoch=1_500_000_000,
+        programs=Programs(
+            bazel=Artefact.of(binary), bazel_origin="npm", python=Path(sys.executable)
+        ),
+    )
+    source = Tree(
+        path=tree,
+        commit="0" * 40,
+        epoch=1_500_000_000,
+        release=job.recipe.source.release,
+        content="",
+    )
+    configured = Configured(
+        bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
+    )
+    return stage.run(job, table, facts, inputs, source, configured)
+
+
+def processes(job: Job) -> list[str]:
+    """Return the command lines of all processes that have to do with the recipe's output base or tree."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+        except OSError:
+            continue
+        if f"{job.places.own}/" in line and "compile_job.py" not in line:
+            found.append(line)
+    return found
+
+
+# The command
+
+
+def options(*names: str) -> Options:
+    return Options(startup={}, build=dict.fromkeys(names, ""))
+
+
+PYTHON = Path("/vault/pythons/3.6.15-0123/bin/python")
+
+
+def arguments(job: Job, *names: str) -> Sequence[str]:
+    return stage._arguments(job, job.recipe.compile, options(*names), PYTHON)
+
+
+def with_settings(job: Job, **host_file: object) -> Job:
+    return replace(job, host_file=job.host_file.model_copy(update=host_file))
+
+
+@pytest.mark.parametrize(
+    ("names", "flag"),
+    [
+        (("remote_rest_cache",), "--remote_rest_cache=http://cache:80"),
+        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://cache:80"),
+        (("remote_cache",), "--remote_cache=http://cache:80"),
+    ],
+)
+def test_the_remote_cache_is_named_as_this_bazel_names_it(
+    job: Job, names: Sequence[str], flag: str
+) -> None:
+    assert flag in arguments(with_settings(job, remote_cache="http://cache:80"), *names)
+
+
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
+    assert not [
+        flag
+        for flag in arguments(job)
+        if "cache" in flag or "resources" in flag or "strict" in flag
+    ]
+
+
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: Job) -> None:
+    assert (
+        "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
+        in stage._arguments(job, job.recipe.compile, options(), PYTHON)
+    )
+
+
+def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(job: Job) -> None:
+    assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
+    assert "--jobs=3" in arguments(with_settings(job, jobs=3))
+    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}))
+    assert "--jobs=1" in arguments(starved)
+
+
+def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(job: Job) -> None:
+    table = CompileTable(flags=("--config=opt", "--jobs=1"))
+    assert stage._arguments(job, table, options(), PYTHON)[-4:] == (
+        "--config=opt",
+        "--jobs=1",
+        "--",
+        table.target,
+    )
+
+
+@pytest.mark.parametrize(
+    ("release", "files"),
+    [
+        ("1.1", ["tools/bazel.rc"]),
+        ("1.12", ["tools/bazel.rc", ".tf_configure.bazelrc"]),
+        ("1.13", [".bazelrc"]),
+        ("2.20", [".bazelrc"]),
+    ],
+)
+def test_the_rc_files_of_a_release_are_imported_by_name(
+    job: Job, release: str, files: Sequence[str]
+) -> None:
+    values = {
+        **job.recipe.model_dump(),
+        "source": {**job.recipe.source.model_dump(), "release": release},
+    }
+    other = replace(job, recipe=Recipe.model_validate(values))
+    assert stage._rc(other).splitlines() == [f"import {job.places.tree / name}" for name in files]
+
+
+def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(job: Job) -> None:
+    rc, command = stage.steps(job)
+    assert isinstance(rc, Writes)
+    assert isinstance(command, Command)
+    assert command.argv[0] == "bazel-0.26.1"
+    assert command.argv[-1] == job.recipe.compile.target
+    assert not job.places.build_out.exists()
+
+
+def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_NEED_CUDA", "1")
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    env = stage._environment(job, epoch=7)
+    assert env["HTTPS_PROXY"] == env["https_proxy"] == "http://proxy:3128"
+    assert env["SOURCE_DATE_EPOCH"] == "7"
+    assert "TF_NEED_CUDA" not in env
+
+
+# What failed, and what is tried again
+
+
+DOWNLOAD = "ERROR: no such package '@dep//': java.io.IOException: Error downloading [http://h/a.zip] to /x/a.zip: {} and referenced by '//:g'"
+CHECKSUM = DOWNLOAD.format(f"Checksum was {'0a' * 32} but wanted {'0b' * 32}")
+ACTION = "ERROR: /t/BUILD:1:1: C++ compilation of rule '//:x' failed (Exit 1): gcc failed: error executing command"
+KILLED = f"{ACTION}\ngcc: fatal error: Killed signal terminated program cc1plus"
+COMPLAINT = f"{ACTION}\nx.cc:9:1: error: expected ';' before 'int'"
+FULL = f"{ACTION}\nld: final link failed: No space left on device"
+
+STUB = """\
+#!/bin/sh
+case " $* " in *" help "* | *" shutdown "*) exit 0 ;; esac
+echo "$@" >>@PLACE@/runs
+for argument; do case $argument in --build_event_json_file=*) : >"${argument#*=}" ;; esac; done
+said=@PLACE@/$(wc -l <@PLACE@/runs).said
+test -f "$said" || exit 0
+sed 1d "$said"
+exit "$(sed 1q "$said")"
+"""
+"""Behaves like Bazel as far as a build hears of it: says what was prepared for this run, and else succeeds."""
+
+
+class Stubbed:
+    """A job whose Bazel says what a test wants."""
+
+    def __init__(self, job: Job, place: Path) -> None:
+        self.job, self.place, self.binary = job, place, place / "bazel"
+        self.binary.write_text(STUB.replace("@PLACE@", str(place)), "utf-8")
+        self.binary.chmod(0o755)
+
+    def says(self, *runs: str, status: int = 1) -> None:
+        for number, said in enumerate(runs, 1):
+            (self.place / f"{number}.said").write_text(f"{status}\n{said}\n", "utf-8")
+
+    def build(self, **changes: Any) -> Built:  # noqa: ANN401 as `replace` takes them
+        return run(replace(self.job, **changes), self.binary, "//:x")
+
+    @property
+    def jobs(self) -> list[str]:
+        """How many actions at once each run was allowed."""
+        runs = (self.place / "runs").read_text("utf-8").splitlines()
+        return [
+            argument.removeprefix("--jobs=")
+            for line in runs
+            for argument in line.split()
+            if argument.startswith("--jobs=")
+        ]
+
+
+@pytest.fixture
+def stubbed(job: Job, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
+    """Return a build on four processors whose Bazel is a script."""
+    monkeypatch.setattr(stage, "PAUSES", (0.01, 0.01))
+    made = replace(job, host_file=job.host_file.model_copy(update={"jobs": 4}), listener=ears)
+    made.places.home.mkdir(parents=True)
+    made.places.tree.mkdir()
+    made.places.tree.joinpath(".tf_configure.bazelrc").touch()
+    place = tmp_path / "stub"
+    place.mkdir()
+    return Stubbed(made, place)
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        "Connection refused (Connection refused)",
+        "connect timed out",
+        "GET returned 503 Service Unavailable",
+        "Unknown host: h",
+    ],
+)
+def test_a_download_that_the_network_stopped_is_tried_again_twice(
+    stubbed: Stubbed, ears: Ears, why: str
+) -> None:
+    stubbed.says(*[DOWNLOAD.format(why)] * 3)
+    with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
+        stubbed.build()
+    assert (
+        ears.notes
+        == [f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"] * 2
+    )
+    assert stubbed.jobs == ["4", "4", "4"]
+
+
+def test_what_passes_is_forgotten(stubbed: Stubbed) -> None:
+    stubbed.says(DOWNLOAD.format("Connection reset"))
+    stubbed.build()
+    assert stubbed.jobs == ["4", "4"]
+    assert attempts.read(stubbed.job).jobs is None
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "what"),
+    [
+        (COMPLAINT, ToolError, r"C\+\+ compilation of rule '//:x' failed \(Exit 1\)"),
+        (f"{COMPLAINT}\n{KILLED.replace('//:x', '//:y')}", ToolError, "'//:x' failed"),
+        (FULL, HostError, "The disk is full"),
+        (
+            DOWNLOAD.format("GET returned 404 Not Found"),
+            SupplyError,
+            r"could not download http://h/a\.zip: GET returned 404",
+        ),
+        (
+            DOWNLOAD.format(
+                "All mirrors are down: [GET returned 404 Not Found, GET returned 403 Forbidden]"
+            ),
+            SupplyError,
+            "could not download",
+        ),
+        (DOWNLOAD.format("PKIX path building failed"), SupplyError, "PKIX"),
+    ],
+)
+def test_what_will_not_get_better_by_itself_is_not_tried_again(
+    stubbed: Stubbed, ears: Ears, said: str, kind: type[Exception], what: str
+) -> None:
+    stubbed.says(said)
+    with pytest.raises(kind, match=what):
+        stubbed.build()
+    assert (stubbed.jobs, ears.notes) == (["4"], [])
+
+
+def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
+    stubbed: Stubbed,
+) -> None:
+    stubbed.says(CHECKSUM, CHECKSUM)
+    with pytest.raises(SupplyError, match="Checksum was"):
+        stubbed.build()
+    assert len(stubbed.jobs) == 2
+
+
+def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
+    stubbed.says(DOWNLOAD.format("Connection refused"))
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+        stubbed.build(offline=True)
+    assert len(stubbed.jobs) == 1
+
+
+def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
+    stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
+    with pytest.raises(RecipeError, match="refuses the build: Unrecognized option: --nosuch"):
+        stubbed.build()
+
+
+# The memory
+
+
+@pytest.mark.parametrize(
+    ("said", "status"),
+    [
+        (KILLED, 1),
+        (f"{ACTION}\ncollect2: fatal error: ld terminated with signal 9 [Killed]", 1),
+        (f"{ACTION}\nvirtual memory exhausted: Cannot allocate memory", 1),
+        (
+            "Server terminated abruptly (error code: 14, error message: '', log file: '/x/jvm.out')",
+            37,
+        ),
+        ("", 37),
+    ],
+)
+def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remembers(
+    stubbed: Stubbed, ears: Ears, said: str, status: int
+) -> None:
+    stubbed.says(said, said, status=status)
+    stubbed.build()
+    stubbed.build()
+    assert stubbed.jobs == ["4", "2", "1", "1"]
+    assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
+    assert str(stubbed.job.places.memory) in ears.notes[0]
+    assert ears.notes[2].startswith(
+        "1 at once, since more actions did not fit into the memory before"
+    )
+
+
+def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
+    stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free = iter([64 * capacity.GIB] * 2)
+    monkeypatch.setattr(capacity, "cores", lambda: 4)
+    monkeypatch.setattr(capacity, "memory", lambda: next(free, 0))
+    stubbed.says(KILLED)
+    stubbed.build(host_file=stubbed.job.host_file.model_copy(update={"jobs": None}))
+    assert stubbed.jobs == ["4", "2"]
+
+
+def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
+    stubbed.says(KILLED)
+    stubbed.build()
+    command = stage.steps(stubbed.job)[1]
+    assert isinstance(command, Command)
+    assert "--jobs=2" in command.argv
+
+
+def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(stubbed: Stubbed) -> None:
+    stubbed.says(KILLED)
+    with pytest.raises(HostError, match="The memory ran out, with one action at a time"):
+        stubbed.build(jobs=1)
+    assert stubbed.jobs == ["1"]
+
+
+def test_what_the_user_asks_for_wins_over_what_was_remembered(stubbed: Stubbed) -> None:
+    attempts.learn_jobs(stubbed.job, 1)
+    stubbed.build(jobs=3)
+    assert stubbed.jobs == ["3"]
+
+
+def test_a_host_with_more_memory_than_was_remembered_starts_anew(
+    stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts.learn_jobs(stubbed.job, 1)
+    grown = 2 * capacity.total()
+    monkeypatch.setattr(capacity, "total", lambda: grown)
+    stubbed.build()
+    assert stubbed.jobs == ["4"]
+
+
+def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
+    stubbed: Stubbed, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gauge, "SECONDS", 0.001)
+    monkeypatch.setattr(capacity, "pressure", lambda: 35.0)
+    stubbed.build()
+    assert ears.notes == [
+        "With 4 actions at once everything waited for memory 35 % of the time; later builds run 3"
+    ]
+    assert attempts.read(stubbed.job).jobs == 3
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
+def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: str) -> None:
+    stubbed.job.places.memory.write_bytes(damage.encode("latin-1"))
+    assert attempts.read(stubbed.job) == attempts.Experience()
+
+
+def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capacity, "cores", lambda: 64)
+    monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
+    assert attempts.jobs(job, CompileTable(peak=1.5)) == 8
+    attempts.learn_peak(job, 3.0)
+    attempts.learn_peak(job, 0.5)
+    assert attempts.jobs(job, CompileTable(peak=1.5)) == 4
+    assert attempts.jobs(job, CompileTable(peak=6)) == 2
+
+
+# A real Bazel
+
+
+@pytest.mark.slow
+def test_a_target_is_built_and_again_nothing_is_done(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
+    built = run(workspace, binary, "//:made")
+    assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
+    assert (
+        next(output for output in built.outputs if output.path.name == "made.txt").path.read_text(
+            "utf-8"
+        )
+        == "1500000000\n"
+    )
+    assert built.actions >= 4
+    assert ears.heard[-1].done == ears.heard[-1].total
+    assert any("genrule //:made" in heard.doing for heard in ears.heard)
+    assert run(workspace, binary, "//:made").actions <= 1
+    assert processes(workspace) == []
+
+
+@pytest.mark.slow
+def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
+    made = workspace.places.bazel / "external/local_config_cc/BUILD"
+    seen = []
+    for compiler in ("gcc 12.2.0", "gcc 12.2.0", "gcc 13.1.0"):
+        run(workspace, binary, "//:hello", compiler=compiler)
+        seen.append(made.stat().st_ctime_ns)
+    assert seen[0] == seen[1] < seen[2]
+    assert ears.notes == ["The compiler changed; Bazel configures it anew"]
+
+
+@pytest.mark.slow
+def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> None:
+    run(workspace, binary, "//:made")
+    log = workspace.log("compile").read_text("utf-8")
+    assert "Build completed successfully" in log
+    assert "--copt=-DANSWER=0" in log
+    assert "\x1b" not in log
+    assert "\r" not in log
+    assert not [line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))]
+
+
+@pytest.mark.slow
+def test_a_fresh_output_base_takes_all_from_the_disk_cache(
+    workspace: Job, binary: Path, tmp_path: Path
+) -> None:
+    run(workspace, binary, "//:step1")
+    other = replace(
+        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
+    )
+    workspace.places.tree.rename(other.places.own.parent / "moved")
+    other.places.home.mkdir(parents=True)
+    (other.places.own.parent / "moved").rename(other.places.tree)
+    run(other, binary, "//:step1")
+    assert (tmp_path / "1").read_text("utf-8") == "begun\n"
+
+
+@pytest.mark.slow
+def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
+    workspace: Job, binary: Path, ears: Ears
+) -> None:
+    with pytest.raises(
+        ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
+    ) as caught:
+        run(workspace, binary, "//:broken")
+    evidence = caught.value.evidence
+    assert "'undeclared' was not declared" in "\n".join(evidence.lines)
+    assert evidence.where == f"{workspace.places.tree / 'BUILD'}:4"
+    assert (evidence.status, ears.notes, processes(workspace)) == (1, [], [])
+
+
+@pytest.mark.slow
+def test_an_unknown_flag_is_the_recipes_fault(workspace: Job, binary: Path) -> None:
+    with pytest.raises(RecipeError, match="--nosuch"):
+        run(workspace, binary, "//:made", "--nosuch")
+    with pytest.raises(RecipeError, match="Config value cuda is not defined"):
+        run(workspace, binary, "//:made", "--config=cuda")
+
+
+class Archives(http.server.BaseHTTPRequestHandler):
+    """Serves one archive, after as many refusals as there are in the list."""
+
+    refusals: list[int]
+    asked: list[str]
+    content: bytes
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        status = self.refusals.pop() if self.refusals else 200
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(self.content)))
+        self.end_headers()
+        self.wfile.write(self.content)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
+        """Say nothing."""
+
+
+@pytest.fixture
+def archives(workspace: Job) -> Iterator[type[Archives]]:
+    """Serve an archive that the workspace wants."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("x.txt", "x")
+    handler = type(
+        "Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()}
+    )
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
+        workspace.places.tree.joinpath("WORKSPACE").write_text(
+            'load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")\n'
+            f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
+            "utf-8",
+        )
+        with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
+            build.write(
+                'genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n'
+            )
+        yield handler
+        server.shutdown()
+
+
+@pytest.mark.slow
+def test_a_download_that_fails_for_the_network_is_tried_again(
+    workspace: Job,
+    binary: Path,
+    ears: Ears,
+    archives: type[Archives],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stage, "PAUSES", (0.1, 0.1))
+    archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
+    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
+        "foreign.txt"
+    ]
+    assert (len(archives.asked), len(ears.notes)) == (3, 2)
+
+
+@pytest.mark.slow
+def test_an_archive_that_is_not_there_is_asked_for_once(
+    workspace: Job, binary: Path, archives: type[Archives]
+) -> None:
+    archives.refusals += [404] * 9
+    with pytest.raises(SupplyError, match="GET returned 404"):
+        run(workspace, binary, "//:foreign")
+    assert len(archives.asked) == 1
+
+
+@pytest.mark.slow
+def test_an_offline_build_downloads_nothing(
+    workspace: Job, binary: Path, archives: type[Archives]
+) -> None:
+    with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
+        run(replace(workspace, offline=True), binary, "//:foreign")
+    assert archives.asked == []
+
+
+# Being stopped
+
+SCRIPT = """\
+import json, sys
+from pathlib import Path
+from tfwright.terminal import console
+from tfwright.documents.recipe import CompileTable, Recipe
+from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.documents.host_file import HostFile
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import compile
+given = json.loads(sys.argv[1])
+job = Job(Recipe.model_validate(given["recipe"]), HostFile.model_validate(given["settings"]))
+results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
+with console.ending_gently():
+    compile.run(job, CompileTable(target=given["target"]), *results)
+"""
+
+
+def apart(job: Job, binary: Path, target: str, folder: Path) -> list[str]:
+    """Return the command that builds a target in a process of its own."""
+    results: dict[str, object] = {}
+
+    def keep(
+        _job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured
+    ) -> Built:
+        results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
+        return Built(target="", outputs=(), actions=0)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stage, "run", keep)
+        run(job, binary, target)
+    given = {
+        "recipe": job.recipe.model_dump(mode="json"),
+        "settings": job.host_file.model_dump(mode="json"),
+        "target": target,
+        **results,
+    }
+    script = folder / "compile_job.py"
+    script.write_text(SCRIPT, "utf-8")
+    return [sys.executable, str(script), json.dumps(given)]
+
+
+@pytest.fixture
+def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    """Build four steps in a process of its own, and return it in the middle of the second one."""
+    with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
+        wait_for(tmp_path / "1", process)
+        yield process
+
+
+def wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert process.poll() is None, "the build ended too early"
+        assert time.monotonic() < deadline, f"{path} never came"
+        time.sleep(0.05)
+    time.sleep(0.3)
+
+
+def begun(tmp_path: Path) -> list[int]:
+    """Return how often each step was begun."""
+    return [len((tmp_path / str(number)).read_text("utf-8").splitlines()) for number in range(4)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
+    workspace: Job,
+    binary: Path,
+    tmp_path: Path,
+    stoppable: "subprocess.Popen[bytes]",
+    number: signal.Signals,
+) -> None:
+    stoppable.send_signal(number)
+    assert stoppable.wait(30) != 0
+    assert processes(workspace) == []
+    run(workspace, binary, "//:step3")
+    assert begun(tmp_path) == [1, 2, 1, 1]
+
+
+@pytest.mark.slow
+def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
+    workspace: Job, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
+) -> None:
+    stoppable.kill()
+    stoppable.wait(30)
+    run(workspace, binary, "//:step3")
+    assert begun(tmp_path) == [1, 2, 1, 1]
+    assert "Starting local Bazel server" not in workspace.log("compile").read_text("utf-8")
+    assert processes(workspace) == []
+
+
+# A memory that does not hold all at once
+
+GREEDY = """\
+[genrule(
+    name = "greedy%d" % n,
+    outs = ["greedy%d.txt" % n],
+    cmd = "@PYTHON@ -c 'import time; x = bytearray(400 << 20); time.sleep(2)' && touch $@",
+) for n in range(3)]
+"""
+LIMIT = 1100 << 20
+"""Bytes: for Bazel's server and two greedy actions, but not for three."""
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> Iterator[Path]:
+    """Make a control group with a limit of its own, where this user and this kernel allow it."""
+    kinds = {
+        "memory.limit_in_bytes": Path("/sys/fs/cgroup/memory"),
+        "memory.max": Path("/sys/fs/cgroup"),
+    }
+    limit, base = next(
+        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path)
+    )
+    group = base / f"tfwright-{tmp_path.name}"
+    try:
+        group.mkdir()
+        (group / limit).write_text(str(LIMIT), "ascii")
+    except OSError as fault:
+        pytest.skip(f"no control group can be made here: {fault}")
+    yield group
+    group.rmdir()
+
+
+@pytest.mark.slow
+def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
+    workspace: Job, binary: Path, tmp_path: Path, confined: Path
+) -> None:
+    job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
+    with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
+        build.write(
+            GREEDY.replace("@PYTHON@", sys.executable)
+            + 'filegroup(name = "greedy", srcs = ["greedy%d.txt" % n for n in range(3)])\n'
+        )
+    command = apart(job, binary, "//:greedy", tmp_path)
+    done = subprocess.run(
+        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False
+    )
+    log = job.log("compile").read_text("utf-8")
+    assert done.returncode == 0
+    assert "Build did NOT complete successfully" in log
+    assert "Build completed successfully" in log
+    known = attempts.read(job)
+    assert known.jobs == 1
+    assert known.memory == pytest.approx(LIMIT / capacity.GIB, abs=0.01)
+    assert 0.38 < known.peak < 0.6

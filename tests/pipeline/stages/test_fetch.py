@@ -1,0 +1,102 @@
+"""The fetch stage: everything from outside comes in, and afterwards nothing more is asked for."""
+
+import os
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.results import HostFacts, Inputs
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import fetch
+from tfwright.tools import files
+from tfwright.tools.git import demo, mirror
+
+FACTS = HostFacts(
+    system="Linux",
+    machine="x86_64",
+    glibc="2.36",
+    interpreter=Path(sys.executable),
+    python="3.11",
+    compiler="",
+)
+
+
+@pytest.fixture
+def bazel(tmp_path: Path) -> Path:
+    """Make a program that ends in a zip and knows its version, as Bazel does and is."""
+    path = tmp_path / "bazel-0.26.1"
+    path.write_text("#!/bin/sh\necho Build label: 0.26.1\nexit 0\n", "utf-8")
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("A-server.jar", "")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> Job:
+    """Return a job for the bundled tree, with a Bazel from the host file."""
+    source = recipe.source.model_copy(
+        update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
+    )
+    host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
+    return Job(recipe.model_copy(update={"source": source}), host_file, offline=True)
+
+
+def run(job: Job) -> Inputs:
+    return fetch.run(
+        job,
+        job.recipe.source,
+        job.recipe.bazel,
+        job.recipe.host,
+        job.recipe.fetch,
+        job.recipe.verify,
+        FACTS,
+    )
+
+
+@pytest.mark.slow
+def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
+    job: Job, bazel: Path
+) -> None:
+    made = run(job)
+    assert made.mirror == mirror.place(job.places.git, demo.URL)
+    assert (made.commit, made.epoch) == (demo.commit_id(), 1514764800)
+    assert made.bazel.sha256 == files.sha256(bazel)
+    assert os.access(made.python, os.X_OK)
+    assert run(job) == made
+
+
+def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(job: Job) -> None:
+    foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
+    made = fetch.run(
+        job,
+        job.recipe.source,
+        job.recipe.bazel,
+        foreign,
+        job.recipe.fetch,
+        job.recipe.verify,
+        FACTS,
+    )
+    assert made.mirror.is_dir()
+    with pytest.raises(HostError, match="do not run on this host"):
+        _ = made.python
+
+
+def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: Job, tmp_path: Path) -> None:
+    source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
+    host_file = job.host_file.model_copy(
+        update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
+    )
+    mine = Job(job.recipe.model_copy(update={"source": source}), host_file)
+    with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
+        run(mine)
+
+
+def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: Job) -> None:
+    (step,) = fetch.steps(job)
+    assert str(step).endswith(f"--depth=1 --no-filter origin {job.recipe.source.commit}")

@@ -1,0 +1,175 @@
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import PackageTable, Recipe
+from tfwright.errors import RecipeError, ToolError
+from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import package
+from tfwright.progress import Listener
+from tfwright.tools.process.runner import Command
+from tfwright.wheel import archive, record
+
+SCRIPT = """\
+#!/bin/sh
+# Behaves like build_pip_package as far as the stage sees it: it names the wheel by itself.
+printf '%s\\n' "$@" > asked
+[ -d bazel-bin ] || exit 1
+[ -d "$TMPDIR" ] || exit 1
+echo "$SOURCE_DATE_EPOCH" > epoch
+for name in {made}; do echo wheel > "$1/$name"; done
+"""
+
+
+def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> Job:
+    recipe = Recipe.model_validate(
+        {
+            "name": "small",
+            "summary": "A recipe for tests",
+            "source": {
+                "url": "https://example.org/tensorflow.git",
+                "branch": f"r{release}",
+                "commit": "0123456789" * 4,
+            },
+            "host": {"system": "any", "machine": "any", "python": "any"},
+            "bazel": {"version": "0.26.1"},
+            "compile": {"target": target},
+        }
+    )
+    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
+
+
+def script(job: Job, made: str) -> None:
+    path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    path.parent.mkdir(parents=True)
+    path.write_text(SCRIPT.replace("{made}", made), "utf-8")
+    path.chmod(0o755)
+    job.places.home.mkdir()
+
+
+def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
+    file = job.places.build_out / "file"
+    file.write_bytes(b"")
+    release = job.recipe.source.release
+    return package.run(
+        job,
+        table,
+        Inputs(
+            mirror=file,
+            commit="0" * 40,
+            epoch=5,
+            programs=Programs(bazel=Artefact.of(file), bazel_origin="PATH", python=file),
+        ),
+        Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=release, content=""),
+        Configured(bazelrc=Artefact.of(file), asked=(), never_asked=()),
+        Built(
+            target=job.recipe.compile.target, outputs=tuple(map(Artefact.of, outputs)), actions=1
+        ),
+        NcclOps(library=None, stub=False),
+    )
+
+
+def asked(job: Job) -> list[str]:
+    return (job.places.tree / "asked").read_text("utf-8").split("\n")[:-1]
+
+
+@pytest.mark.parametrize("release", ["0.11", "1.3", "1.8"])
+def test_up_to_1_8_the_directory_comes_first_and_nothing_names_the_wheel(
+    tmp_path: Path, release: str
+) -> None:
+    job = job_of(tmp_path, release)
+    script(job, "small-1.0-py3-none-any.whl")
+    packaged(job, PackageTable(flags=("--gpu",)))
+    assert asked(job) == [str(job.places.dist / "raw"), "--gpu"]
+
+
+def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "1.8")
+    with pytest.raises(RecipeError, match="does not know --project_name") as caught:
+        packaged_with_name(job)
+    assert "--nightly_flag" in caught.value.remedy
+
+
+def packaged_with_name(job: Job) -> RawWheel:
+    script(job, "small-1.0-py3-none-any.whl")
+    return packaged(job, PackageTable(project_name="mine"))
+
+
+@pytest.mark.parametrize("release", ["1.9", "1.15", "2.6", "2.16"])
+def test_from_1_9_on_the_project_name_is_passed(tmp_path: Path, release: str) -> None:
+    job = job_of(tmp_path, release)
+    packaged_with_name(job)
+    assert asked(job) == [str(job.places.dist / "raw"), "--project_name", "mine"]
+
+
+def test_the_wheel_is_found_whatever_it_is_called_and_its_date_is_the_commits(
+    tmp_path: Path,
+) -> None:
+    job = job_of(tmp_path, "1.12")
+    script(job, "'who would_guess-7.whl'")
+    assert packaged(job, PackageTable()).wheel.path.name == "who would_guess-7.whl"
+    assert (job.places.tree / "epoch").read_text("utf-8") == "5\n"
+
+
+def test_a_wheel_of_an_earlier_run_is_not_mistaken_for_the_new_one(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "1.12")
+    script(job, "new.whl")
+    old = job.places.dist / "raw" / "old.whl"
+    old.parent.mkdir(parents=True)
+    old.write_bytes(b"")
+    assert packaged(job, PackageTable()).wheel.path.name == "new.whl"
+
+
+@pytest.mark.parametrize("made", ["", "one.whl two.whl", "one.tar.gz"])
+def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
+    job = job_of(tmp_path, "1.12")
+    script(job, made)
+    with pytest.raises(ToolError, match=f"made {len(made.split())} files") as caught:
+        packaged(job, PackageTable())
+    assert list(caught.value.evidence.lines) == made.split()
+
+
+def test_the_wheel_target_makes_the_wheel_itself(
+    tmp_path: Path, make_wheel: Callable[..., Path]
+) -> None:
+    job = job_of(tmp_path, "2.20", package.WHEEL)
+    job.places.build_out.mkdir()
+    raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
+    assert raw.path.parent == job.places.dist / "raw"
+    assert zipfile.is_zipfile(raw.path)
+    assert package.steps(job) == ()
+
+
+def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
+    job = job_of(tmp_path, "1.8", "//tensorflow/core:lib_proto_parsing")
+    job.places.build_out.mkdir()
+    with pytest.raises(RecipeError, match="makes no wheel"):
+        packaged(job, PackageTable())
+
+
+def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
+    (step,) = package.steps(job_of(tmp_path, "1.12"))
+    assert isinstance(step, Command)
+    assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
+
+
+def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
+    tmp_path: Path, make_wheel: Callable[..., Path], listener: Listener, notes: list[str]
+) -> None:
+    table = PackageTable(
+        libraries={"@rpath/libcudart.9.2.dylib": "/usr/local/cuda/lib/libcudart.9.2.dylib"}
+    )
+    (tmp_path / "build_out").mkdir()
+    raw = packaged(
+        replace(job_of(tmp_path, "2.17", package.WHEEL), listener=listener), table, (make_wheel(),)
+    ).wheel
+    with archive.opened(raw.path) as wheel:
+        assert record.faults(wheel) == []
+    assert notes == [
+        "package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"
+    ]

@@ -1,0 +1,130 @@
+import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.host_file import Sign
+from tfwright.pipeline.results import Check, Verdict
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import publish
+from tfwright.progress import Listener
+from tfwright.tools import files
+from tfwright.wheel.seal import envelope
+
+
+@pytest.fixture
+def heard(job: Job, listener: Listener) -> Job:
+    return dataclasses.replace(job, listener=listener)
+
+
+def verdict(path: Path) -> Verdict:
+    return Verdict(
+        wheel=Artefact.of(path), checks=(Check(name="import small", passed=True, detail="42"),)
+    )
+
+
+def test_a_wheel_is_copied_into_the_wheelhouse(
+    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+) -> None:
+    path = make_sealed()
+    published = publish.run(heard, verdict(path)).wheel
+    assert published.path == heard.places.wheelhouse / path.name
+    assert published.sha256 == files.sha256(path)
+    assert notes == []
+
+
+def test_the_same_wheel_again_is_left_alone(
+    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+) -> None:
+    path = make_sealed()
+    first = publish.run(heard, verdict(path)).wheel.path.stat()
+    assert publish.run(heard, verdict(path)).wheel.path.stat() == first
+    assert notes == []
+
+
+def test_other_bytes_under_the_same_name_are_replaced_and_told(
+    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+) -> None:
+    publish.run(heard, verdict(make_sealed()))
+    other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
+    assert publish.run(heard, verdict(other)).wheel.sha256 == files.sha256(other)
+    assert len(notes) == 1
+    assert "had other bytes" in notes[0]
+
+
+def test_a_disk_that_is_full_leaves_the_old_wheel(
+    heard: Job, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = publish.run(heard, verdict(make_sealed())).wheel
+
+    def full(_source: Path, target: Path) -> None:
+        target.write_bytes(b"half")
+        raise OSError(28, "No space left on device", str(target))
+
+    monkeypatch.setattr("shutil.copyfile", full)
+    with pytest.raises(OSError, match="No space left"):
+        publish.run(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
+    assert files.sha256(old.path) == old.sha256
+    assert sorted(path.name for path in heard.places.wheelhouse.iterdir()) == [
+        old.path.name,
+        f"{old.path.name}.intoto.json",
+    ]
+
+
+def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(
+    heard: Job, make_sealed: Callable[..., Path]
+) -> None:
+    for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
+        published = publish.run(heard, verdict(make_sealed({"small.py": content})))
+        said = json.loads(published.statement.path.read_text("utf-8"))
+        assert published.statement.path == published.wheel.path.with_name(
+            f"{published.wheel.path.name}.intoto.json"
+        )
+        assert said["subject"] == [
+            {"name": published.wheel.path.name, "digest": {"sha256": published.wheel.sha256}}
+        ]
+        assert said["predicate"]["runDetails"]["metadata"]["tfwright_checks"] == [
+            {"name": "import small", "passed": True, "detail": "42"}
+        ]
+
+
+def signing(job: Job, key: Path) -> Job:
+    return dataclasses.replace(
+        job, host_file=job.host_file.model_copy(update={"sign": Sign(key=key)})
+    )
+
+
+def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
+    heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+) -> None:
+    private, public = keys()
+    plain = publish.run(heard, verdict(make_sealed()))
+    signed = publish.run(signing(heard, private), verdict(make_sealed()))
+    assert signed.wheel.sha256 == plain.wheel.sha256
+    assert plain.envelope is None
+    assert signed.envelope
+    assert (
+        envelope.verify(signed.wheel.path, public)
+        == json.loads(signed.envelope.path.read_bytes())["signatures"][0]["keyid"]
+    )
+
+
+def test_a_host_that_signs_no_more_leaves_no_old_signature(
+    heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+) -> None:
+    signed = publish.run(signing(heard, keys()[0]), verdict(make_sealed()))
+    publish.run(heard, verdict(make_sealed()))
+    assert signed.envelope
+    assert not signed.envelope.path.exists()
+
+
+def test_another_key_is_a_reason_to_publish_again(
+    heard: Job, keys: Callable[..., tuple[Path, Path]]
+) -> None:
+    one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
+    assert one.keys() == other.keys() == {"the key that signs"}
+    assert one != other
+    assert publish.inputs(heard) == {}
+    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}

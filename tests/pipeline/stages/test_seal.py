@@ -1,0 +1,212 @@
+import dataclasses
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.release import Release
+from tfwright.errors import WheelError
+from tfwright.pipeline.results import (
+    Configured,
+    HostFacts,
+    Inputs,
+    NcclOps,
+    Programs,
+    RawWheel,
+    SealedWheel,
+    Substituted,
+    Tree,
+)
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import seal
+from tfwright.wheel import record
+from tfwright.wheel.seal import build_record, sbom
+from tfwright.wheel.seal.build_record import BuildRecord
+
+COMMIT = "0123456789" * 4
+PINNED, USED, OTHER, IDLE = "a" * 64, "b" * 64, "c" * 64, "d" * 64
+LOCK = f"""
+[tensorflow]
+commit = "{COMMIT}"
+tree = "{COMMIT}"
+
+[bazel]
+version = "0.26.1"
+
+[[archives]]
+names = ["gif_archive"]
+urls = ["https://gone.example.org/giflib-5.1.4.tar.gz"]
+sha256 = "{PINNED}"
+needed = true
+
+[[archives]]
+names = ["nsync"]
+urls = ["https://mirror.example.org/github.com/google/nsync/archive/0559ce0.tar.gz", "https://github.com/google/nsync/archive/0559ce0.tar.gz"]
+sha256 = "{OTHER}"
+
+[[archives]]
+names = ["idle"]
+urls = ["https://example.org/idle.zip"]
+sha256 = "{IDLE}"
+needed = false
+
+[[substitutes]]
+sha256 = "{PINNED}"
+source = "https://example.org/giflib-from-git.tar.gz"
+reason = "Its server is gone"
+used = "{USED}"
+"""
+
+
+@pytest.fixture
+def locked(job: Job, tmp_path: Path) -> Job:
+    lock = tmp_path / "small.lock"
+    lock.write_text(LOCK, "utf-8")
+    return dataclasses.replace(job, locked=lock)
+
+
+@pytest.fixture
+def sealed(locked: Job, tmp_path: Path) -> Callable[..., SealedWheel]:
+    """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
+
+    def run(raw: Path, folder: str = "one", *, stub: bool = False) -> SealedWheel:
+        bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
+        place = tmp_path / folder
+        return seal.run(
+            locked,
+            locked.recipe.source,
+            locked.recipe.compile,
+            locked.recipe.verify,
+            HostFacts(
+                system="Linux",
+                machine="x86_64",
+                glibc="2.36",
+                interpreter=place / "python",
+                python="3.11.7",
+                compiler="cc 12.2.0",
+            ),
+            Inputs(
+                mirror=place,
+                commit=COMMIT,
+                epoch=1_540_000_000,
+                programs=Programs(bazel=bazel, bazel_origin="npm", python=place / "python"),
+                substitutes=(
+                    Substituted(
+                        name="gif_archive", reason="Its server is gone", sha256=PINNED, used=USED
+                    ),
+                ),
+            ),
+            Tree(
+                path=place,
+                commit=COMMIT,
+                epoch=1_540_000_000,
+                release=Release(1, 8),
+                content=COMMIT,
+            ),
+            Configured(
+                bazelrc=bazel,
+                asked=(),
+                never_asked=(),
+                exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"},
+            ),
+            NcclOps(library=None, stub=stub),
+            RawWheel(wheel=Artefact.of(raw)),
+        )
+
+    return run
+
+
+def recorded(sealed: SealedWheel) -> BuildRecord:
+    with zipfile.ZipFile(sealed.wheel.path) as wheel:
+        found = build_record.read(wheel)
+    assert found
+    return found
+
+
+def test_the_sealed_wheel_keeps_its_name_and_its_files(
+    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    raw = make_wheel()
+    made = sealed(raw).wheel
+    assert made.path == locked.places.dist / "sealed" / raw.name
+    with zipfile.ZipFile(raw) as before, zipfile.ZipFile(made.path) as after:
+        kept = [name for name in before.namelist() if not name.endswith("RECORD")]
+        assert {name: before.read(name) for name in kept} == {
+            name: after.read(name) for name in kept
+        }
+        assert {Path(name).name for name in set(after.namelist()) - set(before.namelist())} == {
+            "tfwright.json",
+            "tfwright.cdx.json",
+        }
+        assert {member.date_time for member in after.infolist()} == {(2018, 10, 20, 1, 46, 40)}
+        assert record.faults(after) == []
+
+
+def test_nothing_of_the_place_shows_in_the_bytes(
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path], tmp_path: Path
+) -> None:
+    one = sealed(make_wheel()).wheel
+    content = one.path.read_bytes()
+    with zipfile.ZipFile(one.path) as wheel:
+        assert not [name for name in wheel.namelist() if str(tmp_path).encode() in wheel.read(name)]
+    assert sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
+
+
+def test_the_record_says_what_the_wheel_was_made_from(
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    found = recorded(sealed(make_wheel(), stub=True))
+    assert (found.recipe.name, found.source.commit, found.bazel.version, found.found.compiler) == (
+        "small",
+        COMMIT,
+        "0.26.1",
+        "cc 12.2.0",
+    )
+    assert found.lock
+    assert found.stubs == ("_nccl_ops.so",)
+    assert [(one.name, one.used) for one in found.substitutions] == [("gif_archive", USED)]
+    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", True)]
+    assert found.build.environment["PYTHON_BIN_PATH"] == "@PYTHON_BIN_PATH@"
+    assert found.build.environment["TF_NEED_CUDA"] == "0"
+
+
+def test_what_is_wrong_with_a_wheel_is_recorded_and_left_to_verify(
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    found = recorded(sealed(make_wheel(name="small-1.0-cp27-none-any.whl")))
+    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", False)]
+
+
+def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
+    sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    with zipfile.ZipFile(sealed(make_wheel()).wheel.path) as wheel:
+        bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
+    parts = {one["name"]: one for one in bill["components"]}
+    assert set(parts) == {"tensorflow", "gif_archive", "nsync"}
+    assert parts["nsync"]["purl"] == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
+    assert parts["gif_archive"]["hashes"][0]["content"] == USED
+    assert parts["gif_archive"]["pedigree"]["ancestors"][0]["hashes"][0]["content"] == PINNED
+
+
+def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
+    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    sealed(make_wheel())
+    sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
+    assert [path.name for path in (locked.places.dist / "sealed").iterdir()] == [
+        "small-2.0-py3-none-any.whl"
+    ]
+
+
+def test_a_wheel_whose_record_is_wrong_is_not_sealed(
+    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+) -> None:
+    raw = make_wheel()
+    with zipfile.ZipFile(raw, "a") as wheel:
+        wheel.writestr("smuggled.py", "")
+    with pytest.raises(WheelError, match=r"RECORD says: smuggled\.py is not listed"):
+        sealed(raw)
+    assert list((locked.places.dist / "sealed").iterdir()) == []

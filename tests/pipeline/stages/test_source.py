@@ -1,0 +1,213 @@
+"""The source stage: the pinned commit, the assets, the patches, and nothing else."""
+
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.recipe import FetchTable, SourceTable
+from tfwright.errors import RecipeError
+from tfwright.pipeline.results import Inputs, Tree
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import source
+
+PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
+SECOND = PATCH.replace("int up;", "int at;").replace("int op;", "int up;")
+MPI = "third_party/mpi/mpi.bzl"
+
+
+def plain_git(*arguments: str, cwd: Path) -> str:
+    """Run git as a user does, as nobody in particular."""
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **nobody},
+    ).stdout.strip()
+
+
+@pytest.fixture
+def mirror(tmp_path: Path) -> Path:
+    """Make a repository as the fetch stage leaves it."""
+    path = tmp_path / "upstream"
+    for name, text in {
+        "core/op.cc": "int op;\n",
+        MPI: "OPEN = False\n",
+        "testdata/big": "big\n",
+        "configure": "#!/bin/sh\n",
+    }.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_text(text, "utf-8")
+    (path / "configure").chmod(0o755)
+    plain_git("init", "--quiet", cwd=path)
+    plain_git("add", "--all", cwd=path)
+    plain_git("commit", "--quiet", "--message=one", cwd=path)
+    return path / ".git"
+
+
+@pytest.fixture
+def inputs(mirror: Path) -> Inputs:
+    return Inputs(
+        mirror=mirror,
+        commit=plain_git("rev-parse", "HEAD", cwd=mirror),
+        epoch=1524847009,
+        programs=None,
+    )
+
+
+@pytest.fixture
+def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make a folder of patches and assets."""
+    path = tmp_path / "patches"
+    path.mkdir()
+    (path / "0001-up.patch").write_text(PATCH, "utf-8")
+    (path / "0002-at.patch").write_text(SECOND, "utf-8")
+    (path / "nccl.h").write_text("#define NCCL_MAJOR 1\n", "utf-8")
+    monkeypatch.setattr(source, "PATCHES", path)
+    return path
+
+
+@pytest.fixture
+def table(job: Job, inputs: Inputs) -> SourceTable:
+    wanted = {
+        "patches": ("0001-up.patch", "0002-at.patch"),
+        "assets": {"third_party/nccl/nccl.h": "nccl.h"},
+        "exclude": ("testdata",),
+    }
+    return job.recipe.source.model_copy(update={"commit": inputs.commit, **wanted})
+
+
+def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of every file."""
+    found = [path for path in tree.path.rglob("*") if path.is_file() and path.name != ".git"]
+    return {
+        str(path.relative_to(tree.path)): (path.stat().st_mode & 0o777, path.read_bytes())
+        for path in found
+    }
+
+
+@pytest.mark.usefixtures("patches")
+def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
+    job: Job, table: SourceTable, inputs: Inputs
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    assert contents(tree) == {
+        "configure": (0o755, b"#!/bin/sh\n"),
+        "core/op.cc": (0o644, b"int at;\n"),
+        MPI: (0o644, b"OPEN = False\n"),
+        "third_party/nccl/nccl.h": (0o644, b"#define NCCL_MAJOR 1\n"),
+    }
+    assert (tree.commit, tree.epoch, tree.release) == (inputs.commit, 1524847009, table.release)
+
+
+@pytest.mark.usefixtures("patches")
+def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
+    job: Job, table: SourceTable, inputs: Inputs
+) -> None:
+    first = source.run(job, table, FetchTable(), inputs)
+    before = contents(first)
+    (first.path / "core/op.cc").write_text("half", "utf-8")
+    (first.path / "left over").touch()
+    umask = os.umask(0o077)
+    try:
+        second = source.run(job, table, FetchTable(), inputs)
+    finally:
+        os.umask(umask)
+    assert (second, contents(second)) == (first, before)
+
+
+@pytest.mark.usefixtures("patches")
+def test_the_content_changes_with_a_patch(job: Job, table: SourceTable, inputs: Inputs) -> None:
+    one = source.run(job, table, FetchTable(), inputs)
+    other = source.run(
+        job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
+    )
+    assert one.content != other.content
+
+
+def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
+    job: Job, table: SourceTable, inputs: Inputs, patches: Path
+) -> None:
+    (patches / "0002-at.patch").write_text(PATCH, "utf-8")
+    with pytest.raises(RecipeError, match=r"0002-at\.patch does not fit: hunk 1"):
+        source.run(job, table, FetchTable(), inputs)
+    assert list(job.places.tree.iterdir()) == []
+
+
+@pytest.mark.usefixtures("patches")
+@pytest.mark.parametrize(
+    ("exclude", "what"),
+    [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
+)
+def test_what_is_left_out_cannot_be_changed(
+    job: Job, table: SourceTable, inputs: Inputs, exclude: str, what: str
+) -> None:
+    with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
+        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
+
+
+@pytest.mark.usefixtures("patches")
+def test_an_asset_in_the_place_of_a_file_is_refused(
+    job: Job, table: SourceTable, inputs: Inputs
+) -> None:
+    with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
+        source.run(
+            job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs
+        )
+
+
+@pytest.mark.usefixtures("patches")
+def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(
+    job: Job, table: SourceTable, inputs: Inputs
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
+    (tree.path / ".tf_configure.bazelrc").touch()
+    assert tree.damage() is None
+    (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
+    assert tree.damage() == "core/op.cc changed in the tree"
+
+
+@pytest.mark.usefixtures("patches")
+def test_a_tree_that_is_gone_is_damaged(job: Job, table: SourceTable, inputs: Inputs) -> None:
+    tree = source.run(job, table, FetchTable(), inputs)
+    (tree.path / ".git").unlink()
+    assert tree.damage() == "tree is gone"
+
+
+def test_patches_and_assets_are_inputs_by_digest(
+    job: Job, table: SourceTable, patches: Path
+) -> None:
+    mine = replace(job, recipe=job.recipe.model_copy(update={"source": table}))
+    before = source.inputs(mine)
+    assert set(before) == {"patches/0001-up.patch", "patches/0002-at.patch", "patches/nccl.h"}
+    (patches / "nccl.h").write_text("", "utf-8")
+    assert {name for name, digest in source.inputs(mine).items() if digest != before[name]} == {
+        "patches/nccl.h"
+    }
+
+
+@pytest.mark.usefixtures("patches")
+def test_the_plan_shows_the_commit_each_patch_and_the_assets(job: Job, table: SourceTable) -> None:
+    steps = [
+        str(step)
+        for step in source.steps(
+            replace(job, recipe=job.recipe.model_copy(update={"source": table}))
+        )
+    ]
+    assert any(step.endswith(f"read-tree {table.commit}") for step in steps)
+    assert [step.rpartition("/")[2] for step in steps if " apply " in step] == [
+        "0001-up.patch",
+        "0002-at.patch",
+    ]
+    assert any("third_party/nccl/nccl.h" in step for step in steps)

@@ -1,0 +1,219 @@
+import platform
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from packaging.tags import platform_tags
+
+from tfwright.documents.recipe import SMOKE, VerifyTable
+from tfwright.documents.release import Release
+from tfwright.errors import RecipeError, WheelError
+from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
+from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stages import verify
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import packages
+from tfwright.trial import run as trying
+from tfwright.wheel.binary import elf, macho
+from tfwright.wheel.inspect.library import Library
+
+# What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
+MODULE = """\
+__version__ = "1.0"
+
+
+class Rows(list):
+    def tolist(self):
+        return list(self)
+
+
+constant = Rows
+
+
+def matmul(left, right):
+    return Rows([float(sum(a * b for a, b in zip(row, column))) for column in zip(*right)] for row in left)
+"""
+ALONE = VerifyTable(imports=("small",), smoke=())
+
+
+def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
+    job.places.home.mkdir(parents=True, exist_ok=True)
+    version = platform.python_version()
+    host = HostFacts(
+        system="Linux",
+        machine="x86_64",
+        glibc="2.36",
+        interpreter=Path(sys.executable),
+        python=version,
+        compiler="",
+    )
+    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
+    return verify.run(job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel)))
+
+
+@pytest.mark.slow
+def test_a_good_wheel_is_installed_imported_and_run(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    checks = run(
+        job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": MODULE})
+    ).checks
+    assert [check.name for check in checks] == [
+        "RECORD",
+        "tags",
+        "install",
+        "import small",
+        "smoke matmul",
+    ]
+    assert all(check.passed for check in checks)
+    assert checks[-1].detail == "the product is [[22.0, 28.0], [49.0, 64.0]]"
+    assert not (job.places.dist / "verify" / "venv").exists()
+
+
+@pytest.mark.slow
+def test_a_module_that_does_not_import_is_named_with_what_python_said(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    with pytest.raises(
+        WheelError, match="does not stand 'import small': ImportError: undefined symbol"
+    ) as caught:
+        run(job, ALONE, make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}))
+    assert caught.value.evidence.log == job.log("verify-import-small")
+    assert (job.places.dist / "verify" / "venv").exists()
+
+
+@pytest.mark.slow
+def test_a_wrong_product_fails_the_smoke_program(job: Job, make_wheel: Callable[..., Path]) -> None:
+    wrong = MODULE.replace("a * b", "a + b")
+    with pytest.raises(
+        WheelError,
+        match=r"does not stand 'smoke matmul': the product is .*, not \[\[22\.0, 28\.0\], \[49\.0, 64\.0\]\]",
+    ):
+        run(
+            job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": wrong})
+        )
+
+
+@pytest.mark.slow
+def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    checks = run(
+        job,
+        VerifyTable(imports=("small",), smoke=("matmul", "cnn")),
+        make_wheel({"small.py": MODULE}),
+    ).checks
+    assert [check.passed for check in checks[-2:]] == [True, False]
+    assert checks[-1].detail == "small has no sessions: it is no TensorFlow"
+
+
+@pytest.mark.slow
+def test_the_callers_modules_do_not_stand_in_for_the_wheels(
+    job: Job, make_wheel: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "small.py").write_text("", "utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    with pytest.raises(WheelError, match="No module named 'small'"):
+        run(job, ALONE, make_wheel({"other.py": ""}))
+
+
+@pytest.mark.slow
+def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    (job.places.tree / "tests").mkdir(parents=True)
+    (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
+    (job.places.tree / "tests/small_test.py").write_text(
+        "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
+    )
+    table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
+    last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"})).checks[-1]
+    assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
+    with pytest.raises(
+        WheelError, match=r"does not stand 'test tests/small_test\.py': AssertionError: not 1"
+    ):
+        run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}))
+
+
+def test_a_test_that_the_tree_has_not_is_named(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(RecipeError, match=r"absent_test\.py is no file of the tree"):
+        run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
+
+
+def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
+        run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
+    assert not (job.places.dist / "verify").exists()
+
+
+def test_a_wheel_above_its_size_is_refused(job: Job, make_wheel: Callable[..., Path]) -> None:
+    with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
+        run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
+
+
+def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    wheel = make_wheel(
+        {"small.py": "", "small.so": "no library"},
+        name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
+    )
+    with pytest.raises(WheelError, match=r"libraries: small\.so cannot be read: it is neither"):
+        run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
+    with pytest.raises(
+        WheelError, match="architectures: no library holds GPU code, wanted is sm_70"
+    ):
+        run(job, ALONE.model_copy(update={"architectures": ("sm_70",)}), make_wheel())
+    assert not (job.places.dist / "verify").exists()
+
+
+def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
+    corpus = Path(__file__).parents[2] / "wheel/corpus"
+    with (corpus / "elf-code").open("rb") as one, (corpus / "macho-thin").open("rb") as other:
+        libraries = [
+            Library("small.so", 1, elf.examine(one)[0]),
+            Library("small.dylib", 1, macho=macho.read(other)),
+        ]
+
+    def faults(**floor: str) -> list[str]:
+        readings = verify._floor(ALONE.model_copy(update=floor), libraries)
+        return [fault for reading in readings for fault in reading.faults]
+
+    assert faults(cpu="avx") == [
+        "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
+    ]
+    assert faults(macos="10.11") == ["small.dylib needs macOS 10.12, the floor is 10.11"]
+    assert faults(cpu="avx2", macos="10.12") == []
+
+
+def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
+    job: Job, make_wheel: Callable[..., Path]
+) -> None:
+    with pytest.raises(RecipeError, match="no smoke program 'matmull'") as caught:
+        run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
+    assert "matmul" in caught.value.remedy
+
+
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: Job) -> None:
+    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job))
+
+
+def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: Job) -> None:
+    argv = verify._installation(job, VerifyTable(requirements=("six==1.16.0",)), "x.whl").argv
+    assert argv[-2:] == ("x.whl", "six==1.16.0")
+    assert {
+        "--no-index",
+        f"--find-links={packages.shelf(job.places.vault) / packages.PAGE}",
+    } <= set(argv)
+
+
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: Job) -> None:
+    shown = [step.argv for step in verify.steps(job) if isinstance(step, Command)]
+    assert [argv[1:3] for argv in shown[:2]] == [("-m", "venv"), ("-m", "pip")]
+    assert shown[2][-1] == "import tensorflow"
+    assert [argv[-2:] for argv in shown[3:]] == [
+        (str(trying.PROGRAMS / f"{name}.py"), "tensorflow") for name in SMOKE
+    ]

@@ -1,0 +1,122 @@
+"""What a build took."""
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.pipeline import cost as costs
+from tfwright.pipeline import stamps
+from tfwright.pipeline.cost import Action
+from tfwright.pipeline.results import Built
+from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.stamps import Took
+from tfwright.terminal import cost as page
+from tfwright.tools.bazel.client import Spent
+
+COMPILE = next(stage for stage in PIPELINE if stage.name == "compile")
+
+
+def profiled(job: Job, **actions: float) -> None:
+    """Write a profile as Bazel does, cut off as by a kill."""
+    events = [
+        {
+            "cat": "action processing",
+            "name": f"Compiling {name}.cc",
+            "ph": "X",
+            "ts": 5,
+            "dur": seconds * 1e6,
+        }
+        for name, seconds in actions.items()
+    ]
+    other = {"cat": "general information", "name": "x", "ph": "X", "dur": 9e9}
+    costs.profile(job).parent.mkdir(parents=True, exist_ok=True)
+    lines = ",\n  ".join(json.dumps(event) for event in [other, *events])
+    costs.profile(job).write_text(f'[\n  {lines},\n  {{"cat":"action pro', "utf-8")
+
+
+@pytest.fixture
+def built(job: Job) -> Job:
+    """Return a job whose compile needed two runs of Bazel."""
+    profiled(job, small=1.0, large=60.0)
+    costs.note(job, Spent(100.0, 180.0, 2**30, 3 * 2**30))
+    profiled(job, large=50.0, last=70.0)
+    costs.note(job, Spent(49.0, 90.0, 2**29, 2**30))
+    stamps.write(job, COMPILE, {}, Built(target="//a", outputs=(), actions=3), Took(50.0, 2.0))
+    return job
+
+
+def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(built: Job) -> None:
+    cost = costs.of(built, PIPELINE)
+    assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
+    assert cost.slowest == (
+        Action("Compiling last.cc", 70.0),
+        Action("Compiling large.cc", 60.0),
+        Action("Compiling small.cc", 1.0),
+    )
+
+
+def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(job: Job) -> None:
+    profiled(job, **{f"action{number}": 100.0 - number for number in range(costs.SLOWEST + 5)})
+    path = costs.profile(job)
+    twins = [line for line in path.read_text("utf-8").splitlines() if "action processing" in line]
+    path.write_text("\n".join([path.read_text("utf-8"), *twins]), "utf-8")
+    costs.note(job, Spent(1.0, 1.0, 1, 1))
+    assert len(costs.of(job, PIPELINE).slowest) == costs.SLOWEST
+
+
+def test_people_read_what_bazel_took_and_what_tfwright_took_beside_it(
+    built: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page.show_cost(costs.of(built, PIPELINE), as_json=False)
+    said = capsys.readouterr().out
+    assert "compile  50.0     2.0" in said
+    assert (
+        "runs of Bazel: 2\n  149.0 seconds, 270.0 of processor time\n  memory: 1.00 GiB for one action, 3.00 GiB for all together\n"
+        in said
+    )
+    assert "beside Bazel: 1.0 seconds (2.0%), 2.0 of processor time" in said
+    page.show_cost(costs.of(built, PIPELINE), as_json=True)
+    assert json.loads(capsys.readouterr().out)["slowest"][0] == {
+        "name": "Compiling last.cc",
+        "seconds": 70.0,
+    }
+
+
+def test_a_recipe_that_was_never_built_has_cost_nothing(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = costs.of(job, PIPELINE)
+    assert (cost.stages, cost.bazel, set(cost.disk.values())) == ((), (), {0})
+    page.show_cost(cost, as_json=False)
+    assert "runs of Bazel: 0" in capsys.readouterr().out
+
+
+def test_a_file_with_two_names_takes_its_room_once_and_a_link_none_of_its_targets(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/one").write_bytes(os.urandom(1 << 20))
+    alone = costs.size(tmp_path / "tree")
+    (tmp_path / "tree/two").hardlink_to(tmp_path / "tree/one")
+    (tmp_path / "tree/three").symlink_to(tmp_path / "tree/one")
+    assert 1 << 20 <= alone <= costs.size(tmp_path / "tree") < 3 << 19
+
+
+def test_stamps_of_earlier_versions_have_no_processor_time(built: Job) -> None:
+    path = built.places.stamps / "compile.json"
+    path.write_text(
+        json.dumps(
+            {
+                name: value
+                for name, value in json.loads(path.read_text("utf-8")).items()
+                if name != "cpu"
+            }
+        ),
+        "utf-8",
+    )
+    (stage,) = costs.of(replace(built, until="compile"), PIPELINE).stages
+    assert (stage.seconds, stage.cpu) == (50.0, None)

@@ -1,0 +1,237 @@
+"""The engine: what runs, what is kept, and why."""
+
+import errno
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+
+from tfwright.documents.recipe import CompileTable
+from tfwright.errors import HostError, RecipeError, ToolError
+from tfwright.pipeline import engine, stamps
+from tfwright.pipeline.stage import Artefact, Job, Result, Stage
+
+
+class Egg(Result):
+    """What the first stage makes."""
+
+    shell: Artefact
+    kind: str
+
+
+class Bird(Result):
+    """What the second stage makes."""
+
+    feathers: Artefact
+
+
+RUNS: list[str] = []
+SURROUNDINGS = {"the nest": "twigs"}
+
+
+def lay(job: Job, table: CompileTable) -> Egg:
+    RUNS.append("lay")
+    path = job.places.own / "egg"
+    path.write_text("egg", "utf-8")
+    return Egg(shell=Artefact.of(path), kind=table.target.rpartition(":")[2])
+
+
+def hatch(job: Job, egg: Egg) -> Bird:
+    RUNS.append("hatch")
+    if egg.kind == "stone":
+        raise ToolError("A stone does not hatch", remedy="Take an egg.")
+    path = job.places.own / "bird"
+    path.write_text(egg.shell.path.read_text("utf-8") + " hatched", "utf-8")
+    return Bird(feathers=Artefact.of(path))
+
+
+def module(name: str, run: object, **extra: object) -> ModuleType:
+    made = ModuleType(f"nest.{name}", f"{name.title()} something.")
+    vars(made).update(run=run, **extra)
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    stages = (
+        Stage(module("lay", lay, inputs=lambda _job: dict(SURROUNDINGS))),
+        Stage(module("hatch", hatch)),
+    )
+    monkeypatch.setattr(engine, "PIPELINE", stages)
+    RUNS.clear()
+    yield
+    SURROUNDINGS["the nest"] = "twigs"
+
+
+@pytest.fixture
+def nest(job: Job) -> Job:
+    return replace(job, until="hatch")
+
+
+def with_target(job: Job, target: str) -> Job:
+    return replace(
+        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
+    )
+
+
+def reasons(job: Job) -> list[str]:
+    return [planned.why for planned in engine.plan(job)]
+
+
+def test_a_first_build_runs_every_stage_in_order(nest: Job) -> None:
+    assert isinstance(engine.build(nest), Bird)
+    assert RUNS == ["lay", "hatch"]
+
+
+def test_a_second_build_runs_nothing_and_returns_the_same(nest: Job) -> None:
+    first = engine.build(nest)
+    RUNS.clear()
+    assert engine.build(nest) == first
+    assert RUNS == []
+
+
+def test_the_plan_of_a_finished_build_keeps_everything(nest: Job) -> None:
+    engine.build(nest)
+    assert reasons(nest) == ["", ""]
+
+
+def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: Job) -> None:
+    assert reasons(nest) == ["not done yet", "follows lay"]
+    assert RUNS == []
+
+
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: Job) -> None:
+    engine.build(nest)
+    changed = with_target(nest, "//egg:duck")
+    assert reasons(changed)[0] == "the recipe's [compile] changed"
+
+
+def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: Job) -> None:
+    engine.build(nest)
+    SURROUNDINGS["the nest"] = "feathers"
+    assert reasons(nest)[0] == "the nest changed"
+
+
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: Job) -> None:
+    engine.build(nest)
+    SURROUNDINGS["the nest"] = "feathers"
+    RUNS.clear()
+    engine.build(nest)
+    assert RUNS == ["lay"]
+
+
+def test_a_stage_asked_for_again_runs(nest: Job) -> None:
+    engine.build(nest)
+    RUNS.clear()
+    engine.build(nest, again="hatch")
+    assert RUNS == ["hatch"]
+
+
+def test_an_artefact_that_changed_on_disk_is_made_again(nest: Job) -> None:
+    engine.build(nest)
+    (nest.places.own / "bird").write_text("cat", "utf-8")
+    assert reasons(nest) == ["", "bird changed on disk"]
+
+
+def test_an_artefact_that_is_gone_is_made_again(nest: Job) -> None:
+    engine.build(nest)
+    (nest.places.own / "egg").unlink()
+    assert reasons(nest)[0] == "egg is gone"
+
+
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: Job) -> None:
+    engine.build(nest)
+    os.utime(nest.places.own / "bird")
+    assert reasons(nest) == ["", ""]
+
+
+def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: Job) -> None:
+    stone = with_target(nest, "//egg:stone")
+    with pytest.raises(ToolError) as caught:
+        engine.build(stone)
+    assert caught.value.stage == "hatch"
+    assert reasons(stone) == ["", "not done yet"]
+
+
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: Job) -> None:
+    engine.build(nest)
+    with pytest.raises(ToolError):
+        engine.build(with_target(nest, "//egg:stone"))
+    assert stamps.read(nest, engine.stage_named("hatch")) is None
+
+
+def test_a_stamp_cut_short_counts_as_none(nest: Job) -> None:
+    engine.build(nest)
+    path = nest.places.stamps / "hatch.json"
+    path.write_bytes(path.read_bytes()[:40])
+    assert reasons(nest) == ["", "not done yet"]
+
+
+def test_only_the_stages_up_to_the_wanted_one_run(nest: Job) -> None:
+    assert isinstance(engine.build(replace(nest, until="lay")), Egg)
+    assert RUNS == ["lay"]
+
+
+def test_a_fresh_build_runs_everything_again(nest: Job) -> None:
+    engine.build(nest)
+    RUNS.clear()
+    engine.build(nest, fresh=True)
+    assert RUNS == ["lay", "hatch"]
+
+
+def test_a_full_disk_is_the_hosts_fault_and_is_told_as_such(
+    nest: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def overflow(job: Job, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
+
+    monkeypatch.setattr(engine, "PIPELINE", (Stage(module("lay", overflow)),))
+    with pytest.raises(HostError, match="The disk is full: /some/file"):
+        engine.build(replace(nest, until="lay"))
+
+
+def test_a_wrong_stage_name_suggests_the_nearest() -> None:
+    with pytest.raises(RecipeError, match="did you mean 'hatch'"):
+        engine.stage_named("hach")
+
+
+def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: Job) -> None:
+    program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock\n"
+    program += "with lock.held(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
+    holder = [sys.executable, "-c", program, str(nest.places.lock)]
+    with subprocess.Popen(
+        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(HostError, match=rf"process {other.pid} .*invoke build --recipe small"):
+            engine.build(nest)
+        other.kill()
+    engine.build(nest)
+
+
+def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:
+    with pytest.raises(
+        RecipeError, match="'hatch' is not run again by a build that ends with 'lay'"
+    ):
+        engine.insist("lay", again="hatch")
+    engine.insist("hatch", again="lay")
+
+
+def test_a_wrong_name_of_the_stage_to_repeat_suggests_the_nearest() -> None:
+    with pytest.raises(RecipeError, match="did you mean 'hatch'"):
+        engine.insist("lay", again="hach")
+
+
+@pytest.mark.parametrize("text", ["x", "-3", "0", "1.5", "\u0663"])
+def test_what_is_no_number_of_jobs_is_refused(text: str) -> None:
+    with pytest.raises(RecipeError, match="is no number of jobs"):
+        engine.jobs_asked(text)
+
+
+def test_no_jobs_leave_it_to_the_memory() -> None:
+    assert (engine.jobs_asked(""), engine.jobs_asked("12")) == (None, 12)

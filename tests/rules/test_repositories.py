@@ -1,0 +1,373 @@
+"""Reading repository rules: what is found, what is reported, and what hostile texts cannot do."""
+
+import time
+
+import pytest
+
+from tfwright.rules import repositories as rules
+from tfwright.rules import starlark
+from tfwright.rules.repositories import Nested, Repository, Rules, Unreadable
+from tfwright.tools.git.clones import Clone
+
+ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
+REPO = f"""
+def _impl(ctx):
+    if ctx.attr.patch_file:
+        ctx.patch(ctx.attr.patch_file)
+    ctx.download_and_extract(ctx.attr.urls, "", ctx.attr.sha256, ctx.attr.type)
+
+_archive = repository_rule(implementation = _impl, attrs = {{"urls": attr.string_list(), "sha256": attr.string()}})
+
+def mirrored(url):
+    if not url.startswith("https://"):
+        fail("no https")
+    return ["https://mirror.example.org/%s" % url[8:], url]
+
+def tf_http_archive(name, sha256, urls, **kwargs):
+    if native.existing_rule(name):
+        return
+    _archive(name = name, sha256 = sha256, urls = urls, **kwargs)
+
+def unused(name):
+    tf_http_archive(name = "idle", sha256 = "{THREE}", urls = ["https://example.org/idle.zip"])
+    tf_http_archive(name = name, sha256 = name, urls = [])
+"""
+
+
+def read(workspace: str, **files: str) -> Rules:
+    """Read a tree with files of third_party/ beside WORKSPACE."""
+    return rules.read(
+        {
+            "WORKSPACE": workspace,
+            **{f"third_party/{name}.bzl": text for name, text in files.items()},
+        }
+    )
+
+
+def only(found: Rules) -> Repository:
+    """Return the only download of a tree in which nothing is unclear."""
+    assert found.unreadable == ()
+    assert len(found.repositories) == 1
+    return found.repositories[0]
+
+
+def archive(url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: str = "a") -> str:
+    """Return a rule, with a url as Starlark writes it."""
+    return f'http_archive(name = "{name}", sha256 = "{sha256}", urls = [{url}])\n'
+
+
+def test_a_rule_is_read_with_its_file_and_line() -> None:
+    found = only(read("\n\n" + archive()))
+    assert found == Repository(
+        "a", "http_archive", "WORKSPACE", 3, ("https://example.org/a.zip",), ONE
+    )
+    assert found.lockable
+
+
+def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> None:
+    found = read(
+        f'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = "z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
+        repo=REPO,
+    )
+    reached = [one for one in found.repositories if one.reached]
+    assert [(one.rule, one.file, one.line) for one in reached] == [
+        ("tf_http_archive", "WORKSPACE", 2)
+    ]
+    assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
+    assert found.unreadable == ()
+
+
+def test_parameters_have_the_values_of_the_calls() -> None:
+    llvm = f"""
+load("//third_party:repo.bzl", "tf_http_archive")
+def repo(name, tag = "v1"):
+    COMMIT = "abc"
+    tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
+"""
+    found = read(
+        'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag = "v2")',
+        llvm=llvm,
+        repo=REPO,
+    )
+    assert [
+        (one.name, one.urls, one.strip_prefix) for one in found.repositories if one.reached
+    ] == [
+        ("llvm-raw", ("https://example.org/abc-v1.zip",), "llvm-abc"),
+        ("llvm", ("https://example.org/abc-v2.zip",), "llvm-abc"),
+    ]
+    assert found.unreadable == ()
+
+
+def test_what_nothing_leads_to_is_marked_as_not_reached() -> None:
+    found = only(read("", repo=REPO))
+    assert (found.name, found.sha256, found.reached) == ("idle", THREE, False)
+
+
+def test_a_table_of_platforms_in_a_rules_own_code_is_read_pair_by_pair() -> None:
+    clang = f"""
+def _platform(os_name):
+    if os_name.startswith("windows"):
+        return "Win"
+    return "Linux"
+def _get(ctx, platform, sha256):
+    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", output = "x", sha256 = sha256)
+def _impl(ctx):
+    platform = _platform(ctx.os.name)
+    digests = {{"Win": "{ONE}", "Linux": "{TWO}"}}
+    _get(ctx, platform, digests[platform])
+clang = repository_rule(implementation = _impl)
+"""
+    found = read('load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang)
+    assert [(one.name, one.urls, one.sha256) for one in found.repositories] == [
+        ("clang", ("https://example.org/Win/clang-7.tgz",), ONE),
+        ("clang", ("https://example.org/Linux/clang-7.tgz",), TWO),
+    ]
+    assert found.unreadable == ()
+
+
+def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> None:
+    hidden = 'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = repository_rule(implementation = _impl)'
+    found = read('load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden)
+    assert [(one.file, one.line) for one in found.unreadable] == [("third_party/hidden.bzl", 2)]
+    assert "download" in found.unreadable[0].why
+
+
+def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() -> None:
+    found = read('load("//third_party:gone.bzl", "repositories")\nrepositories()')
+    assert found.unreadable == (
+        Unreadable(
+            "WORKSPACE",
+            2,
+            "repositories: '//third_party:gone.bzl': there is no file third_party/gone.bzl",
+        ),
+    )
+
+
+def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
+    found = only(
+        read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")')
+    )
+    assert not found.lockable
+    assert (found.urls, found.commit) == (("git@example.org:g.git",), "abc")
+
+
+def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
+    found = only(
+        read(
+            'container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = "sha256:12")'
+        )
+    )
+    assert (found.urls, found.commit, found.lockable) == (("gcr.io/tf/c",), "sha256:12", False)
+
+
+def test_a_rule_with_several_files_gives_each_with_its_own_digest() -> None:
+    found = read(f"""
+filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
+java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
+""")
+    assert [(one.name, one.sha256, one.urls) for one in found.repositories] == [
+        ("f", ONE, ("https://example.org/1",)),
+        ("f", TWO, ("https://example.org/2",)),
+        ("j", ONE, ("https://example.org/j",)),
+        ("j", TWO, ("https://example.org/s",)),
+    ]
+
+
+def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
+    found = only(
+        read(
+            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", server_urls = ["https://example.org/m2/"])'
+        )
+    )
+    assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
+
+
+def test_both_branches_of_a_condition_count() -> None:
+    found = read(
+        f'if x:\n    u = "https://example.org/1"\nelse:\n    u = "https://example.org/2"\n{archive("u")}'
+    )
+    assert [one.urls[0][-1] for one in found.repositories] == ["1", "2"]
+
+
+def test_each_turn_of_a_loop_counts() -> None:
+    found = read(
+        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "https://example.org/" + n)'
+    )
+    assert [(one.name, one.urls) for one in found.repositories] == [
+        ("x", ("https://example.org/x",)),
+        ("y", ("https://example.org/y",)),
+    ]
+
+
+def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
+    text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
+    text += f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = ["https://example.org/jdk.zip"])\n'
+    text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["https://example.org/rules_cc.zip"])\n'
+    found = rules.of_bazel(
+        {
+            "java/jdk.WORKSPACE": text,
+            "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)',
+        }
+    )
+    assert [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories] == [
+        ("remotejdk11_win", ONE, False, True),
+        ("rules_cc", TWO, True, True),
+    ]
+    assert [one.file for one in found.repositories] == ["@bazel//java/jdk.WORKSPACE"] * 2
+    assert found.unreadable == ()
+
+
+@pytest.mark.parametrize(
+    ("commit", "cloned"), [("d" * 40, True), ("v1.0", False), ("d" * 7, False)]
+)
+def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
+    commit: str, *, cloned: bool
+) -> None:
+    (one,) = rules.read(
+        {
+            "WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'
+        }
+    ).repositories
+    assert one.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
+
+
+def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
+    own = "def _maybe(rule, name, **kwargs):\n    if name not in native.existing_rules():\n        rule(name = name, **kwargs)\ndef deps():\n"
+    own += f'    _maybe(http_archive, name = "own", sha256 = "{ONE}", urls = ["https://example.org/own"])'
+    found = read(
+        'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\nload("//third_party:own.bzl", "deps")\n'
+        f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = "https://example.org/theirs")\ndeps()',
+        own=own,
+    )
+    assert sorted((one.name, one.sha256) for one in found.repositories) == [
+        ("own", ONE),
+        ("theirs", TWO),
+    ]
+
+
+def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
+    found = read(
+        'load("@closure//closure:defs.bzl", "closure_repositories")\nclosure_repositories()'
+    )
+    call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
+    assert found == Rules((), (), (call,))
+    repositories = (
+        'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
+    )
+    repositories += (
+        "def closure_repositories(omit_a = False):\n    if not omit_a:\n        "
+        + archive('"https://example.org/" + V')
+        + "    deps()"
+    )
+    files = {
+        "closure/defs.bzl": 'load("//closure:repositories.bzl", "closure_repositories")',
+        "closure/repositories.bzl": repositories,
+        "closure/versions.bzl": 'V = "v1"',
+    }
+    followed = rules.follow(call, files)
+    deeper = Nested("other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6)
+    assert (only(followed).file, only(followed).urls) == (
+        "@closure//closure/repositories.bzl",
+        ("https://example.org/v1",),
+    )
+    assert rules.joined(found, {call: followed}) == Rules(followed.repositories, (), (deeper,))
+
+
+def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
+    call = Nested("closure", "defs.bzl", "gone", "WORKSPACE", 2)
+    assert rules.follow(call, {}).unreadable == (
+        Unreadable("@closure//defs.bzl", 1, "there is no file defs.bzl"),
+    )
+    assert rules.follow(call, {"defs.bzl": ""}).unreadable == (
+        Unreadable("@closure//defs.bzl", 1, "gone is not a constant"),
+    )
+
+
+def test_a_file_that_is_no_starlark_is_reported_with_its_line() -> None:
+    found = read("a = 1\nif:\n")
+    assert found.unreadable[0].file == "WORKSPACE"
+    assert "line 2" in found.unreadable[0].why
+
+
+HOSTILE = {
+    "a repeated text": archive('"a" * 10**9'),
+    "a wide percent": archive('"https://example.org/%999999999d" % 1'),
+    "a width from outside": archive('"https://example.org/%*d" % (999999999, 1)'),
+    "a wide format": archive('"https://example.org/{:>999999999}".format("a")'),
+    "a nested format": archive('"https://example.org/{:{}}".format("a", 999999999)'),
+    "an attribute in a format": archive('"https://example.org/{0.__class__}".format("a")'),
+    "a doubled text": 'x0 = "aaaaaaaa"\n'
+    + "".join(f"x{i + 1} = x{i} + x{i}\n" for i in range(100))
+    + archive("x100"),
+    "a huge number": f"x = 0x{'f' * 100_000}\n" + archive('"https://example.org/%d" % x'),
+    "deep brackets": "[" * 100_000 + "]" * 100_000,
+    "many signs": "-" * 200_000 + "1",
+    "a long sum": archive("+".join(['"a"'] * 50_000)),
+    "many names": "".join(f"a{i} = 1\n" for i in range(5_000)),
+    "more forms than can be": "".join(
+        f"if a:\n  x{i} = 'a'\nelse:\n  x{i} = 'b'\n" for i in range(40)
+    )
+    + archive("+".join(f"x{i}" for i in range(40))),
+    "a null byte": "\0",
+    "a huge file": "#" * 5_000_000,
+    "a path for a digest": archive(sha256="../../etc/passwd"),
+    "a path for a name": archive(name="../a"),
+    "a url that is none": archive('"javascript:alert(1)"'),
+    "a line break in a url": archive('"https://example.org/a\\nb"'),
+    "a label that leaves": 'load("@evil//../..:passwd.bzl", "f")\nf()',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str) -> None:
+    started = time.monotonic()
+    found = read(text)
+    assert found.unreadable
+    assert all(len(one.why) < 1000 for one in found.unreadable)
+    assert time.monotonic() - started < 30
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "".join(f"{'  ' * i}for a in [1, 2, 3, 4, 5, 6, 7, 8]:\n" for i in range(1, 13))
+        + f"{'  ' * 13}f()",
+        "  f1()\n"
+        + "".join(f"def f{i}():\n  f{i + 1}()\n  f{i + 1}()\n" for i in range(1, 60))
+        + "def f60():\n  f()",
+    ],
+    ids=["loops in loops", "macros that call the next one twice"],
+)
+def test_work_without_end_is_given_up_with_a_reason(
+    monkeypatch: pytest.MonkeyPatch, body: str
+) -> None:
+    monkeypatch.setattr(
+        starlark, "MOST_STEPS", 20_000
+    )  # a tenth of what a real tree takes, to be quick
+    found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
+    assert (
+        found.unreadable[-1].why
+        == "takes more than 20,000 steps to read; what was found is not all"
+    )
+
+
+def test_a_macro_that_calls_itself_is_read_once() -> None:
+    assert (
+        only(
+            read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")
+        ).name
+        == "a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("WORKSPACE", True),
+        ("third_party/llvm/workspace.bzl", True),
+        ("tensorflow/BUILD", False),
+        ("tensorflow/core/WORKSPACE", False),
+    ],
+)
+def test_only_what_workspace_can_lead_to_is_relevant(path: str, expected: bool) -> None:  # noqa: FBT001 a parameter of the test
+    assert rules.relevant(path) is expected

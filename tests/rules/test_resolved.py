@@ -1,0 +1,31 @@
+"""What Bazel writes about the repositories that it made."""
+
+from tfwright.rules import resolved
+
+TEXT = """\
+resolved = \\
+    [
+        {
+            "original_rule_class": "local_repository",
+            "original_attributes": {"name": "bazel_tools", "path": "/somewhere"},
+            "native": "local_repository(name = \\"bazel_tools\\")",
+        },
+        {
+            "original_rule_class": "//third_party:repo.bzl%tf_http_archive",
+            "original_attributes": {"name": "eigen_archive", "urls": ["https://example.org/a.tar.gz"], "sha256": "00"},
+            "repositories": [{"rule_class": "x", "output_tree_hash": "12", "attributes": {"name": "eigen_archive"}}],
+        },
+        {
+            "original_rule_class": "@bazel_tools//tools/build_defs/repo:git.bzl%git_repository",
+            "original_attributes": {"name": "docker", "remote": "https://example.org/d.git", "commit": "11"},
+        },
+    ]
+"""
+
+
+def test_names_and_digests_are_read_without_running_it() -> None:
+    assert resolved.pins(TEXT) == {"bazel_tools": "", "eigen_archive": "00", "docker": "11"}
+
+
+def test_no_repository_is_no_name() -> None:
+    assert resolved.pins("resolved = []\n") == {}

@@ -1,0 +1,286 @@
+"""Obtaining Bazel: the store, the host file, the release, npm and PATH, each a real small thing."""
+
+import hashlib
+import http.server
+import io
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.tools.bazel import binary as bazel
+from tfwright.tools.bazel.binary import Binary
+
+PLATFORM = bazel.here()
+VERSION = "0.26.1"
+
+
+def fake(version: str = VERSION) -> bytes:
+    """Return a program that says its version, with a zip at its end, as Bazel has."""
+    buffer = io.BytesIO()
+    buffer.write(f"#!/bin/sh\necho 'Build label: {version}'\nexit\n".encode())
+    with zipfile.ZipFile(buffer, "a") as archive:
+        archive.writestr(zipfile.ZipInfo("A-server.jar"), "")
+    return buffer.getvalue()
+
+
+def digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def program(path: Path, content: bytes | str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def notes() -> list[str]:
+    return []
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Let no release, npm or bazel of this machine be found; return the directory that is PATH."""
+    monkeypatch.setattr(bazel, "RELEASES", "http://127.0.0.1:9")
+    monkeypatch.setattr(bazel, "PAUSES", ())
+    path = tmp_path / "path"
+    path.mkdir()
+    monkeypatch.setenv("PATH", str(path))
+    return path
+
+
+@pytest.fixture
+def releases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Serve a directory as the place of the releases."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
+            """Say nothing."""
+
+    folder = tmp_path / "releases"
+    folder.mkdir()
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), partial(Quiet, directory=str(folder))
+    ) as server:
+        threading.Thread(
+            target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
+        monkeypatch.setattr(bazel, "RELEASES", f"http://127.0.0.1:{server.server_port}")
+        yield folder
+        server.shutdown()
+
+
+@pytest.fixture
+def obtain(tmp_path: Path, notes: list[str]) -> "Obtain":
+    return Obtain(tmp_path / "store", notes)
+
+
+class Obtain:
+    """Obtains Bazel into one store."""
+
+    def __init__(self, store: Path, notes: list[str]) -> None:
+        self.store, self.notes = store, notes
+
+    def __call__(
+        self,
+        digests: Mapping[str, str] | None = None,
+        given: Path | None = None,
+        *,
+        offline: bool = False,
+    ) -> Binary:
+        return bazel.obtain(
+            VERSION, digests or {}, self.store, given=given, offline=offline, note=self.notes.append
+        )
+
+
+def publish(releases: Path, content: bytes, sha256: str) -> None:
+    name = f"bazel-{VERSION}-{PLATFORM}"
+    program(releases / VERSION / name, content)
+    (releases / VERSION / f"{name}.sha256").write_text(f"{sha256}  {name}\n", "utf-8")
+
+
+def test_the_release_is_taken_first_and_checked_by_the_digest_beside_it(
+    obtain: Obtain, releases: Path, notes: list[str]
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    binary = obtain()
+    assert binary == Binary(
+        obtain.store / f"bazel/{digest(fake())}/bazel", digest(fake()), "the official release"
+    )
+    assert binary.path.stat().st_mode & 0o777 == 0o755
+    assert notes == ["Bazel 0.26.1 comes from the official release"]
+
+
+def test_a_binary_in_the_store_is_used_without_asking_anyone(
+    obtain: Obtain, releases: Path, notes: list[str]
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    first = obtain()
+    (releases / VERSION).rename(releases / "gone")
+    assert obtain(offline=True) == first
+    assert notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+
+
+def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
+    obtain: Obtain, releases: Path
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    path = obtain().path
+    path.write_bytes(b"half")
+    assert obtain().path.read_bytes() == fake()
+
+
+def test_a_release_that_is_not_what_the_recipe_pins_is_refused(
+    obtain: Obtain, releases: Path
+) -> None:
+    publish(releases, b"other", digest(b"other"))
+    with pytest.raises(
+        SupplyError,
+        match=f"the official release has other bytes .* sha256 {digest(b'other')}, wanted {'0' * 64}",
+    ):
+        obtain({PLATFORM: "0" * 64})
+
+
+def test_without_a_pin_a_release_that_is_not_what_was_published_is_refused(
+    obtain: Obtain, releases: Path
+) -> None:
+    publish(releases, b"changed", digest(fake()))
+    with pytest.raises(SupplyError, match=f"sha256 {digest(b'changed')}, wanted {digest(fake())}"):
+        obtain()
+
+
+def test_when_no_way_leads_anywhere_each_says_why_and_the_remedy_names_the_file(
+    obtain: Obtain,
+) -> None:
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    release, npm, path = caught.value.evidence.lines
+    assert release.startswith("the official release: ")
+    assert "Connection refused" in release
+    assert (npm, path) == ("npm: npm is not installed", "PATH: there is no bazel")
+    assert f"bazel-{VERSION}-{PLATFORM}" in caught.value.remedy
+    assert list((obtain.store / "bazel").iterdir()) == []
+
+
+def test_an_offline_build_asks_neither_the_release_nor_npm(
+    obtain: Obtain, releases: Path, elsewhere: Path
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    program(elsewhere / "npm", "#!/bin/sh\nexit 1\n")
+    with pytest.raises(SupplyError) as caught:
+        obtain(offline=True)
+    assert caught.value.evidence.lines == ["PATH: there is no bazel"]
+
+
+def npm(elsewhere: Path, member: str, content: bytes) -> None:
+    """Play an npm that packs one file."""
+    package = elsewhere / "package.tgz"
+    with tarfile.open(package, "w:gz") as archive:
+        entry = tarfile.TarInfo(member)
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    program(
+        elsewhere / "npm",
+        f'#!/bin/sh\necho "$@" > {elsewhere}/asked\nexec /bin/cp {package} bazel-{VERSION}.tgz\n',
+    )
+
+
+def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) -> None:
+    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
+    assert obtain().origin == "npm"
+    assert (
+        (elsewhere / "asked")
+        .read_text("utf-8")
+        .strip()
+        .endswith(f"{bazel.PACKAGES[PLATFORM]}@{VERSION}")
+    )
+
+
+def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_path: Path) -> None:
+    npm(elsewhere, "package/bazel-../../../../escaped", fake())
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    assert "holds no Bazel" in caught.value.evidence.lines[1]
+    assert not list(tmp_path.rglob("escaped"))
+
+
+def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: Path) -> None:
+    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
+    with pytest.raises(
+        SupplyError,
+        match=f"from npm has other bytes than were promised: sha256 {digest(fake())}, wanted {'0' * 64}",
+    ):
+        obtain({PLATFORM: "0" * 64})
+
+
+def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) -> None:
+    program(
+        elsewhere / "npm",
+        "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm error A complete log of this'\nexit 1\n",
+    )
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    assert caught.value.evidence.lines[1] == "npm: npm error 404 no such package"
+
+
+def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
+    obtain: Obtain, elsewhere: Path
+) -> None:
+    program(elsewhere / "bazel", fake("0.26.0"))
+    with pytest.raises(SupplyError) as caught:
+        obtain(offline=True)
+    assert caught.value.evidence.lines[0].endswith("and is 0.26.0, not 0.26.1")
+    program(elsewhere / "bazel", fake())
+    assert obtain(offline=True).origin == "PATH"
+
+
+def test_a_launcher_on_path_is_not_bazel_and_is_not_even_run(
+    obtain: Obtain, elsewhere: Path
+) -> None:
+    program(elsewhere / "bazel", f"#!/bin/sh\n: > {elsewhere}/ran\necho 'Build label: {VERSION}'\n")
+    with pytest.raises(SupplyError) as caught:
+        obtain(offline=True)
+    assert "a script or a launcher" in caught.value.evidence.lines[0]
+    assert not (elsewhere / "ran").exists()
+
+
+def test_the_host_files_own_binary_comes_before_the_network(
+    obtain: Obtain, releases: Path, tmp_path: Path
+) -> None:
+    publish(releases, fake(), digest(fake()))
+    mine = fake() + b"\0"
+    assert obtain(given=program(tmp_path / "my/bazel", mine)) == Binary(
+        obtain.store / f"bazel/{digest(mine)}/bazel", digest(mine), "the host file"
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no such file"),
+        ("#!/bin/sh\n", "a script or a launcher"),
+        (fake("0.25.0"), "is 0.25.0, not 0.26.1"),
+    ],
+)
+def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
+    obtain: Obtain, tmp_path: Path, content: bytes | str | None, says: str
+) -> None:
+    given = tmp_path / "given"
+    if content is not None:
+        program(given, content)
+    with pytest.raises(RecipeError, match=says):
+        obtain(given=given)
+
+
+def test_the_plan_finds_only_what_is_in_the_store(obtain: Obtain, tmp_path: Path) -> None:
+    assert bazel.stored(VERSION, {}, obtain.store) is None
+    binary = obtain(given=program(tmp_path / "given", fake()))
+    assert bazel.stored(VERSION, {}, obtain.store) == binary
+    assert bazel.stored(VERSION, {PLATFORM: "0" * 64}, obtain.store) is None

@@ -1,0 +1,155 @@
+"""Reading what Bazel writes. The texts are as Bazel 0.24.1 and 0.26.1 wrote them on a terminal."""
+
+import pytest
+
+from tfwright.progress import Progress
+from tfwright.tools.bazel.output import Display, download_fault, first_fault
+
+BUILD = (
+    "Starting local Bazel server and connecting to it...\r\n"
+    "Loading: \r\n\rLoading: 0 packages loaded\r\n    currently loading: \r\n"
+    "\r\rAnalyzing: target //:all (5 packages loaded, 29 targets configured)\r\n    Fetching @local_config_cc; fetching\r\n"
+    "\r\rINFO: Analysed target //:all (10 packages loaded, 81 targets configured).\r\nBuilding: checking cached actions\r\n"
+    "\r[0 / 8] [-----] Writing file hello-2.params\r\n"
+    "\r[1,615 / 4,024] 2 actions, 1 running\r\n    Executing genrule //:slow0; 1s linux-sandbox\r\n    [-----] Linking hello\r\n"
+    "\r\r\rINFO: From Executing genrule //:all:\r\n[11 / 12] Executing genrule //:all; 0s linux-sandbox\r\n"
+    "\rwarning: something\r\n[12 / 12] checking cached actions\r\n"
+    "\rINFO: Build completed successfully, 1,012 total actions\r\n\rINFO: Build completed successfully, 1,012 total actions\r\n"
+)
+KEPT = [
+    "Starting local Bazel server and connecting to it...",
+    "INFO: Analysed target //:all (10 packages loaded, 81 targets configured).",
+    "INFO: From Executing genrule //:all:",
+    "warning: something",
+    "INFO: Build completed successfully, 1,012 total actions",
+]
+
+
+def coloured(text: str) -> str:
+    """Return the text as Bazel writes it with colours, when its way of erasing lines is seen in full."""
+    return (
+        text.replace("\r\n", "\n")
+        .replace("\r", "\r\x1b[1A\x1b[K")
+        .replace("INFO:", "\x1b[32mINFO:\x1b[0m")
+        .replace("\n", "\r\n")
+    )
+
+
+@pytest.mark.parametrize("text", [BUILD, coloured(BUILD)], ids=["plain", "coloured"])
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, size: int) -> None:
+    display = Display()
+    kept = [
+        line
+        for start in range(0, len(text), size)
+        for line in display.feed(text[start : start + size])
+    ]
+    assert kept + display.close() == KEPT
+    assert display.actions == 1012
+
+
+@pytest.mark.parametrize(
+    ("end", "progress"),
+    [
+        (
+            "29 targets configured)\r\n",
+            Progress(
+                0, None, doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)"
+            ),
+        ),
+        ("hello-2.params\r\n", Progress(0, 8, doing="Writing file hello-2.params")),
+        (
+            "[-----] Linking hello\r\n",
+            Progress(1615, 4024, doing="Executing genrule //:slow0; 1s linux-sandbox"),
+        ),
+        (
+            "[12 / 12] checking cached actions\r\n",
+            Progress(12, 12, doing="checking cached actions"),
+        ),
+    ],
+)
+def test_the_bar_is_read_while_it_is_drawn(end: str, progress: Progress) -> None:
+    display = Display()
+    display.feed(BUILD[: BUILD.index(end) + len(end)])
+    assert display.progress == progress
+
+
+def test_failed_actions_are_counted_while_bazel_keeps_going() -> None:
+    display = Display()
+    display.feed(
+        "\rERROR: /w/BUILD:5:1: Couldn't build file b.o: C++ compilation of rule '//:bad' failed (Exit 1)\n\n[7 / 8] Linking x\n"
+    )
+    display.feed(
+        "\rERROR: /w/BUILD:6:1: Executing genrule //:badgen failed (Exit 3) bash failed\n[8 / 8] done\n"
+    )
+    assert display.progress == Progress(8, 8, doing="done", failures=2)
+
+
+def test_waiting_for_another_client_is_shown() -> None:
+    display = Display()
+    display.feed(
+        "Another command (pid=31) is running. Waiting for it to complete on the server...\n"
+    )
+    assert "Another command (pid=31)" in display.progress.doing
+
+
+FAILURE = """\
+INFO: Found 1 target...
+ERROR: /w/core/BUILD:5:1: C++ compilation of rule '//core:bad' failed (Exit 1) gcc failed: error executing command\x20
+  (cd /out/execroot/__main__ && \\
+  exec env - \\
+    PATH=/usr/bin:/bin \\
+  /usr/bin/gcc -U_FORTIFY_SOURCE -c bad.cc -o bad.o)
+Execution platform: @bazel_tools//platforms:host_platform
+
+Use --sandbox_debug to see verbose messages from the sandbox
+In file included from bad.cc:1:
+warn.h:1:2: warning: unused
+bad.cc:1:12: error: expected primary-expression before 'return'
+    1 | int bad( { return undeclared; }
+Target //core:bad failed to build
+INFO: Elapsed time: 2.715s, Critical Path: 0.06s
+FAILED: Build did NOT complete successfully
+"""
+
+
+def test_the_first_error_is_told_with_its_rule_and_the_compilers_words() -> None:
+    fault = first_fault(FAILURE.splitlines())
+    assert fault is not None
+    assert (fault.what, fault.where) == (
+        "C++ compilation of rule '//core:bad' failed (Exit 1)",
+        "/w/core/BUILD:5",
+    )
+    assert fault.lines == (
+        "bad.cc:1:12: error: expected primary-expression before 'return'",
+        "    1 | int bad( { return undeclared; }",
+    )
+
+
+def test_an_error_without_a_place_is_told_as_it_is() -> None:
+    fault = first_fault(["ERROR: Config value cuda is not defined in any .rc file"])
+    assert fault is not None
+    assert (fault.what, fault.where, fault.lines) == (
+        "Config value cuda is not defined in any .rc file",
+        "",
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (
+            "   java.io.IOException: Error downloading [http://a/x.zip, http://b/x.zip] to /o/x.zip: All mirrors are down: [connect timed out, GET returned 404]",
+            "All mirrors are down: [connect timed out, GET returned 404]",
+        ),
+        (
+            "ERROR: /w/BUILD:1:1: no such package '@d//': Error downloading [http://a/x.zip] to /o/x.zip: GET returned 404 Not Found and referenced by '//:g'",
+            "GET returned 404 Not Found",
+        ),
+    ],
+)
+def test_a_failed_download_is_recognised(line: str, why: str) -> None:
+    fault = download_fault(["INFO: x", line])
+    assert fault is not None
+    assert (fault.url, fault.why) == ("http://a/x.zip", why)

@@ -1,0 +1,38 @@
+"""The texts in a Bazel's binary, which is an archive with an archive in it."""
+
+import io
+import zipfile
+from pathlib import Path
+
+from tfwright.tools.bazel import workspaces
+
+TEXTS = {
+    "rules/java/jdk.WORKSPACE": "maybe(http_archive, 'rules_cc')\n",
+    "rules/tools.WORKSPACE": "",
+}
+
+
+def binary(folder: Path, server: bytes) -> Path:
+    path = folder / "bazel"
+    path.write_bytes(b"#!/bin/sh\nexit 0\n")
+    with zipfile.ZipFile(path, "a") as outer:
+        outer.writestr("A-server.jar", server)
+    return path
+
+
+def test_the_texts_are_read_once_and_kept_beside_the_binary(tmp_path: Path) -> None:
+    jar = io.BytesIO()
+    with zipfile.ZipFile(jar, "w") as inner:
+        for name, text in {**TEXTS, "rules/Java.class": "no text"}.items():
+            inner.writestr(name, text)
+    path = binary(tmp_path, jar.getvalue())
+    assert workspaces.workspaces(path) == TEXTS
+    path.unlink()
+    assert workspaces.workspaces(path) == TEXTS
+
+
+def test_a_bazel_without_such_texts_has_none(tmp_path: Path) -> None:
+    assert workspaces.workspaces(binary(tmp_path, b"")) == {}
+    (tmp_path / "plain").mkdir()
+    (tmp_path / "plain/bazel").write_text("#!/bin/sh\n", "utf-8")
+    assert workspaces.workspaces(tmp_path / "plain/bazel") == {}

@@ -1,0 +1,74 @@
+"""The bundled tree as a commit: the same everywhere, and pinned by its recipe."""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.progress import SILENCE
+from tfwright.tools import git
+from tfwright.tools.git import demo, mirror
+from tfwright.tools.git.mirror import Origin, Pin
+
+
+def bring(commit: str, store: Path) -> Path:
+    return mirror.bring(
+        Pin(demo.URL, "main", commit), store, Origin.of(demo.URL), SILENCE, offline=True
+    )
+
+
+def test_the_demo_recipe_pins_the_bundled_tree_as_it_is() -> None:
+    assert recipes.read("demo").source.commit == demo.commit_id()
+
+
+def test_the_commit_is_brought_without_a_network_and_dated_2018(tmp_path: Path) -> None:
+    commit = demo.commit_id()
+    assert git.epoch(bring(commit, tmp_path / "git"), commit) == 1514764800
+
+
+def test_a_stale_pin_is_told_the_new_commit(tmp_path: Path) -> None:
+    with pytest.raises(
+        RecipeError, match=f"bundled:demo is commit {demo.commit_id()} now"
+    ) as caught:
+        bring("0123456789" * 4, tmp_path / "git")
+    assert caught.value.remedy == f'Write commit = "{demo.commit_id()}" into [source].'
+
+
+def test_neither_modes_nor_leftovers_nor_the_users_git_change_the_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = demo.commit_id()
+    copy = tmp_path / "tree"
+    shutil.copytree(demo.TREE, copy)
+    for path in copy.rglob("*"):
+        path.chmod(0o700)
+    (copy / "__pycache__").mkdir()
+    (copy / "__pycache__/configure.cpython-311.pyc").touch()
+    monkeypatch.setattr(demo, "TREE", copy)
+    monkeypatch.setenv("GIT_AUTHOR_NAME", "somebody")
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    before = os.umask(0o077)
+    try:
+        assert demo.commit_id() == expected
+    finally:
+        os.umask(before)
+
+
+def test_a_changed_file_changes_the_commit_and_a_program_is_executable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tree").mkdir()
+    (tmp_path / "tree/configure").write_bytes(b"#!/bin/sh\r\n")
+    (tmp_path / "tree/BUILD").write_text("", "utf-8")
+    monkeypatch.setattr(demo, "TREE", tmp_path / "tree")
+    commit = demo.commit_id()
+    entries = git.entries(bring(commit, tmp_path / "git"), commit)
+    assert {entry.path: entry.mode for entry in entries} == {
+        "configure": 0o100755,
+        "BUILD": 0o100644,
+    }
+    (tmp_path / "tree/BUILD").write_text("# another\n", "utf-8")
+    assert demo.commit_id() != commit

@@ -1,0 +1,287 @@
+"""git in an environment of its own, and the trees that are checked out of its repositories."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError, RecipeError, ToolError
+from tfwright.tools import git
+from tfwright.tools.process.runner import Command
+
+
+def plain_git(*arguments: str, cwd: Path) -> str:
+    """Run git as a user does, as nobody in particular."""
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **nobody},
+    ).stdout.strip()
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Make a small repository with a program, a link and test data."""
+    path = tmp_path / "upstream"
+    (path / "core/testdata").mkdir(parents=True)
+    (path / "configure").write_text("#!/bin/sh\n", "utf-8")
+    (path / "configure").chmod(0o755)
+    (path / "core/op.cc").write_text("int op;\n", "utf-8")
+    (path / "core/testdata/big.bin").write_text("big\n", "utf-8")
+    (path / "core/link").symlink_to("op.cc")
+    (path / ".gitignore").write_text("*.rc\n", "utf-8")
+    plain_git("init", "--quiet", "--initial-branch=main", cwd=path)
+    plain_git("add", "--all", cwd=path)
+    plain_git("commit", "--quiet", "--message=one", cwd=path)
+    return path
+
+
+def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
+    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), exclude)
+    git.check_out(tree, git.content(tree))
+    return tree
+
+
+def files_of(tree: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of everything in a tree but git's own file."""
+    found = [path for path in tree.rglob("*") if path.name != ".git"]
+    return {
+        str(path.relative_to(tree)): (
+            path.lstat().st_mode,
+            path.read_bytes() if path.is_file() else b"",
+        )
+        for path in found
+    }
+
+
+@pytest.fixture
+def tree(upstream: Path, tmp_path: Path) -> Path:
+    return make_tree(upstream, tmp_path / "tree")
+
+
+def test_none_of_the_callers_git_variables_or_configuration_reach_git(
+    upstream: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("[core]\n\tautocrlf = true\n[user]\n\tname = somebody\n", "utf-8")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    monkeypatch.setenv("GIT_DIR", "/nowhere")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "user.name")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "somebody")
+    told = git.run(git.command(upstream / ".git", "config", "--list"))
+    assert "somebody" not in told
+    assert "core.autocrlf=false" in told
+
+
+def test_only_a_network_command_is_told_how_to_get_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy:3128")
+    local = git.command(tmp_path, "status").env
+    assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
+    assert (
+        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"] == "http://proxy:3128"
+    )
+
+
+def test_a_command_that_is_no_network_command_cannot_reach_even_a_file_url(
+    upstream: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(ToolError, match="transport 'file' not allowed"):
+        git.run(git.command(tmp_path, "ls-remote", f"file://{upstream}"))
+
+
+def test_a_transport_that_runs_a_command_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="transport 'ext' not allowed"):
+        git.run(git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network()))
+
+
+def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="git failed: fatal: not a git repository") as caught:
+        git.run(git.command(tmp_path, "rev-parse", "HEAD"))
+    assert caught.value.evidence.status == 128
+
+
+def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="git cannot be run") as caught:
+        git.run(Command(("git", "version"), tmp_path, {"PATH": str(tmp_path)}))
+    assert caught.value.remedy == "Install git 2.32 or newer."
+
+
+def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git, "OLDEST", (99, 0))
+    with pytest.raises(HostError, match=r"too old: 99\.0 or newer"):
+        git.insist_on_version(tmp_path)
+
+
+def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(git, "NO_ROOM", 2**80)
+    with pytest.raises(HostError, match="The disk is full"):
+        git.run(git.command(tmp_path, "rev-parse", "HEAD"))
+
+
+def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
+    assert (tree / "configure").stat().st_mode & 0o777 == 0o755
+    assert (tree / "core/op.cc").stat().st_mode & 0o777 == 0o644
+    assert (tree / "core/link").readlink() == Path("op.cc")
+    assert git.changed(tree) == []
+
+
+def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
+    assert (tree / ".git").is_file()
+    assert plain_git("status", "--porcelain", cwd=tree) == ""
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o077])
+def test_a_tree_is_the_same_whatever_the_umask(
+    upstream: Path, tree: Path, tmp_path: Path, umask: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        other = make_tree(upstream, tmp_path / "other")
+    finally:
+        os.umask(before)
+    assert files_of(other) == files_of(tree)
+    assert other.stat().st_mode == tree.stat().st_mode
+
+
+def test_a_tree_made_again_has_nothing_of_the_one_before(upstream: Path, tree: Path) -> None:
+    before = files_of(tree)
+    (tree / "core/op.cc").write_text("other", "utf-8")
+    (tree / "junk").touch()
+    (git.repository_of(tree) / "index.lock").touch()
+    assert files_of(make_tree(upstream, tree)) == before
+
+
+def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
+    upstream: Path, tmp_path: Path
+) -> None:
+    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc"))
+    assert not (tree / "core/testdata").exists()
+    assert (tree / "core/op.cc").exists()
+    assert git.changed(tree) == []
+
+
+def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
+    upstream: Path, tmp_path: Path
+) -> None:
+    name = plain_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
+    (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
+    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",))
+    git.restore(tree)
+    assert (tree / "core/op.cc").read_text("utf-8") == "int op;\n"
+
+
+def test_hooks_and_filters_of_a_repository_never_run(upstream: Path, tmp_path: Path) -> None:
+    (upstream / ".gitattributes").write_text("*.cc filter=evil\n", "utf-8")
+    plain_git("add", "--all", cwd=upstream)
+    plain_git("commit", "--quiet", "--message=two", cwd=upstream)
+    plain_git("config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream)
+    hook = upstream / ".git/hooks/post-checkout"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/made\n", "utf-8")
+    hook.chmod(0o755)
+    make_tree(upstream, tmp_path / "tree")
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_changed_a_missing_and_a_made_executable_file_are_seen_and_a_touched_one_is_not(
+    tree: Path,
+) -> None:
+    os.utime(tree / ".gitignore")
+    assert git.changed(tree) == []
+    (tree / "core/op.cc").write_text("int up;\n", "utf-8")
+    (tree / "core/link").unlink()
+    (tree / ".gitignore").chmod(0o755)
+    assert git.changed(tree) == [".gitignore", "core/link", "core/op.cc"]
+
+
+def test_restoring_brings_the_patched_state_back_and_keeps_bazels_links_only(
+    tree: Path, tmp_path: Path
+) -> None:
+    before = files_of(tree)
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    (tree / "bazel-out").symlink_to(outside)
+    (tree / "core/include").symlink_to(outside)
+    (tree / ".tf_configure.bazelrc").touch()
+    (tree / "core/ignored.rc").touch()
+    (tree / "configure").unlink()
+    (tree / "core/op.cc").write_text("sed was here", "utf-8")
+    git.restore(tree)
+    (tree / "bazel-out").unlink()
+    assert files_of(tree) == before
+    assert (outside / "kept").exists()
+
+
+def test_restoring_a_tree_whose_repository_is_gone_touches_no_other_repository(
+    upstream: Path,
+) -> None:
+    (upstream / "sub").mkdir()
+    (upstream / "untracked").touch()
+    with pytest.raises(ToolError, match="not a git repository"):
+        git.restore(upstream / "sub")
+    assert (upstream / "untracked").exists()
+
+
+def test_a_file_is_added_under_a_new_path_though_git_ignores_it(
+    upstream: Path, tmp_path: Path
+) -> None:
+    source, tree = tmp_path / "asset", tmp_path / "tree"
+    source.write_bytes(b"line\r\n")
+    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), ())
+    git.add(tree, "third_party/nccl/nccl.rc", source)
+    git.check_out(tree, git.content(tree))
+    assert (tree / "third_party/nccl/nccl.rc").read_bytes() == b"line\r\n"
+    assert (tree / "third_party/nccl/nccl.rc").stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "core/op.cc",
+        "core",
+        "core/link/nccl.h",
+        "configure/nccl.h",
+        ".git/config",
+        "core/.GIT/x",
+        "../out",
+        "/out",
+    ],
+)
+def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
+    upstream: Path, tmp_path: Path, path: str
+) -> None:
+    source, tree = tmp_path / "asset", tmp_path / "tree"
+    source.touch()
+    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), ())
+    with pytest.raises(RecipeError):
+        git.add(tree, path, source)
+
+
+def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
+    entries = git.entries(upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream))
+    assert [
+        (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
+    ] == [
+        (".gitignore", 0o100644),
+        ("configure", 0o100755),
+        ("core/link", 0o120000),
+        ("core/op.cc", 0o100644),
+        ("core/testdata/big.bin", 0o100644),
+    ]

@@ -1,0 +1,410 @@
+"""Mirrors: what is transferred, what is told, and what happens when something is not to be had."""
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.progress import Progress, Silence
+from tfwright.tools import git
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin, Pin
+
+
+class Notebook(Silence):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.steps: list[Progress] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def progress(self, progress: Progress) -> None:
+        self.steps.append(progress)
+
+
+def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") -> str:
+    """Run git as a user does, as nobody in particular."""
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+        "GIT_COMMITTER_DATE": date,
+    }
+    return subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **nobody},
+    ).stdout.strip()
+
+
+def commit(repository: Path, files: dict[str, str], *, year: int) -> str:
+    """Write and commit some files; return the commit."""
+    for name, text in files.items():
+        path = repository / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    plain_git("add", "--all", cwd=repository)
+    plain_git(
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        f"--message={year}",
+        cwd=repository,
+        date=f"{year}-01-01T00:00:00Z",
+    )
+    return plain_git("rev-parse", "HEAD", cwd=repository)
+
+
+@pytest.fixture
+def upstream(tmp_path: Path) -> Path:
+    """Make a repository whose branch r1.8 has a history, and is at commit 2018."""
+    path = tmp_path / "upstream"
+    path.mkdir()
+    plain_git("init", "--quiet", "--initial-branch=r1.8", cwd=path)
+    commit(path, {"old.txt": "old" * 5000}, year=2017)
+    (path / "old.txt").unlink()
+    commit(
+        path,
+        {"configure": "#!/bin/sh\n", "core/op.cc": "int op;\n", "core/testdata/big": "big\n"},
+        year=2018,
+    )
+    return path
+
+
+@pytest.fixture
+def notebook() -> Notebook:
+    return Notebook()
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "git"
+
+
+@pytest.fixture
+def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Speak git's protocol of before 2018, in which a server refuses what its branches do not name."""
+    config = tmp_path / "gitconfig"
+    config.write_text(git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
+    monkeypatch.setattr(git, "CONFIG", config)
+
+
+def allow(upstream: Path, *, filters: bool, any_id: bool) -> None:
+    plain_git("config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream)
+    plain_git("config", "uploadpack.allowAnySHA1InWant", str(any_id).lower(), cwd=upstream)
+
+
+def pin_of(upstream: Path, *exclude: str, name: str = "HEAD") -> Pin:
+    return Pin(f"file://{upstream}", "r1.8", plain_git("rev-parse", name, cwd=upstream), exclude)
+
+
+def bring(
+    pin: Pin, store: Path, notebook: Notebook, *, offline: bool = False, named: str = ""
+) -> Path:
+    return mirror.bring(pin, store, Origin.of(named or pin.url), notebook, offline=offline)
+
+
+def paths_of(repository: Path, pin: Pin) -> set[str]:
+    """Return the paths whose content is there."""
+    missing = git.missing(repository, pin.commit)
+    return {
+        entry.path for entry in git.entries(repository, pin.commit) if entry.blob not in missing
+    }
+
+
+def objects_in(repository: Path) -> int:
+    return len(
+        plain_git("cat-file", "--batch-all-objects", "--batch-check", cwd=repository).splitlines()
+    )
+
+
+def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    found = bring(pin_of(upstream), store, notebook)
+    assert plain_git("rev-list", "--all", cwd=found).splitlines() == [pin_of(upstream).commit]
+    assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
+    assert "Fetched r1.8 at" in notebook.notes[0]
+    assert "of a repository of" in notebook.notes[0]
+    assert notebook.steps
+
+
+def test_what_is_there_is_kept_and_serves_when_the_repository_is_gone(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    pin = pin_of(upstream)
+    first = bring(pin, store, notebook)
+    shutil.rmtree(upstream)
+    assert bring(pin, store, notebook, offline=True) == first
+    assert bring(pin, store, notebook) == first
+    assert notebook.notes[1:] == [
+        "Whether branch r1.8 has moved could not be asked; the pinned commit is in the mirror"
+    ]
+
+
+def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_difference(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    first, one = pin_of(upstream), bring(pin_of(upstream), store, notebook)
+    before = objects_in(one)
+    commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
+    assert bring(pin_of(upstream), store, notebook) == one
+    assert objects_in(one) == before + 1 + 2 + 1  # a commit, two directories, a file
+    assert paths_of(one, first) == {"configure", "core/op.cc", "core/testdata/big"}
+
+
+def test_offline_a_commit_that_is_not_there_is_not_asked_for(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    with pytest.raises(SupplyError, match="an offline build asks nobody") as caught:
+        bring(pin_of(upstream), store, notebook, offline=True)
+    assert "--until fetch" in caught.value.remedy
+
+
+@pytest.mark.parametrize("any_id", [True, False])
+@pytest.mark.parametrize("filters", [True, False])
+def test_left_out_files_are_not_transferred_where_the_server_can_filter(
+    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
+) -> None:
+    allow(upstream, filters=filters, any_id=any_id)
+    pin = pin_of(upstream, "core/testdata")
+    wanted = {"configure", "core/op.cc"}
+    assert paths_of(bring(pin, store, notebook), pin) == (
+        wanted if filters else wanted | {"core/testdata/big"}
+    )
+
+
+@pytest.mark.usefixtures("old_protocol")
+@pytest.mark.parametrize("any_id", [True, False])
+@pytest.mark.parametrize("filters", [True, False])
+def test_an_old_server_gives_the_tip_of_a_branch_too(
+    upstream: Path, store: Path, notebook: Notebook, *, filters: bool, any_id: bool
+) -> None:
+    allow(upstream, filters=filters, any_id=any_id)
+    pin = pin_of(upstream, "core/testdata")
+    assert paths_of(bring(pin, store, notebook), pin) >= {"configure", "core/op.cc"}
+
+
+@pytest.mark.usefixtures("old_protocol")
+def test_an_old_server_that_gives_branches_only_is_asked_for_the_whole_branch(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    allow(upstream, filters=False, any_id=False)
+    pin = pin_of(upstream)
+    commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
+    assert paths_of(bring(pin, store, notebook), pin) == {
+        "configure",
+        "core/op.cc",
+        "core/testdata/big",
+    }
+    assert notebook.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
+
+
+@pytest.mark.usefixtures("old_protocol")
+def test_a_commit_that_no_branch_of_an_old_server_leads_to_is_not_to_be_had(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    allow(upstream, filters=False, any_id=False)
+    pin = pin_of(upstream)
+    plain_git("reset", "--hard", "HEAD~1", cwd=upstream)
+    with pytest.raises(SupplyError, match="the branch does not lead to it"):
+        bring(pin, store, notebook)
+
+
+def test_a_pin_without_exceptions_completes_what_another_left_out(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    bring(pin_of(upstream, "core/testdata"), store, notebook)
+    pin = pin_of(upstream)
+    assert "core/testdata/big" in paths_of(bring(pin, store, notebook), pin)
+
+
+def test_a_moved_branch_is_reported_and_never_followed(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    pin = pin_of(upstream)
+    tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=2019)
+    found = bring(pin, store, notebook)
+    assert (
+        notebook.notes[-1]
+        == f"Branch r1.8 is at {tip[:12]} now; {pin.commit[:12]} is built, as pinned"
+    )
+    assert git.kind(found, tip) is None
+
+
+@pytest.mark.parametrize("year", [2016, 2020])
+def test_a_branch_that_was_taken_elsewhere_is_reported(
+    upstream: Path, store: Path, notebook: Notebook, year: int
+) -> None:
+    pin = pin_of(upstream)
+    plain_git("checkout", "--quiet", "--orphan", "other", cwd=upstream)
+    tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=year)
+    plain_git("branch", "--force", "r1.8", "other", cwd=upstream)
+    bring(pin, store, notebook)
+    assert (
+        notebook.notes[-1]
+        == f"Branch r1.8 is at {tip[:12]} now and no longer contains the pinned commit; {pin.commit[:12]} is built, as pinned"
+    )
+    assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]
+
+
+def test_a_branch_that_is_gone_is_reported(upstream: Path, store: Path, notebook: Notebook) -> None:
+    pin = pin_of(upstream)
+    plain_git("branch", "--move", "r1.9", cwd=upstream)
+    bring(pin, store, notebook)
+    assert (
+        notebook.notes[-1]
+        == "There is no branch r1.8 where the commit came from; the pinned commit decides"
+    )
+
+
+def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    pin = Pin(f"file://{upstream}", "r1.8", "0123456789" * 4)
+    with pytest.raises(
+        SupplyError,
+        match=rf"r1.8 at 012345678901 could not be fetched from file://{upstream}: .*not our ref",
+    ) as caught:
+        bring(pin, store, notebook)
+    assert "[mirrors]" in caught.value.remedy
+    assert not [note for note in notebook.notes if "whole branches" in note]
+
+
+def test_a_mirror_of_the_host_file_is_asked_instead_of_the_url(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    pin = Pin("https://nowhere.invalid/tensorflow.git", "r1.8", pin_of(upstream).commit)
+    found = bring(pin, store, notebook, named=str(upstream))
+    assert found == mirror.place(store, pin.url)
+    with pytest.raises(SupplyError, match="from file:///nowhere"):
+        bring(Pin(pin.url, "r1.8", "0123456789" * 4), store, notebook, named="/nowhere")
+
+
+def test_a_mirror_that_lacks_files_is_told_so_by_name_and_serves_when_they_are_left_out(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    name = plain_git("rev-parse", "HEAD:core/testdata/big", cwd=upstream)
+    (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
+    with pytest.raises(
+        SupplyError, match=r"lacks 1 of the files of r1\.8 at .*: core/testdata/big"
+    ) as caught:
+        bring(pin_of(upstream), store, notebook)
+    assert "exclude = " in caught.value.remedy
+    pin = pin_of(upstream, "core/testdata")
+    assert paths_of(bring(pin, store, notebook), pin) == {"configure", "core/op.cc"}
+    assert bring(pin, store, notebook, offline=True)
+    with pytest.raises(SupplyError, match="lacks 1 of the files"):
+        bring(pin_of(upstream), store, notebook)
+
+
+def test_a_tag_is_no_commit(upstream: Path, store: Path, notebook: Notebook) -> None:
+    plain_git("tag", "--annotate", "--message=eight", "v1.8.0", cwd=upstream)
+    with pytest.raises(RecipeError, match="is a tag, not a commit"):
+        bring(pin_of(upstream, name="v1.8.0"), store, notebook)
+
+
+def test_leaving_out_what_is_not_there_is_a_mistake(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    with pytest.raises(RecipeError, match=r"source\.exclude names core/testdata/bog, which"):
+        bring(pin_of(upstream, "core/testdata/bog"), store, notebook)
+
+
+def test_a_commit_with_submodules_is_refused(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    plain_git(
+        "update-index",
+        "--add",
+        "--cacheinfo",
+        f"160000,{'1' * 40},third_party/protobuf",
+        cwd=upstream,
+    )
+    plain_git("commit", "--quiet", "--message=sub", cwd=upstream)
+    with pytest.raises(RecipeError, match="another repository at third_party/protobuf"):
+        bring(pin_of(upstream), store, notebook)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "--upload-pack=touch made",
+        "ext::touch made",
+        "relative/path",
+        "git@github.com:tensorflow/tensorflow",
+        "bundled:other",
+        "ssh://-oProxyCommand=x/r",
+    ],
+)
+def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
+    with pytest.raises(RecipeError, match="is no repository that can be asked"):
+        Origin.of(named)
+
+
+def test_two_urls_of_one_name_have_mirrors_of_their_own(tmp_path: Path) -> None:
+    one, other = (
+        mirror.place(tmp_path, f"https://example.org/{owner}/tensorflow.git")
+        for owner in ("a", "b")
+    )
+    assert one != other
+    assert one.name.startswith("tensorflow-")
+
+
+BRING = """
+import sys
+from pathlib import Path
+from tfwright.progress import SILENCE
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin, Pin
+url, commit, store = sys.argv[1:]
+mirror.bring(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, offline=False)
+"""
+
+
+def start(pin: Pin, store: Path) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-c", BRING, pin.url, pin.commit, str(store)], start_new_session=True
+    )
+
+
+def test_recipes_that_fetch_at_once_wait_for_each_other(upstream: Path, store: Path) -> None:
+    pins = [pin_of(upstream)]
+    for year in range(2019, 2022):
+        commit(upstream, {"core/op.cc": f"int op{year};\n"}, year=year)
+        pins.append(pin_of(upstream))
+    processes = [start(pin, store) for pin in pins]
+    assert [process.wait(60) for process in processes] == [0] * len(pins)
+    found = mirror.place(store, pins[0].url)
+    assert all("core/op.cc" in paths_of(found, pin) for pin in pins)
+
+
+def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
+    (upstream / "noise").write_bytes(random.Random(8).randbytes(30_000_000))
+    commit(upstream, {}, year=2019)
+    pin = pin_of(upstream)
+    found = mirror.place(store, pin.url)
+    with start(pin, store) as process:
+        while not list(found.glob("objects/pack/tmp_pack_*")):
+            assert process.poll() is None, "it ended before it could be killed"
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGKILL)
+    (found / "shallow.lock").touch()  # as git leaves it when it is killed a little later
+    assert "noise" in paths_of(bring(pin, store, notebook), pin)
+    assert not list(found.glob("objects/pack/tmp_*"))

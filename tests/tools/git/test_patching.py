@@ -1,0 +1,265 @@
+"""Patches: what their headers say, what is refused, and that they are believed by content only."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError
+from tfwright.tools import git
+from tfwright.tools.git import patching
+from tfwright.tools.git.patching import PatchHeader
+
+OP = "".join(f"line {number}\n" for number in range(1, 21))
+FITS = """\
+diff --git a/core/op.cc b/core/op.cc
+--- a/core/op.cc
++++ b/core/op.cc
+@@ -2,3 +2,4 @@ namespace tensorflow {
+ line 2
+-line 3
++line three
++line three and a half
+ line 4
+@@ -18,3 +19,2 @@
+ line 18
+-line 19
+ line 20
+"""
+CREATES = """\
+diff --git a/core/new.sh b/core/new.sh
+new file mode 100755
+--- /dev/null
++++ b/core/new.sh
+@@ -0,0 +1 @@
++#!/bin/sh
+\\ No newline at end of file
+"""
+LINKS = """\
+diff --git a/core/passwd b/core/passwd
+new file mode 120000
+--- /dev/null
++++ b/core/passwd
+@@ -0,0 +1 @@
++/etc/passwd
+\\ No newline at end of file
+"""
+HEADER = """\
+Why: gcc 7 refuses
+ the old form.
+Upstream: https://github.com/tensorflow/tensorflow/issues/1
+Drop when: the release is 1.9 or later.
+
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """Prepare a tree with a few files in its index."""
+    upstream = tmp_path / "upstream"
+    (upstream / "core").mkdir(parents=True)
+    (upstream / "core/op.cc").write_text(OP, "utf-8")
+    (upstream / "core/end.txt").write_text("no end", "utf-8")
+    (upstream / "core/out").symlink_to(tmp_path)
+    nobody = {
+        "GIT_AUTHOR_NAME": "a",
+        "GIT_AUTHOR_EMAIL": "a@b",
+        "GIT_COMMITTER_NAME": "a",
+        "GIT_COMMITTER_EMAIL": "a@b",
+    }
+    for arguments in (
+        ["init", "--quiet"],
+        ["add", "--all"],
+        ["commit", "--quiet", "--message=one"],
+    ):
+        subprocess.run(["git", *arguments], cwd=upstream, check=True, env={**os.environ, **nobody})
+    commit = subprocess.run(
+        ["git", "rev-parse", "HEAD"], cwd=upstream, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    git.prepare(tmp_path / "tree", upstream / ".git", commit, ())
+    return tmp_path / "tree"
+
+
+@pytest.fixture
+def patch(tmp_path: Path) -> Path:
+    return tmp_path / "0001-why.patch"
+
+
+def put_in(tree: Path, patch: Path, text: str) -> None:
+    patch.write_text(text, "utf-8")
+    patching.apply(tree, patch)
+
+
+def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> None:
+    put_in(tree, patch, HEADER + FITS + CREATES)
+    git.check_out(tree, git.content(tree))
+    lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
+    assert (lines[1:5], lines[-2:]) == (
+        ["line 2", "line three", "line three and a half", "line 4"],
+        ["line 18", "line 20"],
+    )
+    assert (tree / "core/new.sh").read_bytes() == b"#!/bin/sh"
+    assert (tree / "core/new.sh").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_last_line_may_gain_and_lose_its_end(tree: Path, patch: Path) -> None:
+    head = "diff --git a/core/end.txt b/core/end.txt\n--- a/core/end.txt\n+++ b/core/end.txt\n@@ -1 +1 @@\n"
+    put_in(tree, patch, f"{head}-no end\n\\ No newline at end of file\n+no end\n")
+    put_in(tree, patch, f"{head}-no end\n+an end\n\\ No newline at end of file\n")
+    assert git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt") == "an end"
+
+
+def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
+    put_in(
+        tree,
+        patch,
+        "diff --git a/core/end.txt b/core/end.txt\ndeleted file mode 100644\n--- a/core/end.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-no end\n\\ No newline at end of file\n",
+    )
+    git.check_out(tree, git.content(tree))
+    assert not (tree / "core/end.txt").exists()
+
+
+def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> None:
+    put_in(tree, patch, FITS)
+    put_in(
+        tree,
+        patch,
+        "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -2,3 +2,2 @@\n line 2\n-line three\n line three and a half\n",
+    )
+
+
+def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
+    tree: Path, patch: Path
+) -> None:
+    with pytest.raises(
+        RecipeError, match=r"does not fit: hunk 2 of core/op.cc, at line 18$"
+    ) as caught:
+        put_in(tree, patch, FITS.replace("-line 19", "-line nineteen"))
+    assert caught.value.evidence.where == "core/op.cc:18"
+    assert caught.value.evidence.lines == [
+        "   16 line 16",
+        "   17 line 17",
+        "   18 line 18",
+        "   19 line 19",
+        "   20 line 20",
+    ]
+
+
+def test_a_hunk_that_is_in_the_tree_already_is_said_to_be(tree: Path, patch: Path) -> None:
+    put_in(tree, patch, FITS)
+    with pytest.raises(
+        RecipeError, match=r"hunk 1 of core/op.cc, at line 2, is in the tree already"
+    ) as caught:
+        put_in(tree, patch, FITS)
+    assert caught.value.remedy == "Drop the patch from the recipe."
+
+
+def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:
+    with pytest.raises(RecipeError, match=r"hunk 1 of core/gone\.cc") as caught:
+        put_in(tree, patch, FITS.replace("core/op.cc", "core/gone.cc"))
+    assert caught.value.evidence.lines == ["(the tree has no such file or lines)"]
+
+
+def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path) -> None:
+    with pytest.raises(RecipeError, match="already exists in index"):
+        put_in(tree, patch, CREATES.replace("core/new.sh", "core/op.cc"))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (FITS.replace("core/op.cc", "/etc/passwd"), "leads out of the tree"),
+        (FITS.replace("core/op.cc", "../outside"), "leads out of the tree"),
+        (
+            CREATES.replace("core/new.sh", ".git/hooks/post-checkout"),
+            r"leads out of the tree or into \.git",
+        ),
+        (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
+        (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
+        (LINKS, "mode 120000 is no plain file's"),
+        (LINKS.replace("120000", "160000"), "mode 160000"),
+        (CREATES.replace("100755", "104755"), "mode 104755"),
+        (
+            "diff --git a/core/op.cc b/core/oq.cc\nrename from core/op.cc\nrename to core/oq.cc\n",
+            "one file under one plain name",
+        ),
+        (
+            "diff --git a/core/op.cc b/core/op.cc\nGIT binary patch\nliteral 1\n",
+            "only changes of text",
+        ),
+        (FITS.partition("\n")[2], "no 'diff --git"),
+        ("", "no 'diff --git"),
+    ],
+)
+def test_what_reaches_outside_or_cannot_be_verified_is_refused(
+    tree: Path, patch: Path, text: str, why: str
+) -> None:
+    with pytest.raises(RecipeError, match=why):
+        put_in(tree, patch, HEADER + text)
+
+
+def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) -> None:
+    target = (tree.parent / "upstream/core/out").readlink()
+    text = f"diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 @@\n-{target}\n\\ No newline at end of file\n+/etc\n\\ No newline at end of file\n"
+    with pytest.raises(RecipeError, match="core/out is not what the patch says"):
+        put_in(tree, patch, text)
+
+
+def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
+    with pytest.raises(RecipeError):
+        put_in(tree, patch, FITS.replace("+++ b/core/op.cc", "+++ b/core/end.txt"))
+
+
+def test_a_part_that_git_skipped_without_a_word_is_noticed(
+    tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only_one = git.inside(tree, "apply", "--cached", "--exclude=core/new.sh", str(patch))
+    monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
+    with pytest.raises(
+        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
+    ):
+        put_in(tree, patch, FITS + CREATES)
+
+
+def test_a_file_that_git_changed_in_another_way_is_noticed(
+    tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = patch.with_name("other.patch")
+    other.write_text(FITS.replace("+line three\n", "+line 3.0\n"), "utf-8")
+    replacing = git.inside(tree, "apply", "--cached", str(other))
+    monkeypatch.setattr(patching, "command", lambda _tree, _patch: replacing)
+    with pytest.raises(RecipeError, match=r"core/op\.cc is not what the patch says"):
+        put_in(tree, patch, FITS)
+
+
+def test_a_form_feed_ends_no_line(tree: Path, patch: Path) -> None:
+    put_in(tree, patch, FITS.replace("+line three\n", "+line\fthree\u2028\r\n"))
+    assert "line\fthree\u2028\r\n" in git.text(
+        git.repository_of(tree), f"{git.content(tree)}:core/op.cc"
+    )
+
+
+def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
+    patch.write_text(HEADER + FITS, "utf-8")
+    assert patching.header(patch) == PatchHeader(
+        why="gcc 7 refuses the old form.",
+        upstream="https://github.com/tensorflow/tensorflow/issues/1",
+        drop_when="the release is 1.9 or later.",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "wrong"),
+    [
+        (FITS, "Why:, Upstream:, Drop when:"),
+        (HEADER.replace("Upstream:", "See:") + FITS, "Upstream: once"),
+        (HEADER.replace("the release is 1.9 or later.", "") + FITS, "Drop when: once"),
+        (HEADER + HEADER + FITS, "Why:, Upstream:, Drop when: once"),
+        (FITS + HEADER, "Why:"),
+    ],
+)
+def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
+    patch.write_text(text, "utf-8")
+    with pytest.raises(RecipeError, match=wrong):
+        patching.header(patch)

@@ -1,0 +1,691 @@
+"""Many downloads at once: what each fault of a server leads to, and that nothing wrong gets into the store."""
+
+import contextlib
+import email.utils
+import hashlib
+import http.server
+import resource
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError
+from tfwright.progress import SILENCE, Progress
+from tfwright.tools.http.downloads import DownloadOutcome, Failure, Manners, WantedFile, fetch
+from tfwright.vault.store import Store
+
+CONTENT = b"TensorFlow" * 30_000
+DIGEST = hashlib.sha256(CONTENT).hexdigest()
+QUICK = Manners(pauses=(0.0, 0.0))
+Act = Callable[["Handler"], None]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves CONTENT, with ranges, unless a path has acts: then the next act answers."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    site: "Site"
+
+    def do_GET(self) -> None:
+        with self.site.counting(self):
+            acts = self.site.acts.get(self.path, [])
+            (acts.pop(0) if acts else serve)(self)
+
+    def send(self, status: int, body: bytes = b"", **headers: object) -> None:
+        self.send_response(status)
+        for name, value in {"Content_Length": len(body), **headers}.items():
+            self.send_header(name.replace("_", "-"), str(value))
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            self.wfile.write(body)
+
+    def start(self) -> int:
+        return (
+            int(self.headers["Range"].removeprefix("bytes=").rstrip("-"))
+            if "Range" in self.headers
+            else 0
+        )
+
+    def hang_up(self) -> None:
+        self.close_connection = True
+        self.wfile.flush()
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
+        """Say nothing."""
+
+
+def serve(handler: Handler, content: bytes = CONTENT) -> None:
+    start = handler.start()
+    if start:
+        handler.send(
+            206, content[start:], Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}"
+        )
+    else:
+        handler.send(200, content)
+
+
+def cut(handler: Handler) -> None:
+    """Send a third of what is missing."""
+    start = handler.start()
+    end = start + (len(CONTENT) - start) // 3
+    span = {"Content_Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"} if start else {}
+    handler.send(
+        206 if start else 200,
+        CONTENT[start:end],
+        **{"Content_Length": len(CONTENT) - start, **span},
+    )
+    handler.hang_up()
+
+
+def without_ranges(handler: Handler) -> None:
+    handler.send(200, CONTENT)
+
+
+def other_range(handler: Handler) -> None:
+    handler.send(206, CONTENT[7:], Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}")
+
+
+def announces_too_much(handler: Handler) -> None:
+    handler.send(200, CONTENT, Content_Length=len(CONTENT) + 100)
+    handler.hang_up()
+
+
+def announces_too_little(handler: Handler) -> None:
+    handler.send(200, CONTENT, Content_Length=len(CONTENT) - 100)
+
+
+def without_a_length(handler: Handler) -> None:
+    handler.send_response(200)
+    handler.send_header("Connection", "close")
+    handler.end_headers()
+    with contextlib.suppress(ConnectionError):
+        handler.wfile.write(CONTENT)
+    handler.hang_up()
+
+
+def wrong_bytes(handler: Handler) -> None:
+    serve(handler, CONTENT[::-1])
+
+
+def silent(handler: Handler) -> None:
+    handler.hang_up()
+
+
+def slow(handler: Handler) -> None:
+    handler.send(200, Content_Length=len(CONTENT))
+    for begin in range(0, len(CONTENT), 30_000):
+        handler.wfile.write(CONTENT[begin : begin + 30_000])
+        time.sleep(0.01)
+
+
+def never_ends(handler: Handler) -> None:
+    handler.send(200, CONTENT[:1000], Content_Length=len(CONTENT))
+    handler.site.gate.wait()
+
+
+def breaks_off(sent: bytes, **headers: object) -> Act:
+    def act(handler: Handler) -> None:
+        handler.send(200, sent, **headers)
+        handler.hang_up()
+
+    return act
+
+
+def serves(content: bytes, after: float = 0.0) -> Act:
+    def act(handler: Handler) -> None:
+        time.sleep(after)
+        serve(handler, content)
+
+    return act
+
+
+def answers(status: int, **headers: object) -> Act:
+    return lambda handler: handler.send(status, b"<html>", **headers)
+
+
+class Site:
+    """A server with a record of what it was asked."""
+
+    def __init__(self) -> None:
+        self.acts: dict[str, list[Act]] = {}
+        self.asked: list[tuple[str, int]] = []
+        self.connections: set[object] = set()
+        self.gate = threading.Event()
+        self.busiest = self._busy = 0
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def counting(self, handler: Handler) -> Iterator[None]:
+        with self._lock:
+            self.asked.append((handler.path, handler.start()))
+            self.connections.add(handler.client_address)
+            self._busy += 1
+            self.busiest = max(self.busiest, self._busy)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy -= 1
+
+    @contextlib.contextmanager
+    def running(
+        self, wrap: Callable[[socket.socket], socket.socket] = lambda plain: plain
+    ) -> Iterator[str]:
+        """Run the site and give its address."""
+        with http.server.ThreadingHTTPServer(
+            ("127.0.0.1", 0), type("Bound", (Handler,), {"site": self})
+        ) as server:
+            server.handle_error = lambda *_: None  # type: ignore[method-assign]  # clients that refuse a certificate are expected
+            server.socket = wrap(server.socket)
+            threading.Thread(
+                target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+            ).start()
+            yield f"127.0.0.1:{server.server_port}"
+            self.gate.set()
+            server.shutdown()
+
+
+@pytest.fixture
+def site() -> Site:
+    return Site()
+
+
+@pytest.fixture
+def url(site: Site) -> Iterator[str]:
+    with site.running() as address:
+        yield f"http://{address}"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return Store(tmp_path / "vault")
+
+
+def bring(
+    store: Store, *urls: str, size: int | None = None, manners: Manners = QUICK
+) -> DownloadOutcome:
+    """Fetch CONTENT from urls; whatever happens, the store holds it or nothing."""
+    wanted = WantedFile("tf.tar.gz", DIGEST, urls, size)
+    (outcome,) = fetch([wanted], store, report=SILENCE.progress, manners=manners)
+    assert outcome.obtained == store.holds(DIGEST)
+    assert list(store.damaged()) == []
+    return outcome
+
+
+def why(outcome: DownloadOutcome) -> str:
+    """Return why the only url failed."""
+    (failure,) = outcome.failures
+    return failure.why
+
+
+@pytest.mark.parametrize("act", [serve, slow, without_a_length])
+def test_an_honest_server_gives_the_file_whatever_its_pace(
+    site: Site, url: str, store: Store, act: Act
+) -> None:
+    site.acts["/a"] = [act]
+    assert bring(store, f"{url}/a") == DownloadOutcome(
+        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)), obtained=True, url=f"{url}/a", failures=()
+    )
+    assert store.path(DIGEST).read_bytes() == CONTENT
+    assert [path.name for path in store.path(DIGEST).parent.iterdir()] == ["file"]
+
+
+def test_what_the_store_has_is_not_asked_for(site: Site, url: str, store: Store) -> None:
+    bring(store, f"{url}/a")
+    assert bring(store, f"{url}/a").url is None
+    assert len(site.asked) == 1
+
+
+def test_a_cut_file_goes_on_where_it_was_cut_as_long_as_it_grows(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [cut] * 6
+    assert bring(store, f"{url}/a").obtained
+    starts = [start for _, start in site.asked]
+    assert starts == sorted(set(starts))
+    assert len(starts) == 7
+
+
+@pytest.mark.parametrize(
+    "act", [without_ranges, other_range, answers(416)], ids=["no ranges", "another range", "416"]
+)
+def test_a_server_that_cannot_go_on_is_asked_for_all_of_it(
+    site: Site, url: str, store: Store, act: Act
+) -> None:
+    site.acts["/a"] = [cut, act]
+    assert bring(store, f"{url}/a").obtained
+
+
+def test_a_file_whose_beginning_came_from_another_file_is_fetched_anew(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [breaks_off(b"x" * 999, Content_Length=len(CONTENT))]
+    assert bring(store, f"{url}/a").obtained
+    assert [start for _, start in site.asked] == [0, 999, 0]
+
+
+def test_another_mirror_goes_on_with_what_the_first_one_began(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [cut, answers(404)]
+    assert bring(store, f"{url}/a", f"{url}/b").failures == (
+        Failure(f"{url}/a", "the server answered 404 Not Found"),
+    )
+    assert site.asked[-1] == ("/b", len(CONTENT) // 3)
+
+
+def test_what_arrived_in_one_run_is_kept_for_the_next(site: Site, url: str, store: Store) -> None:
+    site.acts["/a"] = [cut, answers(404)]
+    assert not bring(store, f"{url}/a").obtained
+    assert bring(store, f"{url}/a").obtained
+    assert site.asked[-1] == ("/a", len(CONTENT) // 3)
+
+
+def test_a_file_that_only_lacks_its_name_is_not_asked_for(
+    site: Site, url: str, store: Store
+) -> None:
+    store.path(DIGEST).parent.mkdir(parents=True)
+    store.path(DIGEST).with_name("partial").write_bytes(CONTENT)
+    assert bring(store, f"{url}/a").obtained
+    assert site.asked == []
+
+
+def test_a_server_that_announces_too_much_is_found_out_by_the_digest(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [announces_too_much]
+    assert bring(store, f"{url}/a").obtained
+    assert len(site.asked) == 1
+
+
+def test_a_server_that_announces_too_little_gives_other_bytes(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [announces_too_little]
+    assert "other bytes than were pinned: sha256" in why(bring(store, f"{url}/a"))
+
+
+@pytest.mark.parametrize("act", [announces_too_much, announces_too_little])
+def test_a_length_that_is_not_the_pinned_one_is_not_even_read(
+    site: Site, url: str, store: Store, act: Act
+) -> None:
+    site.acts["/a"] = [act]
+    assert "the file has 300,000" in why(bring(store, f"{url}/a", size=len(CONTENT)))
+
+
+def test_a_server_that_sends_without_end_is_left_at_the_pinned_size(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [without_a_length]
+    assert (
+        why(bring(store, f"{url}/a", size=1000))
+        == "the server sends more than the 1,000 bytes that the file has"
+    )
+
+
+def test_a_file_that_ends_early_without_a_length_is_known_by_the_pinned_size(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [breaks_off(CONTENT[:500], Content_Length="", Connection="close")]
+    assert bring(store, f"{url}/a", size=len(CONTENT)).obtained
+    assert site.asked == [("/a", 0), ("/a", 500)]
+
+
+def test_wrong_bytes_are_refused_at_once_and_the_next_url_is_asked(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [wrong_bytes]
+    outcome = bring(store, f"{url}/a", f"{url}/b")
+    assert outcome.url == f"{url}/b"
+    assert site.asked == [("/a", 0), ("/b", 0)]
+
+
+@pytest.mark.parametrize("status", [403, 404, 410, 204])
+def test_an_answer_that_will_not_change_is_taken_at_once(
+    site: Site, url: str, store: Store, status: int
+) -> None:
+    site.acts["/a"] = [answers(status)]
+    assert f"the server answered {status}" in why(bring(store, f"{url}/a"))
+    assert len(site.asked) == 1
+
+
+@pytest.mark.parametrize(
+    "act", [answers(503), answers(500), answers(429), silent], ids=["503", "500", "429", "silent"]
+)
+def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
+    site: Site, url: str, store: Store, act: Act
+) -> None:
+    site.acts["/a"] = [act, act]
+    assert bring(store, f"{url}/a").obtained
+    site.acts["/b"] = [act] * 3
+    store.drop(DIGEST)
+    assert len(bring(store, f"{url}/b").failures) == 1
+    assert [path for path, _ in site.asked] == ["/a"] * 3 + ["/b"] * 3
+
+
+@pytest.mark.parametrize(
+    "after",
+    [lambda: "1", lambda: email.utils.formatdate(time.time() + 2, usegmt=True)],
+    ids=["seconds", "date"],
+)
+def test_a_busy_server_is_left_alone_as_long_as_it_asks(
+    site: Site, url: str, store: Store, after: Callable[[], str]
+) -> None:
+    site.acts["/a"] = [answers(429, Retry_After=after())]
+    begun = time.monotonic()
+    assert bring(store, f"{url}/a").obtained
+    assert time.monotonic() - begun > 0.9
+
+
+def test_a_server_that_wants_too_much_patience_is_passed_over(
+    site: Site, url: str, store: Store
+) -> None:
+    site.acts["/a"] = [answers(503, Retry_After=3600)]
+    assert bring(store, f"{url}/a", f"{url}/b").url == f"{url}/b"
+
+
+def test_redirects_lead_to_http_and_nowhere_else(
+    site: Site, url: str, store: Store, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_bytes(CONTENT)
+    site.acts["/a"] = [answers(302, Location=(tmp_path / "secret").as_uri())]
+    site.acts["/b"] = [answers(302, Location="/b")] * 50
+    site.acts["/c"] = [answers(301, Location="/d")]
+    outcome = bring(store, f"{url}/a", f"{url}/b", f"{url}/c")
+    assert [failure.why for failure in outcome.failures] == [
+        f"No connection adapters were found for '{(tmp_path / 'secret').as_uri()}'",
+        "Exceeded 30 redirects.",
+    ]
+    assert outcome.url == f"{url}/c"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "ftp://127.0.0.1/a",
+        "file:///etc/passwd",
+        "http://[::1",
+        "http:///a",
+        "nonsense",
+        "http://" + "x" * 70 + "/a",
+    ],
+)
+def test_a_url_that_cannot_be_asked_is_a_failure_like_any_other(
+    url: str, store: Store, odd: str
+) -> None:
+    assert bring(store, odd, f"{url}/a").url == f"{url}/a"
+
+
+def test_a_file_without_urls_is_not_obtained(store: Store) -> None:
+    assert bring(store).failures == ()
+
+
+def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        wanted = [
+            WantedFile(str(number), f"{number:064}", (f"http://{address}/{number}",))
+            for number in range(60)
+        ]
+        begun = time.monotonic()
+        outcomes = fetch(wanted, store, report=SILENCE.progress, manners=Manners(pauses=(0.5, 60)))
+    assert time.monotonic() - begun < 5
+    assert all(
+        "the host cannot be reached: [Errno 111] Connection refused" in why(outcome)
+        for outcome in outcomes
+    )
+    assert store.digests() == []
+
+
+def many(url: str, count: int) -> tuple[list[WantedFile], dict[str, bytes]]:
+    """Return files of their own, a few kilobytes each."""
+    contents = {f"/{number}": str(number).encode() * 3000 for number in range(count)}
+    return [
+        WantedFile(path, hashlib.sha256(content).hexdigest(), (url + path,))
+        for path, content in contents.items()
+    ], contents
+
+
+def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections(
+    site: Site, url: str, store: Store
+) -> None:
+    wanted, contents = many(url, 24)
+    site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
+    outcomes = fetch(wanted, store, report=SILENCE.progress, manners=Manners(at_once=6, per_host=3))
+    assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
+    assert site.busiest == 3
+    assert len(site.connections) <= 6
+
+
+def test_one_that_fails_fails_no_other(site: Site, url: str, store: Store) -> None:
+    wanted, contents = many(url, 9)
+    site.acts |= {path: [serves(content)] for path, content in contents.items()}
+    site.acts["/4"] = [answers(404)]
+    outcomes = fetch(wanted, store, report=SILENCE.progress)
+    assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == ["/4"]
+    assert sorted(store.digests()) == sorted(
+        outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
+    )
+
+
+def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
+    site: Site, url: str, store: Store
+) -> None:
+    heard: list[tuple[int, Progress]] = []
+    site.acts["/a"] = [slow]
+    wanted = [
+        WantedFile("a.tar.gz", DIGEST, (f"{url}/a",), len(CONTENT)),
+        WantedFile("b", "0" * 64, (f"{url}/b",), 300_000),
+    ]
+    fetch(wanted, store, report=lambda progress: heard.append((threading.get_ident(), progress)))
+    assert {thread for thread, _ in heard} == {threading.get_ident()}
+    assert heard[-1][1] == Progress(len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1)
+
+
+def test_the_same_digest_wanted_twice_is_fetched_once(site: Site, url: str, store: Store) -> None:
+    site.acts["/a"] = [slow]
+    outcomes = fetch(
+        [WantedFile("a", DIGEST, (f"{url}/a",)), WantedFile("b", DIGEST, (f"{url}/a",))],
+        store,
+        report=SILENCE.progress,
+    )
+    assert [outcome.obtained for outcome in outcomes] == [True, True]
+    assert len(site.asked) == 1
+
+
+FETCH = """
+import sys
+from pathlib import Path
+from tfwright.progress import SILENCE
+from tfwright.tools.http.downloads import WantedFile, fetch
+from tfwright.vault.store import Store
+outcome, = fetch([WantedFile("a", sys.argv[2], (sys.argv[3],))], Store(Path(sys.argv[1])), report=SILENCE.progress)
+print(outcome.url or "found")
+"""
+
+
+def start(store: Store, url: str) -> "subprocess.Popen[str]":
+    """Fetch CONTENT in a process of its own."""
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, str(store.root), DIGEST, url],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_two_processes_bring_a_file_once(site: Site, url: str, store: Store) -> None:
+    site.acts["/a"] = [serves(CONTENT, after=1)]
+    processes = [start(store, f"{url}/a") for _ in range(2)]
+    assert sorted(process.communicate()[0].strip() for process in processes) == [
+        "found",
+        f"{url}/a",
+    ]
+    assert len(site.asked) == 1
+
+
+def waiting_for(store: Store) -> None:
+    """Wait until a file has begun to arrive."""
+    partial = store.path(DIGEST).with_name("partial")
+    while not (partial.exists() and partial.stat().st_size):
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)])
+def test_a_process_that_is_ended_leaves_what_arrived(
+    site: Site, url: str, store: Store, number: signal.Signals, status: int
+) -> None:
+    site.acts["/a"] = [never_ends]
+    with start(store, f"{url}/a") as process:
+        waiting_for(store)
+        begun = time.monotonic()
+        process.send_signal(number)
+        assert process.wait() == status
+    assert time.monotonic() - begun < 2
+    assert bring(store, f"{url}/a").obtained
+    assert site.asked == [("/a", 0), ("/a", 1000)]
+
+
+def test_an_interrupted_fetch_leaves_no_thread_and_no_lock(
+    site: Site, url: str, store: Store
+) -> None:
+    def interrupt(progress: Progress) -> None:
+        if progress.done:
+            raise KeyboardInterrupt
+
+    site.acts["/a"] = [never_ends]
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt):
+        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=interrupt)
+    assert threading.active_count() <= before + 1, "only the server's thread is left"
+    assert bring(store, f"{url}/a").obtained
+
+
+@pytest.fixture
+def little_room() -> Iterator[None]:
+    """Let no file of this process become larger than half of CONTENT."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(CONTENT) // 2, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.usefixtures("little_room")
+def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(url: str, store: Store) -> None:
+    with pytest.raises(HostError, match="partial could not be written: File too large") as caught:
+        fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=SILENCE.progress)
+    assert "room" in caught.value.remedy
+    assert not store.holds(DIGEST)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a certificate authority, and certificates of 127.0.0.1 that are good and expired."""
+    place = tmp_path_factory.mktemp("tls")
+    (place / "san").write_text("subjectAltName=IP:127.0.0.1\n", "utf-8")
+    for name, subject in (("ca", "/CN=tests"), ("good", "/CN=good"), ("expired", "/CN=expired")):
+        openssl(
+            place,
+            "req",
+            "-newkey",
+            "rsa:2048",
+            "-nodes",
+            "-keyout",
+            f"{name}.key",
+            "-out",
+            f"{name}.csr",
+            "-subj",
+            subject,
+        )
+    openssl(
+        place,
+        "req",
+        "-x509",
+        "-key",
+        "ca.key",
+        "-in",
+        "ca.csr",
+        "-out",
+        "ca.pem",
+        "-days",
+        "2",
+        "-addext",
+        "keyUsage=critical,keyCertSign",
+    )
+    for name, days in (("good", "2"), ("expired", "-1")):
+        openssl(
+            place,
+            "x509",
+            "-req",
+            "-in",
+            f"{name}.csr",
+            "-CA",
+            "ca.pem",
+            "-CAkey",
+            "ca.key",
+            "-out",
+            f"{name}.pem",
+            "-days",
+            days,
+            "-extfile",
+            "san",
+        )
+    return place
+
+
+def openssl(place: Path, *arguments: str) -> None:
+    subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
+
+
+def secure(site: Site, place: Path, name: str) -> contextlib.AbstractContextManager[str]:
+    """Run a site with a certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place / f"{name}.pem", place / f"{name}.key")
+    return site.running(
+        lambda plain: context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+    )
+
+
+@pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
+def test_a_private_authority_is_believed_when_the_environment_or_the_system_names_it(
+    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(variable, str(authority / "ca.pem"))
+    with secure(site, authority, "good") as address:
+        assert bring(store, f"https://{address}/a").obtained
+
+
+def test_an_expired_certificate_is_refused_at_once(
+    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority / "ca.pem"))
+    with secure(site, authority, "expired") as address:
+        assert "certificate has expired" in why(bring(store, f"https://{address}/a"))
+    assert site.asked == []
+
+
+def test_a_certificate_of_an_authority_that_nobody_named_is_refused(
+    site: Site, store: Store, authority: Path
+) -> None:
+    with secure(site, authority, "good") as address:
+        assert "unable to get local issuer certificate" in why(bring(store, f"https://{address}/a"))
+
+
+def test_the_environments_proxy_is_asked(
+    site: Site, url: str, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", url)
+    assert bring(store, "http://files.invalid/a").obtained
+    assert site.asked == [("http://files.invalid/a", 0)]

@@ -1,0 +1,122 @@
+"""Programs without a network, tried with real ones; skipped where the system takes no program's network away."""
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.process import isolation, runner
+from tfwright.tools.process.runner import Command
+
+pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+
+SYSTEM_PYTHON = Path("/usr/bin/python3")
+ENV = {"PATH": "/usr/bin:/bin"}
+REACH = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+TALK = "import socket; here = socket.create_server(('127.0.0.1', 0)); socket.create_connection(here.getsockname()); print('heard')"
+WAIT = "import sys; print('there', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """Return the port of a server outside."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def enclosed(*argv: str) -> Command:
+    return isolation.enclosed(Command(argv, Path("/"), ENV))
+
+
+def python(code: str, *arguments: str) -> tuple[str, ...]:
+    return sys.executable, "-c", code, *arguments
+
+
+def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
+    said = runner.answer(enclosed("cat", "/proc/net/dev"))
+    assert [line.split(":")[0].strip() for line in said.splitlines()[2:]] == ["lo"]
+
+
+def test_its_loopback_works_and_is_its_own(port: int) -> None:
+    assert runner.answer(enclosed(*python(TALK))) == "heard"
+    status = subprocess.run(
+        enclosed(*python(REACH, str(port))).argv, env=ENV, stderr=subprocess.DEVNULL, check=False
+    ).returncode
+    assert status == 1
+    subprocess.run(python(REACH, str(port)), env=ENV, check=True)
+
+
+def test_the_user_and_the_owner_of_new_files_stay_the_same(tmp_path: Path) -> None:
+    runner.answer(enclosed("touch", str(tmp_path / "made")))
+    assert (tmp_path / "made").stat().st_uid == os.getuid()
+    assert runner.answer(enclosed("id", "-u")) == str(os.getuid())
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not SYSTEM_PYTHON.exists(), reason=f"there is no {SYSTEM_PYTHON}")
+def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
+    # Another user cannot read root's files, so that the program is handed over as text.
+    argv = (
+        SYSTEM_PYTHON,
+        "-I",
+        "-c",
+        isolation.PROGRAM.read_text("utf-8"),
+        "/bin/sh",
+        "-c",
+        "id -u; cat /proc/net/dev; grep CapEff /proc/self/status",
+    )
+    done = subprocess.run(
+        argv,
+        env=ENV,
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+        check=False,
+        cwd="/",
+    )
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("this system gives a user no namespace")
+    lines = done.stdout.splitlines()
+    assert (lines[0], lines[-1].split()[1]) == ("65534", "0" * 16)
+    assert [
+        line for line in lines if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
+    ] == []
+
+
+def test_the_exit_status_is_the_programs_own() -> None:
+    assert subprocess.run(enclosed("sh", "-c", "exit 7").argv, env=ENV, check=False).returncode == 7
+
+
+def test_a_program_that_is_not_there_is_named() -> None:
+    done = subprocess.run(
+        enclosed("/nowhere/bazel").argv, env=ENV, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (127, "/nowhere/bazel: No such file or directory\n")
+
+
+def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
+    with subprocess.Popen(
+        enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as first:
+        assert first.stdout
+        assert first.stdout.readline() == b"there\n"
+        look = isolation.beside(
+            first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
+        )
+        assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
+        reach = isolation.beside(first.pid, Command(python(REACH, str(port)), Path("/"), ENV))
+        assert (
+            subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
+            == 1
+        )
+
+
+def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
+    command = Command(("true",), Path("/"), ENV)
+    assert isolation.beside(os.getppid(), command) is command

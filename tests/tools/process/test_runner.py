@@ -1,0 +1,165 @@
+"""Running programs: their environment, their end, and what is said when they fail."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError, ToolError
+from tfwright.tools.process import file_lock, runner
+from tfwright.tools.process.runner import Command
+
+
+def python(code: str, cwd: Path, **env: str) -> Command:
+    return Command((sys.executable, "-c", code), cwd, env)
+
+
+def test_a_program_sees_only_the_environment_it_is_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TF_NEED_CUDA", "1")
+    printed = runner.run(
+        python(
+            "import os; print(sorted(k for k in os.environ if k != 'LC_CTYPE'))",
+            tmp_path,
+            ONLY="this",
+        ),
+        tmp_path / "log",
+        remedy="-",
+    )
+    assert printed == "['ONLY']\n"
+
+
+def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        runner.run(python("open('made', 'w')", tmp_path), tmp_path / "log", remedy="-")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
+    code = "import sys; [print(n, flush=True) for n in range(40)]; sys.exit('it broke')"
+    with pytest.raises(ToolError) as caught:
+        runner.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
+    evidence = caught.value.evidence
+    assert (caught.value.remedy, evidence.status, evidence.log) == ("Mend it.", 1, tmp_path / "log")
+    assert "it broke" in evidence.lines
+    assert len(evidence.lines) == runner.TAIL_LINES
+
+
+def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="no-such-program cannot be run"):
+        runner.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
+
+
+def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="The disk is full"):
+        runner.run(
+            python("import sys; sys.exit('cp: No space left on device')", tmp_path),
+            tmp_path / "log",
+            remedy="-",
+        )
+
+
+def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
+    runner.run(
+        Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-"
+    )
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
+def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.Signals) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tfwright.tools.process import runner as shell\n"
+        "here = Path(sys.argv[1])\n"
+        "shell.run(shell.Command(('/bin/sh', '-c', 'sleep 1000 & echo $! > child; wait'), here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL
+    ) as caller:
+        child = await_number(tmp_path / "child")
+        caller.send_signal(ending)
+        caller.wait(20)
+    await_end(child)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT])
+def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    before = signal.signal(number, signal.SIG_IGN)
+    try:
+        told = runner.run(
+            python(
+                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path
+            ),
+            tmp_path / "log",
+            remedy="-",
+        )
+    finally:
+        signal.signal(number, before)
+    assert told == "False\n"
+
+
+def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
+    script = (
+        "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock, runner as shell\n"
+        "here = Path(sys.argv[1])\n"
+        "slow = ('/bin/sh', '-c', 'trap \"sleep 1; touch late; exit\" HUP; echo $$ > child; while :; do sleep 0.1; done')\n"
+        "with lock.held(here / 'lock', 'a build'):\n"
+        "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
+        await_number(tmp_path / "child")
+        killed.kill()
+    with file_lock.held(tmp_path / "lock", "the next build"):
+        assert (tmp_path / "late").exists()
+
+
+def await_end(pid: int) -> None:
+    """Wait until a process is gone, or is only waiting to be reaped."""
+    for _ in range(400):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].startswith("Z"):
+                return
+        except OSError:
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"process {pid} is still running")
+
+
+def await_number(path: Path) -> int:
+    """Wait until a file holds a number."""
+    for _ in range(400):
+        if path.exists() and path.read_text("utf-8").strip():
+            return int(path.read_text("utf-8"))
+        time.sleep(0.02)
+    raise AssertionError(f"{path} was not written")
+
+
+def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); __import__('time').sleep(600)"
+    with pytest.raises(TimeoutError):
+        runner.attempt(
+            python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1
+        )
+    child = int((tmp_path / "log").read_text("utf-8").split()[0])
+    status = Path(f"/proc/{child}/stat")
+    assert not status.exists() or status.read_text("utf-8").split()[2] == "Z"
+
+
+def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
+    assert (
+        runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
+    )
+    assert (
+        runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-")
+        == -signal.SIGABRT
+    )

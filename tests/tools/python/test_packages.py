@@ -1,0 +1,70 @@
+"""Packages kept as files."""
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import SupplyError
+from tfwright.tools import files
+from tfwright.tools.python import packages
+
+HERE = Path(sys.executable)
+
+
+def small_wheel(folder: Path, further: str = "") -> Path:
+    """Return a wheel that pip installs, with further lines of METADATA."""
+    wheel = folder / "small-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as content:
+        content.writestr("small.py", "")
+        content.writestr(
+            "small-1.0.dist-info/METADATA",
+            f"Metadata-Version: 2.1\nName: small\nVersion: 1.0\n{further}",
+        )
+        content.writestr(
+            "small-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        content.writestr("small-1.0.dist-info/RECORD", "")
+    return wheel
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("Keras_Applications-1.0.8-py3-none-any.whl", "keras-applications"),
+        ("python-dateutil-2.8.2.tar.gz", "python-dateutil"),
+    ],
+)
+def test_a_file_is_known_by_the_name_that_indexes_compare(file: str, name: str) -> None:
+    assert packages.project(Path(file)) == name
+
+
+def test_what_is_kept_already_is_not_asked_of_an_index(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = small_wheel(tmp_path)
+    packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    packages.supply(HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False)
+    assert [path.name for path in packages.kept(tmp_path / "vault")] == [wheel.name]
+
+
+def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = small_wheel(tmp_path)
+    digest = files.sha256(wheel)
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    packages.write_page(tmp_path / "vault")
+    packages.supply(HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False)
+    assert packages.kept(tmp_path / "vault") == [
+        packages.shelf(tmp_path / "vault") / digest / wheel.name
+    ]
+
+
+def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a version"):
+        packages.supply(HERE, ["small==1.0"], tmp_path, tmp_path / "log", offline_only=True)

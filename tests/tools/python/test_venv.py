@@ -1,0 +1,130 @@
+"""The target Python's venv: exact pins, made once, whole or made again."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.tools.python.test_packages import small_wheel
+
+from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.tools import files
+from tfwright.tools.python import packages, venv
+
+HERE = Path(sys.executable)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "numpy",
+        "numpy>=1.14",
+        "numpy==1.*",
+        "-r other.txt",
+        "numpy==1.14.5 --index-url=http://x",
+        "git+https://x/y",
+    ],
+)
+def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(RecipeError, match="no exact pin"):
+        venv.venv(HERE, [line], tmp_path, offline=False, log=tmp_path / "log")
+
+
+def test_an_offline_build_without_the_venv_says_what_to_run(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match="offline"):
+        venv.venv(HERE, ["numpy==1.14.5"], tmp_path, offline=True, log=tmp_path / "log")
+
+
+def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
+    with pytest.raises(HostError, match="cannot be run"):
+        venv.venv(tmp_path / "python3.6", [], tmp_path, offline=False, log=tmp_path / "log")
+
+
+def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
+    old = tmp_path / "python2.7"
+    old.write_text(
+        '#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; exit 1\n',
+        "utf-8",
+    )
+    old.chmod(0o755)
+    with pytest.raises(HostError, match="cannot make a virtualenv") as caught:
+        venv.venv(old, [], tmp_path, offline=False, log=tmp_path / "log")
+    assert "pip install virtualenv" in caught.value.remedy
+
+
+@pytest.mark.slow
+def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> None:
+    made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    stamp = made.lstat().st_mtime_ns
+    assert (
+        venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log").lstat().st_mtime_ns
+        == stamp
+    )
+    (made.parents[1] / venv.DONE).unlink()
+    again = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    assert again == made
+    assert again.lstat().st_mtime_ns > stamp
+
+
+@pytest.mark.slow
+def test_a_store_that_is_reached_by_a_link_gives_the_same_path(tmp_path: Path) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "link").symlink_to("store", target_is_directory=True)
+    made = venv.venv(HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log")
+    assert made.is_relative_to(tmp_path.resolve() / "store")
+    assert venv.venv(HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log") == made
+
+
+@pytest.mark.slow
+def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(tmp_path: Path) -> None:
+    wheel = small_wheel(tmp_path)
+    digest = files.sha256(wheel)
+    packages.keep({wheel: (wheel.name, digest)}, tmp_path)
+
+    def made(line: str) -> tuple[Path, int]:
+        path = venv.venv(HERE, [line], tmp_path, offline=True, log=tmp_path / "log")
+        return path, path.lstat().st_mtime_ns
+
+    first = made("small==1.0")
+    assert made(f"small==1.0 --hash=sha256:{digest}") == first
+    with pytest.raises(SupplyError, match="DO NOT MATCH THE HASHES"):
+        made(f"small==1.0 --hash=sha256:{'0' * 64}")
+    path, when = made("small==1.0")
+    assert path == first[0]
+    assert when > first[1]
+
+
+@pytest.mark.slow
+def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> None:
+    wheel = small_wheel(tmp_path, "Requires-Dist: absent>=2\n")
+    packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path)
+    with pytest.raises(RecipeError, match="absent, which is not installed"):
+        venv.venv(HERE, ["small==1.0"], tmp_path, offline=True, log=tmp_path / "log")
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("version", ["3.6", "3.7"])
+def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -> None:
+    interpreter = os.environ.get(f"TFWRIGHT_PYTHON{version.replace('.', '')}")
+    if not interpreter:
+        pytest.skip(f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}")
+    pins = [
+        "numpy==1.14.5" if version == "3.6" else "numpy==1.16.6",
+        "six==1.16.0",
+        "wheel==0.37.1",
+        "setuptools==59.6.0",
+    ]
+    made = venv.venv(Path(interpreter), pins, tmp_path, offline=False, log=tmp_path / "log")
+    said = subprocess.run(
+        [made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert set(pins) <= set(said)
+    assert venv.venv(Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log") == made
+    with pytest.raises(
+        SupplyError,
+        match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
+    ):
+        venv.venv(
+            Path(interpreter), ["numpy==9.9.9"], tmp_path, offline=False, log=tmp_path / "log"
+        )

@@ -1,0 +1,104 @@
+"""What of the smoke programs can be held to its word without a TensorFlow."""
+
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tfwright.trial import run
+
+# Of a TensorFlow 1 whose CUDA is missing, shortened.
+NESTED = """Traceback (most recent call last):
+  File "pywrap_tensorflow.py", line 58, in <module>
+    from tensorflow.python.pywrap_tensorflow_internal import *
+ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory
+
+
+Failed to load the native TensorFlow runtime.
+"""
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """Return a function that imports a program as Python does that runs one: from its own folder, anew."""
+    monkeypatch.syspath_prepend(run.PROGRAMS)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def load(name: str) -> ModuleType:
+        for path in run.PROGRAMS.glob("*.py"):
+            monkeypatch.delitem(sys.modules, path.stem, raising=False)
+        return importlib.import_module(name)
+
+    return load
+
+
+def test_the_cause_of_a_failed_import_is_told_and_not_the_traceback_around_it(
+    program: Callable[[str], Any],
+) -> None:
+    cause = program("compatibility").cause
+    assert (
+        cause(ImportError(NESTED))
+        == "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
+    )
+    assert cause(ValueError("first\nsecond")) == "ValueError: first"
+    assert cause(ValueError()) == "ValueError: no message"
+
+
+def test_too_few_gpus_are_a_reason_to_skip(program: Callable[[str], Any]) -> None:
+    compatibility = program("compatibility")
+    with pytest.raises(compatibility.Skipped, match="needs 2 GPUs, TensorFlow finds a GPU here"):
+        compatibility.insist_on_gpus(1, 2)
+    compatibility.insist_on_gpus(2, 2)
+
+
+@pytest.mark.parametrize(
+    ("way", "share"),
+    [("growth", 0.95), ("growth by config", 0.5), ("fraction", 0.95), ("fraction", 0.05)],
+)
+def test_memory_that_was_taken_against_the_wish_is_a_failure(
+    program: Callable[[str], Any], way: str, share: float
+) -> None:
+    memory = program("memory")
+    with pytest.raises(
+        memory.Failed, match=f"with {way} TensorFlow took {share:.0%} of the GPU's memory"
+    ):
+        memory.insist(way, share, 2 * 10**9)
+
+
+def test_what_cuda_itself_takes_of_a_small_gpu_is_none(program: Callable[[str], Any]) -> None:
+    memory = program("memory")
+    memory.insist("growth", 0.3, 2 * 10**9)
+    memory.insist("fraction", 0.27, 16 * 10**9)
+
+
+def test_a_python_that_loses_the_library_path_is_named(
+    program: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library_path = program("library_path")
+    # What System Integrity Protection does to programs of the system, simulated.
+    protected = tmp_path / "python"
+    protected.write_text(
+        f'#!/bin/sh\nunset {library_path.VARIABLE}\nexec {sys.executable} "$@"\n', "utf-8"
+    )
+    protected.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(protected))
+    with pytest.raises(
+        library_path.Failed,
+        match=f"{library_path.VARIABLE} is taken from {protected} when it starts, as SIP does",
+    ):
+        library_path.check("any")
+
+
+def test_a_directory_that_is_not_there_is_found_in_the_library_path(
+    program: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library_path = program("library_path")
+    monkeypatch.setenv(library_path.VARIABLE, "/usr/lib:/nowhere/cuda/lib64")
+    with pytest.raises(
+        library_path.Failed, match="names /nowhere/cuda/lib64, which is no directory"
+    ):
+        library_path.check("any")

@@ -1,0 +1,145 @@
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents.recipe import CpuLevel
+from tfwright.wheel.binary import cpu, elf
+from tfwright.wheel.binary.cpu import Cpu
+from tfwright.wheel.inspect import floor as inspection_floor
+from tfwright.wheel.inspect.library import Library
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or platform.machine() != "x86_64",
+    reason="there is no g++ that compiles for x86-64",
+)
+
+ORDINARY = "namespace tensorflow {{ float scale{0}(const float* from) {{ return from[0] * from[1] + {0}; }} }}\n"
+"""Compiled with vector registers, for whichever CPU the options allow."""
+FOR_AVX2 = '__attribute__((target("avx2,fma"))) float {}(float a, float b, float c) {{ return __builtin_fmaf(a, b, c); }}\n'
+
+
+def built(folder: Path, further: str = "", *options: str) -> Path:
+    (folder / "a.cc").write_text(
+        "".join(ORDINARY.format(number) for number in range(64)) + further, "utf-8"
+    )
+    subprocess.run(
+        ["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"],
+        check=True,
+    )
+    return folder / "a.so"
+
+
+def read(library: Path) -> Cpu:
+    with library.open("rb") as stream:
+        found = elf.examine(stream)[0].cpu
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "level", "extensions"),
+    [
+        ([], "x86-64", []),
+        (["-mavx"], "avx", ["avx"]),
+        (["-march=haswell"], "avx2", ["fma", "avx"]),
+        (["-mavx512f", "-mavx512vl"], "avx512", ["avx512"]),
+    ],
+)
+def test_what_the_compiler_was_allowed_everywhere_is_needed(
+    tmp_path: Path, options: list[str], level: str, extensions: list[str]
+) -> None:
+    further = (
+        "namespace tensorflow { using Long __attribute__((vector_size(64))) = float; void twice(Long* of) { *of += *of; } }\n"
+        * (level == "avx512")
+    )
+    found = read(built(tmp_path, further, *options))
+    assert found.level == level
+    assert [use.extension for use in found.needs][: len(extensions)] == extensions
+    assert all(use.function.startswith("_ZN10tensorflow") for use in found.needs)
+
+
+def test_how_it_was_decided_is_said(tmp_path: Path) -> None:
+    (use,) = read(built(tmp_path, "", "-mavx")).needs
+    assert use.decided == "64 of 64 sampled functions with vector registers"
+
+
+@pytest.mark.parametrize("name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"])
+def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
+    tmp_path: Path, name: str
+) -> None:
+    found = read(built(tmp_path, 'extern "C" ' + FOR_AVX2.format(name)))
+    assert (found.level, found.needs, found.chosen) == ("x86-64", (), ("fma",))
+
+
+@pytest.mark.parametrize("name", ["tensorflow", "Eigen"])
+def test_one_function_of_tensorflow_is_enough_to_need_it(tmp_path: Path, name: str) -> None:
+    found = read(built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n"))
+    assert found.level == "avx2"
+    assert [(use.extension, use.decided) for use in found.needs] == [
+        ("fma", "found by a search of all code")
+    ]
+    assert "fused" in found.needs[0].function
+
+
+def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
+    further = 'namespace tensorflow { using Pair __attribute__((vector_size(16))) = double; __attribute__((target("sse3"))) Pair sum(Pair a) { return __builtin_ia32_haddpd(a, a); } }\n'
+    assert read(built(tmp_path, further)).level == "sse3"
+
+
+def test_a_constant_that_looks_like_an_instruction_is_none(tmp_path: Path) -> None:
+    # c4 e2 f1 98: how a fused multiplication begins, here the number that is loaded.
+    further = "namespace tensorflow { unsigned like() { return 0x98f1e2c4; } }\n"
+    library = built(tmp_path, further)
+    assert b"\xc4\xe2\xf1\x98" in library.read_bytes()
+    assert read(library).level == "x86-64"
+
+
+def test_a_stripped_library_is_told_by_the_table_of_its_frames(tmp_path: Path) -> None:
+    library = built(tmp_path, "", "-mavx", "-fvisibility=hidden", "-s")
+    found = read(library)
+    assert (found.level, found.needs[0].function) == ("avx", "")
+    assert found.vector == 64
+
+
+def test_code_for_another_machine_has_no_level(tmp_path: Path) -> None:
+    content = bytearray(built(tmp_path).read_bytes())
+    content[18:20] = (183).to_bytes(2, "little")
+    (tmp_path / "arm.so").write_bytes(content)
+    with (tmp_path / "arm.so").open("rb") as stream:
+        read = elf.examine(stream)[0]
+    assert (read.machine, read.cpu) == ("aarch64", None)
+
+
+def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> None:
+    library = built(tmp_path)
+    subprocess.run(["objcopy", "--dump-section", f".text={tmp_path / 'text'}", library], check=True)
+    content = library.read_bytes()
+    size = (tmp_path / "text").stat().st_size.to_bytes(8, "little")
+    table = int.from_bytes(content[40:48], "little")
+    (tmp_path / "cut.so").write_bytes(
+        content[:table] + content[table:].replace(size, (2**40).to_bytes(8, "little"))
+    )
+    with pytest.raises(ValueError, match="the file ends before them"):
+        read(tmp_path / "cut.so")
+
+
+@pytest.mark.parametrize(("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)])
+def test_the_floor_names_library_function_and_how_it_was_decided(
+    tmp_path: Path,
+    floor: CpuLevel,
+    kept: bool,  # noqa: FBT001 a parameter of the table above
+) -> None:
+    with built(tmp_path, "", "-mavx").open("rb") as stream:
+        library = Library("a.so", 1, elf.examine(stream)[0])
+    faults = inspection_floor.cpu_faults([library], floor)
+    assert (faults == []) is kept
+    if not kept:
+        assert faults[0].startswith("a.so needs avx (_ZN10tensorflow")
+        assert faults[0].endswith("sampled functions with vector registers), the floor is sse3")
+
+
+def test_every_extension_belongs_to_a_level() -> None:
+    assert set(cpu.EXTENSIONS.values()) == set(cpu.LEVELS[1:])

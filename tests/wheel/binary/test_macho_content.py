@@ -1,0 +1,59 @@
+import io
+import struct
+from pathlib import Path
+
+import pytest
+
+from tfwright.wheel.binary import macho, macho_content
+from tfwright.wheel.binary.macho import MachO
+
+LIBRARY = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
+"""For x86-64, with two functions of TensorFlow's, the second with FMA, and a fat binary for sm_30 and compute_52."""
+
+
+def read(content: bytes) -> MachO:
+    stream = io.BytesIO(content)
+    (part,) = macho_content.read(stream, macho.read(stream))
+    return part
+
+
+def test_gpu_code_symbols_and_cpu_of_a_macos_library_are_read() -> None:
+    found = read(LIBRARY)
+    assert found.architectures == ("sm_30", "compute_52")
+    assert (found.symbols.exports, found.symbols.tensorflow) == (2, 2)
+    assert found.cpu is not None
+    assert [(use.extension, use.function) for use in found.cpu.needs] == [
+        ("fma", "__ZN10tensorflow1gEv")
+    ]
+
+
+def test_private_symbols_and_those_of_debuggers_are_no_exports() -> None:
+    start, size = struct.unpack_from("<II", LIBRARY, 32 + 72 + 160 + 8)
+    assert size == 3
+    content = bytearray(LIBRARY)
+    content[start + 4] |= 0x10
+    content[start + 16 + 4] |= 0x20
+    assert read(bytes(content)).symbols.exports == 0
+
+
+def test_a_library_for_arm_has_no_level_of_the_cpu() -> None:
+    content = LIBRARY[:4] + struct.pack("<I", 0x0100000C) + LIBRARY[8:]
+    assert (read(content).machine, read(content).cpu) == ("arm64", None)
+
+
+def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> None:
+    library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 18, 0, 6, 0, 0, 0)
+    assert read(library).symbols.exports == 0
+
+
+@pytest.mark.parametrize(("field", "message"), [(12, "says that it has"), (20, "says that it has")])
+def test_a_table_that_is_larger_than_the_file_is_refused(field: int, message: str) -> None:
+    content = bytearray(LIBRARY)
+    struct.pack_into("<I", content, 32 + 72 + 160 + field, 0x7FFFFFFF)
+    with pytest.raises(ValueError, match=message):
+        read(bytes(content))
+
+
+def test_a_table_that_is_cut_is_refused() -> None:
+    with pytest.raises(ValueError, match="ends after the file"):
+        read(LIBRARY[:-60])

@@ -1,0 +1,337 @@
+import io
+import json
+import shutil
+import subprocess
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from random import Random
+from typing import IO
+
+import pytest
+
+from tfwright.errors import WheelError
+from tfwright.wheel import record
+from tfwright.wheel.compare import comparison, text
+from tfwright.wheel.compare.comparison import Comparison
+from tfwright.wheel.compare.difference import Difference, tell_apart
+
+CC = shutil.which("cc")
+Maker = Callable[..., Path]
+
+
+def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = False) -> Path:
+    """Pack the files of a wheel again, each with some fields of its header changed."""
+    copy = path.with_name(f"re{path.name}")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
+        for member in reversed(old.infolist()) if backwards else old.infolist():
+            header = zipfile.ZipInfo(member.filename, member.date_time)
+            header.compress_type, header.external_attr = member.compress_type, member.external_attr
+            for value in values.items():
+                setattr(header, *value)
+            new.writestr(header, old.read(member))
+    return copy
+
+
+def groups(found: Comparison) -> set[str]:
+    return {one.group for one in found.differences}
+
+
+def of(found: Comparison, member: str) -> Difference:
+    return next(one for one in found.differences if one.member == member)
+
+
+def test_the_same_bytes_are_the_same(make_wheel: Maker) -> None:
+    path = make_wheel()
+    found = comparison.compare(path, path)
+    assert (found.same, found.differences) == (True, ())
+
+
+@pytest.mark.parametrize(
+    ("group", "values"),
+    [
+        ("time", {"date_time": (2001, 2, 3, 4, 5, 6)}),
+        ("mode", {"external_attr": 0o100755 << 16}),
+        ("mode", {"create_system": 0}),
+        ("mode", {"comment": b"by hand"}),
+        ("compression", {"compress_type": zipfile.ZIP_STORED}),
+    ],
+)
+def test_how_the_files_are_packed_is_a_difference_of_its_own(
+    group: str, values: dict[str, object], make_wheel: Maker
+) -> None:
+    path = repacked(make_wheel(), {})
+    found = comparison.compare(path, repacked(path, values))
+    assert (found.same, groups(found)) == (False, {group})
+
+
+def test_another_order_is_named_where_it_begins(make_wheel: Maker) -> None:
+    path = make_wheel({"a.py": "", "b.py": ""})
+    found = comparison.compare(path, repacked(path, {}, backwards=True))
+    assert "from number 1 on" in next(one.what for one in found.differences if one.group == "order")
+
+
+def test_files_in_one_only_are_named_and_record_follows_unsaid(make_wheel: Maker) -> None:
+    found = comparison.compare(
+        make_wheel({"a.py": "", "b.txt": "12345"}), make_wheel({"a.py": ""}, folder="other")
+    )
+    assert [(one.group, one.what, one.lines) for one in found.differences] == [
+        ("path", "files only in the first (1)", ("b.txt (5 bytes)",))
+    ]
+
+
+def test_projects_that_call_themselves_differently_are_compared_file_by_file(
+    make_wheel: Maker,
+) -> None:
+    one = make_wheel(
+        {"a.py": "", "small-1.0.data/purelib/b.py": "1\n"}, name="small-1.0-py3-none-any.whl"
+    )
+    two = make_wheel(
+        {"a.py": "", "other-2.0.data/purelib/b.py": "2\n"}, name="other-2.0-py3-none-any.whl"
+    )
+    found = comparison.compare(one, two)
+    assert [one.what for one in found.differences if one.group == "path"] == [
+        "they call themselves differently"
+    ]
+    assert of(found, "b.py").lines == ("line 1:", "-1", "+2")
+    assert of(found, ".dist-info/METADATA").lines[:3] == (
+        "line 2:",
+        " Metadata-Version: 2.1",
+        "-Name: small",
+    )
+
+
+def test_a_record_that_lies_about_a_file_that_is_the_same_is_named(
+    make_wheel: Maker, tmp_path: Path
+) -> None:
+    path, liar = make_wheel(), tmp_path / "liar.whl"
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(liar, "w", zipfile.ZIP_DEFLATED) as new:
+        for member in old.infolist():
+            new.writestr(
+                member, old.read(member).replace(b"small.py,sha256=", b"small.py,sha256=lie")
+            )
+    assert of(comparison.compare(path, liar), ".dist-info/RECORD").lines == ("small.py",)
+
+
+@pytest.mark.parametrize(
+    ("after", "what"),
+    [
+        ("def f():\n    'says'\n    return 1  # new\n", "only comments or white space differ"),
+        (
+            "def f():\n    'says more'\n    return 1\n",
+            "only docstrings, comments or white space differ",
+        ),
+        ("def f():\n    'says'\n    return 2\n", "lines differ"),
+        ("def f():\n    'says'\n    return  1\n", "only comments or white space differ"),
+        ("def f(:\n", "lines differ"),
+    ],
+)
+def test_python_is_compared_by_what_it_does(after: str, what: str, make_wheel: Maker) -> None:
+    before = "def f():\n    'says'\n    return 1\n"
+    found = comparison.compare(
+        make_wheel({"a.py": before}), make_wheel({"a.py": after}, folder="other")
+    )
+    assert (of(found, "a.py").group, of(found, "a.py").what) == ("source", what)
+
+
+def test_a_long_difference_is_shortened() -> None:
+    found = text.text(
+        b"".join(b"%d\n" % number for number in range(5000)),
+        b"".join(b"%d\n" % -number for number in range(5000)),
+    )
+    assert found
+    assert len(found.lines) == text.LONGEST + 1
+    assert found.lines[-1].endswith("more lines")
+
+
+def test_json_is_compared_whatever_its_layout() -> None:
+    compact, wide = (
+        json.dumps({"a": 1, "b": 2}).encode(),
+        json.dumps({"a": 1, "b": 2}, indent=4).encode(),
+    )
+    assert text.document(compact, wide) == ("only its layout differs", ())
+    assert "-" + ' "b": 2' in (text.document(compact, compact.replace(b"2", b"3")) or ("", ()))[1]
+
+
+def test_only_the_header_of_compiled_python_is_told_from_the_code() -> None:
+    assert text.compiled(b"a" * 16 + b"code", b"b" * 16 + b"code").what.startswith(
+        "only the header differs"
+    )
+    assert text.compiled(b"a" * 16 + b"code", b"a" * 16 + b"edoc").what == "the code differs"
+
+
+def test_other_bytes_are_counted(make_wheel: Maker) -> None:
+    found = comparison.compare(
+        make_wheel({"a.bin": "\0one"}), make_wheel({"a.bin": "\0oxx"}, folder="other")
+    )
+    assert of(found, "a.bin").what == "2 of 4 bytes differ, first at 0x2"
+
+
+def test_the_same_files_in_other_bytes_are_said_to_be_no_more_than_that(
+    make_wheel: Maker, tmp_path: Path
+) -> None:
+    path, other = make_wheel(), tmp_path / "other.whl"
+    with (
+        zipfile.ZipFile(path) as old,
+        zipfile.ZipFile(other, "w", zipfile.ZIP_DEFLATED, compresslevel=0) as new,
+    ):
+        for member in old.infolist():
+            new.writestr(member, old.read(member), compresslevel=0)
+    assert [one.what for one in comparison.compare(path, other).differences] == [
+        "only the archives differ: the same files, packed into other bytes"
+    ]
+
+
+@pytest.fixture
+def libraries(make_wheel: Maker, tmp_path: Path) -> Callable[[str, str], Comparison]:
+    """Return a function that compares wheels whose libraries are compiled from two sources."""
+
+    def compare(one: str, two: str) -> Comparison:
+        return comparison.compare(
+            *(
+                with_library(make_wheel(folder=name), compiled(source, tmp_path / name))
+                for name, source in (("one", one), ("two", two))
+            )
+        )
+
+    return compare
+
+
+def compiled(source: str, folder: Path) -> bytes:
+    """Compile a small library, the same way wherever it lies."""
+    folder.mkdir(exist_ok=True)
+    (folder / "a.c").write_text(source, "utf-8")
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-O1", "-Wl,--build-id", "-o", "a.so", "a.c"],
+        cwd=folder,
+        check=True,
+    )
+    return (folder / "a.so").read_bytes()
+
+
+def with_library(path: Path, content: bytes) -> Path:
+    target = path.with_name("with-library.whl")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(target, "w") as new:
+        new.writestr(zipfile.ZipInfo("a.so"), content)
+        for member in old.infolist():
+            line = (
+                record.render([record.entry("a.so", content)])
+                if member.filename.endswith("/RECORD")
+                else ""
+            )
+            new.writestr(zipfile.ZipInfo(member.filename), line.encode() + old.read(member))
+    return target
+
+
+needs_compiler = pytest.mark.skipif(CC is None, reason="no C compiler here")
+
+
+@needs_compiler
+def test_a_function_that_computes_something_else_is_named(
+    libraries: Callable[[str, str], Comparison],
+) -> None:
+    found = of(
+        libraries(
+            "int other(void) { return 1; } int power(void) { return 2; }",
+            "int other(void) { return 1; } int power(void) { return 3; }",
+        ),
+        "a.so",
+    )
+    assert (found.group, found.what) == ("code", "differs in .text")
+    assert any(
+        line.startswith(".text: 1 of ") and line.endswith(", in power") for line in found.lines
+    )
+    assert any(line.startswith("build id ") for line in found.lines)
+
+
+@needs_compiler
+def test_a_text_that_was_baked_in_is_shown(libraries: Callable[[str, str], Comparison]) -> None:
+    found = of(
+        libraries(
+            'const char *when(void) { return "built 06:31"; }',
+            'const char *when(void) { return "built 07:42"; }',
+        ),
+        "a.so",
+    )
+    assert found.what == "differs in .rodata"
+    assert "    text 'built 06:31', then 'built 07:42'" in found.lines
+
+
+@needs_compiler
+def test_symbols_and_functions_of_one_library_only_are_named(
+    libraries: Callable[[str, str], Comparison],
+) -> None:
+    lines = of(
+        libraries(
+            "int one(void) { return 1; }",
+            "int two(void) { return 1; } int three(void) { return 2; }",
+        ),
+        "a.so",
+    ).lines
+    assert "exported symbols only in the first (1): one" in lines
+    assert "exported symbols only in the second (2): three, two" in lines
+
+
+def test_files_that_are_packed_alike_are_not_unpacked(
+    make_wheel: Maker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = (
+        make_wheel({"a.py": "A = 1\n", "b.py": content}, folder=content[4])
+        for content in ("B = 1\n", "B = 2\n")
+    )
+    opened = list[str]()
+    whole = zipfile.ZipFile.open
+
+    def note(self: zipfile.ZipFile, member: zipfile.ZipInfo | str, *_: object) -> IO[bytes]:
+        opened.append(member if isinstance(member, str) else member.filename)
+        return whole(self, member)
+
+    monkeypatch.setattr(zipfile.ZipFile, "open", note)
+    assert {one.member for one in comparison.compare(one, two).differences} == {"b.py"}
+    assert "b.py" in opened
+    assert "a.py" not in opened
+
+
+@needs_compiler
+def test_damaged_libraries_are_compared_as_bytes_and_never_crash(
+    make_wheel: Maker, tmp_path: Path
+) -> None:
+    whole, random = compiled("int one(void) { return 1; }", tmp_path), Random(7)
+    sound = with_library(make_wheel(folder="one"), whole)
+    for number in range(8):
+        content = bytearray(whole)
+        for _ in range(20):
+            content[random.randrange(len(content))] = random.randrange(256)
+        content[:4] = whole[:4]
+        found = comparison.compare(
+            sound, with_library(make_wheel(folder=f"two{number}"), bytes(content))
+        )
+        assert of(found, "a.so").group == "code"
+
+
+def test_a_difference_across_pieces_is_found_where_it_is() -> None:
+    size = 3 * 1024**2
+    one, two = bytes(size), bytearray(size)
+    two[2 * 1024**2 + 5] = 1
+    two[2 * 1024**2 + 7] = 1
+    assert tell_apart(io.BytesIO(one), io.BytesIO(two), size) == (
+        2,
+        2 * 1024**2 + 5,
+        (2 * 1024**2 + 5, 2 * 1024**2 + 7),
+    )
+
+
+def test_a_wheel_that_would_not_be_unpacked_is_refused(make_wheel: Maker, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.whl"
+    broken.write_bytes(make_wheel().read_bytes()[:-30])
+    with pytest.raises(WheelError, match="no whole zip archive"):
+        comparison.compare(make_wheel(), broken)
+    with pytest.raises(WheelError, match="There is no wheel"):
+        comparison.compare(make_wheel(), tmp_path / "missing.whl")
+
+
+def test_record_is_not_reported_where_it_only_follows(make_wheel: Maker) -> None:
+    found = comparison.compare(
+        make_wheel({"a.py": "1\n"}), make_wheel({"a.py": "2\n"}, folder="other")
+    )
+    assert [one.member for one in found.differences] == ["a.py"]

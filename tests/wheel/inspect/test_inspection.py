@@ -1,0 +1,314 @@
+import json
+import shutil
+import struct
+import subprocess
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import WheelError
+from tfwright.terminal import inspect
+from tfwright.wheel import record
+from tfwright.wheel.binary.elf import Elf, VersionRequirement
+from tfwright.wheel.binary.macho import MachO
+from tfwright.wheel.inspect import floor, inspection, tags
+from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.inspect.library import Library
+
+MakeWheel = Callable[..., Path]
+compiler = pytest.mark.skipif(
+    shutil.which("g++") is None or shutil.which("otool") is not None,
+    reason="there is no g++ that makes ELF files",
+)
+
+LINUX = "small-1.0-cp36-cp36m-manylinux2010_x86_64.whl"
+MAC = "small-1.0-cp36-cp36m-macosx_10_11_x86_64.whl"
+
+
+def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
+    """Make a wheel with binary content and a RECORD that is true."""
+    project, version, *tag = name.removesuffix(".whl").split("-")
+    metadata = f"{project}-{version}.dist-info"
+    files = {
+        **content,
+        f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n".encode(),
+        f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n".encode(),
+    }
+    path = folder / name
+    with zipfile.ZipFile(path, "w") as wheel:
+        for member, data in files.items():
+            wheel.writestr(member, data)
+        lines = [
+            *(record.describe(wheel, member) for member in wheel.infolist()),
+            record.RecordEntry(f"{metadata}/RECORD", "", ""),
+        ]
+        wheel.writestr(f"{metadata}/RECORD", record.render(lines))
+    return path
+
+
+def library(
+    machine: str = "x86_64",
+    glibc: str = "2.12",
+    architectures: tuple[str, ...] = (),
+    path: str = "a.so",
+) -> Library:
+    needs = {"GLIBC": VersionRequirement(glibc, "memcpy")}
+    return Library(path, 10, Elf(machine, "", (), (), needs, architectures))
+
+
+def mac_library(minimum: str) -> bytes:
+    major, minor = map(int, minimum.split("."))
+    return b"\xcf\xfa\xed\xfe" + struct.pack(
+        "<6I4x4I", 0x01000007, 0, 6, 1, 16, 0, 0x24, 16, major << 16 | minor << 8, 0
+    )
+
+
+def faults(path: Path) -> str:
+    return "\n".join(inspection.inspect(path).faults)
+
+
+def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
+    report = inspection.inspect(make_wheel())
+    assert (report.project, report.version, report.tags, report.faults) == (
+        "small",
+        "1.0",
+        ("py3-none-any",),
+        (),
+    )
+    inspection.insist(report)
+
+
+def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> None:
+    with pytest.raises(WheelError, match="There is no wheel"):
+        inspection.inspect(tmp_path / "none.whl")
+
+
+@compiler
+def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
+    (tmp_path / "a.cc").write_text(
+        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n', "utf-8"
+    )
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "-Wl,-rpath,../lib", "a.cc", "-o", "a.so"],
+        cwd=tmp_path,
+        check=True,
+    )
+    report = inspection.inspect(
+        wheel_of(
+            tmp_path, LINUX, {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""}
+        )
+    )
+    (found,) = report.libraries
+    assert found.elf is not None
+    assert (found.path, found.fault) == ("small/a.so", "")
+    assert found.text.paths == ("/home/builder/.cache/bazel/a.cc",)
+    assert any("looks for libraries in ../lib" in note for note in report.notes)
+
+
+@compiler
+@pytest.mark.parametrize(
+    ("source", "kind"),
+    [('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"), ("", "stub")],
+)
+def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
+    (tmp_path / "a.cc").write_text(source, "utf-8")
+    subprocess.run(["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True)
+    report = inspection.inspect(
+        wheel_of(tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()})
+    )
+    assert report.libraries[0].registered is not None
+    assert any("a stub" in note for note in report.notes) is (kind == "stub")
+
+
+def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
+    tmp_path: Path,
+) -> None:
+    old = b"is_cuda_build = True\ncuda_version_number = '10.1'\ncudnn_version_number = ''\n"
+    new = b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('compiler', os.name)])\n"
+    for text, stated in (
+        (old, (("is_cuda_build", "True"), ("cuda_version_number", "10.1"))),
+        (new, (("cuda_version", "12.5.1"),)),
+    ):
+        assert (
+            inspection.inspect(
+                wheel_of(tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text})
+            ).stated
+            == stated
+        )
+
+
+def test_a_library_that_is_none_is_a_fault(tmp_path: Path) -> None:
+    assert "small/a.so cannot be read: it is neither" in faults(
+        wheel_of(tmp_path, LINUX, {"small/a.so": b"no library"})
+    )
+
+
+def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
+    said = faults(
+        wheel_of(
+            tmp_path,
+            MAC,
+            {
+                "a.dylib": mac_library("10.12"),
+                "b.so": mac_library("10.13"),
+                "c.so": mac_library("10.11"),
+            },
+        )
+    )
+    assert (
+        said
+        == "b.so needs macOS 10.13, and the tag macosx_10_11_x86_64 promises 10.11 (2 libraries need more than that)"
+    )
+
+
+def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(tmp_path: Path) -> None:
+    said = faults(
+        wheel_of(
+            tmp_path,
+            "small-1.0-cp36-cp36m-manylinux2014_aarch64.whl",
+            {"a.cpython-37m-darwin.so": mac_library("10.9")},
+        )
+    )
+    assert "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64" in said
+    assert "a.cpython-37m-darwin.so is for CPython 37, and the tags are" in said
+
+
+def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> None:
+    assert "a.so is machine code, and the tag says any machine" in faults(
+        wheel_of(tmp_path, "small-1.0-py3-none-any.whl", {"a.so": mac_library("10.9")})
+    )
+
+
+@pytest.mark.parametrize(
+    ("tag", "glibc", "untrue"),
+    [
+        ("manylinux1", "2.5", 0),
+        ("manylinux1", "2.17", 1),
+        ("manylinux_2_27", "2.27", 0),
+        ("manylinux_2_9", "2.12", 1),
+        ("linux", "2.40", 0),
+    ],
+)
+def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, untrue: int) -> None:
+    path = Path(f"small-1.0-cp36-cp36m-{tag}_x86_64.whl")
+    stated = tags.named(path)
+    found = tags.faults(path, stated, [library(glibc=glibc)])
+    assert len(found) == untrue
+
+
+def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel()
+    renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))
+    said = faults(renamed)
+    assert "METADATA says small 1.0, the name of the file says other 2.0" in said
+    assert "small-1.0.dist-info says small 1.0" in said
+    assert "the file WHEEL says py3-none-any, the name says py2-none-any" in said
+
+
+def test_a_name_that_is_no_wheels_name_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel()
+    assert "Invalid wheel filename" in faults(path.rename(path.with_name("wheel.whl")))
+
+
+def test_a_lying_record_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel({"small.py": "ANSWER = 42\n"})
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr("hidden.py", "import os\n")
+    assert faults(path) == "hidden.py is not listed"
+
+
+def test_a_truncated_wheel_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel()
+    path.write_bytes(path.read_bytes()[:-30])
+    assert "no whole zip archive" in faults(path)
+
+
+def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel()
+    content = bytearray(path.read_bytes())
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    path.write_bytes(content)
+    assert "is encrypted" in faults(path)
+
+
+def test_a_member_outside_the_wheel_is_a_fault(tmp_path: Path) -> None:
+    assert "would leave the directory" in faults(wheel_of(tmp_path, LINUX, {"../../bin/sh": b""}))
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_a_name_that_is_there_twice_is_a_fault(make_wheel: MakeWheel) -> None:
+    path = make_wheel()
+    with zipfile.ZipFile(path, "a") as wheel:
+        wheel.writestr("small.py", "")
+    assert "small.py is in it twice" in faults(path)
+
+
+def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
+    path = wheel_of(tmp_path, LINUX, {})
+    with zipfile.ZipFile(path) as plain, zipfile.ZipFile(tmp_path / "copy", "w") as copy:
+        for member in plain.infolist():
+            with copy.open(member.filename, "w", force_zip64=True) as target:
+                target.write(plain.read(member))
+    (tmp_path / "copy").replace(path)
+    assert inspection.inspect(path).faults == ()
+
+
+def test_a_description_that_would_fill_the_memory_is_a_fault(
+    make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "LONGEST_TEXT", 20)
+    assert "METADATA has 47 bytes" in faults(make_wheel())
+
+
+def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    one = library(architectures=("sm_70", "compute_70"))
+    two = Library("b.dylib", 5, macho=(MachO("arm64", "", (), (), "12.0"),))
+    report = Inspection(
+        "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
+    )
+    inspect.show_report(report, as_json=False)
+    shown = capsys.readouterr().out
+    assert "sm_70 compute_70" in shown
+    assert "macOS 12.0" in shown
+    assert "note: It is small." in shown
+    inspect.show_report(report, as_json=True)
+    assert (
+        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"]
+        == "2.12"
+    )
+
+
+def test_the_floor_names_the_library_and_the_symbol_that_need_more() -> None:
+    found = [
+        library(glibc="2.4"),
+        library(glibc="2.18", path="b.so"),
+        library(glibc="2.27", path="c.so"),
+    ]
+    assert floor.glibc_faults(found, "2.27") == []
+    assert floor.glibc_faults(found, "2.17") == [
+        "c.so needs glibc 2.27 (memcpy), the floor is 2.17",
+        "b.so needs glibc 2.18 (memcpy), the floor is 2.17",
+    ]
+
+
+def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
+    found = [
+        library(),
+        library(architectures=("sm_30", "sm_70"), path="b.so"),
+        library(architectures=("sm_70", "compute_70"), path="c.so"),
+    ]
+    assert floor.architecture_faults(found, ("sm_70",)) == []
+    assert floor.architecture_faults(found, ("sm_70", "sm_30")) == [
+        "c.so holds no code for sm_30, only for sm_70, compute_70"
+    ]
+    assert floor.architecture_faults(found[:1], ("sm_30",)) == [
+        "no library holds GPU code, wanted is sm_30"
+    ]
+
+
+def test_a_library_about_which_nothing_can_be_said_is_named() -> None:
+    assert floor.unreadable([library(), Library("b.so", 1, fault="it is cut")]) == [
+        "b.so cannot be read: it is cut"
+    ]

@@ -1,0 +1,110 @@
+import dataclasses
+import json
+
+import pytest
+
+from tfwright.documents import recipe
+from tfwright.vault import lock
+from tfwright.wheel.seal import sbom
+from tfwright.wheel.seal.sbom import ArchiveComponent, Materials, SubstituteComponent
+
+SHA256 = "a" * 64
+MATERIALS = Materials(
+    project="tensorflow",
+    version="1.8.0",
+    url="https://github.com/tensorflow/tensorflow.git",
+    commit="93bc2e2072e0daccbcff7a90d397b704a9e8f778",
+    epoch=1_524_000_000,
+    files={"r1.8/0001-why.patch": "b" * 64},
+    archives=(
+        ArchiveComponent(
+            ("gif", "gif_too"),
+            ("https://example.org/gif.tar.gz",),
+            SHA256,
+            SubstituteComponent("c" * 64, "https://example.org/git at 12", "It is gone"),
+        ),
+    ),
+)
+
+
+def bill(materials: Materials) -> dict[str, object]:
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 both take a second, in every process that collects the tests
+    from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
+
+    text = sbom.write(materials).decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+    made: dict[str, object] = json.loads(text)
+    return made
+
+
+def test_a_bill_fits_the_public_schema_and_names_the_source() -> None:
+    made = bill(MATERIALS)
+    assert "pkg:github/tensorflow/tensorflow@93bc2e2072e0daccbcff7a90d397b704a9e8f778" in str(
+        made["components"]
+    )
+    assert "Stands in for the pinned archive: It is gone" in str(made["components"])
+
+
+def test_the_same_materials_give_the_same_bytes_and_others_another_serial_number() -> None:
+    assert sbom.write(MATERIALS) == sbom.write(dataclasses.replace(MATERIALS))
+    other = dataclasses.replace(MATERIALS, commit="0" * 40)
+    assert bill(other)["serialNumber"] != bill(MATERIALS)["serialNumber"]
+
+
+def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> None:
+    cloning = dataclasses.replace(
+        MATERIALS, clones=(("https://github.com/bazelbuild/rules_docker.git", "d" * 40),)
+    )
+    made = bill(cloning)
+    assert f"pkg:github/bazelbuild/rules_docker@{'d' * 40}" in str(made["components"])
+    assert made["serialNumber"] != bill(MATERIALS)["serialNumber"]
+
+
+@pytest.mark.slow
+def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
+    known = lock.read(recipe.RECIPES / "linux-r1.8-cpu.lock")
+    archives = tuple(ArchiveComponent(one.names, one.urls, one.sha256) for one in known.archives)
+    made = bill(dataclasses.replace(MATERIALS, archives=archives))
+    assert isinstance(made["components"], list)
+    assert len(made["components"]) == len(archives) + 2
+
+
+@pytest.mark.parametrize(
+    ("url", "purl"),
+    [
+        (
+            "https://github.com/Google/nsync/archive/1.20.1.tar.gz",
+            "pkg:github/google/nsync@1.20.1?checksum=sha256:" + SHA256,
+        ),
+        (
+            "https://mirror.bazel.build/github.com/google/re2/archive/2018-04-01.zip",
+            "pkg:github/google/re2@2018-04-01?checksum=sha256:" + SHA256,
+        ),
+        (
+            "https://github.com/a/b/archive/refs/tags/v1.tar.gz",
+            "pkg:github/a/b@v1?checksum=sha256:" + SHA256,
+        ),
+        (
+            "https://github.com/a/b/releases/download/v1.0/b.tar.gz",
+            "pkg:github/a/b@v1.0?checksum=sha256:" + SHA256,
+        ),
+        (
+            "https://codeload.github.com/a/b/tar.gz/v1.0",
+            "pkg:github/a/b@v1.0?checksum=sha256:" + SHA256,
+        ),
+        ("pkg:maven/args4j/args4j@2.0.26", "pkg:maven/args4j/args4j@2.0.26"),
+        (
+            "http://example.org/x.zip",
+            f"pkg:generic/x?checksum=sha256:{SHA256}&download_url=http://example.org/x.zip",
+        ),
+    ],
+)
+def test_a_file_is_named_by_where_it_comes_from(url: str, purl: str) -> None:
+    assert sbom.package_url(["x"], [url], SHA256).to_string() == purl
+
+
+def test_a_file_without_an_address_is_named_by_its_digest() -> None:
+    assert (
+        sbom.package_url([], [], SHA256).to_string()
+        == f"pkg:generic/{SHA256}?checksum=sha256:{SHA256}"
+    )

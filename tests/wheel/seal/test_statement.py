@@ -1,0 +1,75 @@
+import datetime as dt
+import json
+import re
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from google.protobuf import json_format
+from in_toto_attestation.predicates.provenance.v1 import provenance_pb2
+from in_toto_attestation.v1 import statement_pb2
+from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
+from in_toto_attestation.v1.statement import Statement
+
+from tfwright.wheel.seal import statement
+
+WHEN = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
+SHA256 = "5" * 64
+
+
+@pytest.fixture
+def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON holds
+    path = make_sealed()
+    with zipfile.ZipFile(path) as wheel:
+        return json.loads(
+            statement.write(
+                wheel,
+                path.name,
+                SHA256,
+                [{"name": "RECORD", "passed": True, "detail": "3 files"}],
+                WHEN,
+            )
+        )
+
+
+def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # noqa: ANN401 the same
+    Statement.copy_from_pb(json_format.ParseDict(said, statement_pb2.Statement())).validate()
+
+
+def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa: ANN401 the same
+    # Our own field is the only one that the schema does not know.
+    del said["predicate"]["runDetails"]["metadata"]["tfwright_checks"]
+    provenance = json_format.ParseDict(said["predicate"], provenance_pb2.Provenance())
+    for one in provenance.build_definition.resolved_dependencies:
+        ResourceDescriptor.copy_from_pb(one).validate()
+    assert provenance.run_details.metadata.finished_on.ToDatetime(dt.UTC) == WHEN
+    assert re.match(r"[a-z]+:", provenance.run_details.builder.id)
+    assert re.match(r"[a-z]+:", provenance.build_definition.build_type)
+
+
+def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
+    inputs = {
+        one["name"]: (one["uri"], one["digest"])
+        for one in said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    }
+    commit = "0123456789" * 4
+    assert inputs == {
+        "source": (f"git+https://example.org/tensorflow.git@{commit}", {"gitCommit": commit}),
+        "bazel": ("pkg:github/bazelbuild/bazel@0.26.1", {"sha256": "2" * 64}),
+        "r1.8/0001-why.patch": (
+            "pkg:generic/0001-why.patch?checksum=sha256:" + "3" * 64,
+            {"sha256": "3" * 64},
+        ),
+        "nsync": (
+            "pkg:github/google/nsync@1.20.1?checksum=sha256:" + "4" * 64,
+            {"sha256": "4" * 64},
+        ),
+    }
+
+
+def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:
+    path = make_wheel()
+    with zipfile.ZipFile(path) as wheel, pytest.raises(ValueError, match="no build record"):
+        statement.write(wheel, path.name, SHA256, [], WHEN)
