@@ -31,7 +31,8 @@ class Evidence:
     def __post_init__(self) -> None:
         """Make visible what a terminal would obey: lines of a log are written by strangers."""
         object.__setattr__(self, "where", printable(self.where))
-        object.__setattr__(self, "lines", tuple(map(printable_lines, self.lines)))
+        lines = [printable_lines(line) for line in self.lines]
+        object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
 
 
 class TfwrightError(Exception):

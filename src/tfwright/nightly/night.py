@@ -195,9 +195,10 @@ def _recover(host: BuildHost, state: State) -> int:
         host.hear(f"{build.target}: found the finished build {build.id} of a cut-off night")
         state.add_build(build)
     for kept in state.unjudged():
-        build = state.build(kept.id)
-        if build:
-            state.judge(build.target, resumed, _verdict(build), build.id, _detail(build))
+        cut_off = state.build(kept.id)
+        if cut_off:
+            detail = _detail(cut_off)
+            state.judge(cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail)
     return resumed
 
 

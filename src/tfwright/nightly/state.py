@@ -301,10 +301,12 @@ def _require_version(database: sqlite3.Connection, file: Path) -> None:
 
 def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
-    *head, needs, hidden, deleted = row
-    head[2] = _moment(head[2])
-    pairs = tuple((name, value) for name, value in json.loads(needs))
-    return KeptBuild(*head, pairs, _date(hidden), _date(deleted))
+    values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
+    values["started"] = _moment(values["started"])
+    values["needs"] = tuple((name, value) for name, value in json.loads(values["needs"]))
+    for name in ("hidden", "deleted"):
+        values[name] = _date(values[name])
+    return KeptBuild(**values)
 
 
 def _date(text: str | None) -> dt.date | None:

@@ -60,20 +60,20 @@ class MatchedWheel:
     """What does not fit; empty for a wheel that fits."""
 
 
-def document(wheels: Sequence[IndexedWheel]) -> bytes:
-    """Return the text of ``match.json`` for the wheels of an index."""
-    entries = tuple(_entry(wheel) for wheel in wheels if wheel.yanked is None)
+def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
+    """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
+    entries = tuple(_entry(wheel, folder) for wheel in wheels if wheel.yanked is None)
     return MatchDocument(wheels=entries).model_dump_json().encode()
 
 
-def _entry(wheel: IndexedWheel) -> MatchEntry:
+def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
     tags = parse_wheel_filename(wheel.filename)[-1]
     # The values are ours, and validating 5,000 of them takes a third of a second.
     return MatchEntry.model_construct(
         project=wheel.project,
         version=wheel.version,
         filename=wheel.filename,
-        url=f"packages/{quote(wheel.filename)}",
+        url=f"{folder}{quote(wheel.filename)}",
         sha256=wheel.sha256,
         size=wheel.size,
         recipe=wheel.recipe,

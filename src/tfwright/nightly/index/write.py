@@ -42,15 +42,16 @@ class IndexUpdate:
     """Why some wheels of the folder are not in the index."""
 
 
-def refresh(
+def refresh(  # noqa: PLR0913 one choice each, all with a default
     folder: Path,
     notes: Notes | None = None,
     now: dt.datetime | None = None,
     *,
     replace: bool = False,
     statuses: Mapping[str, tuple[str, str]] | None = None,
+    packages: str = PACKAGES,
 ) -> IndexUpdate:
-    """Bring the index below `folder` up to date with the wheels in its ``packages`` folder.
+    """Bring the index below `folder` up to date with the wheels in its folder `packages`.
 
     A wheel is read when its size or time changed. A page is written when its bytes changed. All
     files are complete before the first one gets its place, wheels' metadata before the pages that
@@ -59,15 +60,15 @@ def refresh(
     another status than active, with the reason.
     """
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    packages = folder / PACKAGES
-    packages.mkdir(parents=True, exist_ok=True)
+    wheels_place = folder / packages
+    wheels_place.mkdir(parents=True, exist_ok=True)
     batch = FileBatch()
-    with catalog.opened(packages) as known:
-        scan = _Scan(packages, known, moment, replace=replace)
+    with catalog.opened(wheels_place) as known:
+        scan = _Scan(wheels_place, known, moment, replace=replace)
         wheels = list(scan.wheels(notes or {}, batch))
         wheels.sort(key=lambda wheel: wheel.sort_key)
         pages = _pages(wheels, statuses or {})
-        _stage(folder, pages, batch)
+        _stage(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
         # The catalog follows the files: after a crash in between, the work is done again.
         scan.remember()
@@ -175,11 +176,13 @@ def _projects(
     return projects
 
 
-def _stage(folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch) -> None:
+def _stage(
+    folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch, wheels: str
+) -> None:
     """Add every page to the batch; a list of projects comes after the pages that it links."""
     for place, projects in pages.items():
         # The way from a project's page up to the folder of the wheels.
-        packages = "../" * (place.count("/") + 2) + f"{PACKAGES}/"
+        packages = "../" * (place.count("/") + 2) + wheels
         for project in projects:
             home = folder / place / project.name
             batch.add(home / "index.json", simple.project_json(project, packages))
@@ -188,7 +191,7 @@ def _stage(folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileB
         batch.add(folder / place / "index.json", simple.root_json(names))
         batch.add(folder / place / "index.html", simple.root_html(names))
     everything = [wheel for project in pages[SIMPLE] for wheel in project.wheels]
-    batch.add(folder / matching.FILE, matching.document(everything))
+    batch.add(folder / matching.FILE, matching.document(everything, wheels))
 
 
 def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> int:

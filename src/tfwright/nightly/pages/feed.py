@@ -41,7 +41,7 @@ def atom(nightly: NightlyFile, state: State, now: dt.datetime) -> bytes:
         if nightly.url:
             ET.SubElement(entry, "link", href=f"{nightly.url}recipes/{target}.html")
         _text(entry, "summary", f"{target} is {kind} since {at[:10]}.")
-    return ET.tostring(feed, encoding="utf-8", xml_declaration=True)
+    return bytes(ET.tostring(feed, encoding="utf-8", xml_declaration=True))
 
 
 def _events(state: State) -> list[tuple[str, str, str, str]]:
@@ -100,7 +100,7 @@ def badge(row: OverviewRow) -> bytes:
     group = ET.SubElement(svg, "g", {**style, "text-anchor": "middle"})
     _label(group, widths[0] / 2, left)
     _label(group, widths[0] + widths[1] / 2, right)
-    return ET.tostring(svg, encoding="utf-8")
+    return bytes(ET.tostring(svg, encoding="utf-8"))
 
 
 def _said(row: OverviewRow) -> str:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 LONGEST_SHOWN = 40
 """Actions, or differences, that a page names."""
@@ -82,13 +82,13 @@ def read(path: Path) -> Timeline:
     return Timeline(tuple(actions))
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _opened(path: Path) -> "BinaryIO | gzip.GzipFile":
     with path.open("rb") as stream:
         packed = stream.read(2) == b"\x1f\x8b"
     return gzip.open(path, "rb") if packed else path.open("rb")
 
 
-def _actions(stream: IO[bytes]) -> Iterator[TimedAction]:
+def _actions(stream: "BinaryIO | gzip.GzipFile") -> Iterator[TimedAction]:
     total = 0
     while line := stream.readline(LARGEST_LINE):
         total += len(line)

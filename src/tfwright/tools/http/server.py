@@ -13,6 +13,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
+from io import BufferedIOBase
 from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -223,7 +224,7 @@ def _type_of(page: Path, folder: Path) -> str:
     return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
 
 
-def _copy(source: IO[bytes], target: IO[bytes], wanted: ByteRange) -> None:
+def _copy(source: IO[bytes], target: BufferedIOBase, wanted: ByteRange) -> None:
     """Copy part of a file; a client that has gone away is no error."""
     source.seek(wanted.start)
     left = wanted.length
