@@ -7,9 +7,10 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfwright.configure import expected
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
-from tfwright.errors import HostError
+from tfwright.errors import HostError, RecipeError
 from tfwright.host import cuda, probes, pythons, requirements
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
@@ -23,9 +24,11 @@ CACHED = False
 def run(job: Job, table: HostTable) -> HostFacts:
     """Say what of this host takes part in the build.
 
-    Raises HostError with every finding if a stage up to the job's last one could not run; a
+    Raises RecipeError for answers that ./configure would refuse, ignore or ask for in vain, and
+    HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
+    _verify_answers(job)
     host = probes.here()
     findings = examine(job.recipe, job.host_file, host)
     interpreter = pythons.find(table.python, job.host_file)
@@ -34,6 +37,19 @@ def run(job: Job, table: HostTable) -> HostFacts:
     for finding in findings:
         job.listener.note(f"{finding}. {_advice(job, finding)}")
     return facts(job, host, interpreter)
+
+
+def _verify_answers(job: Job) -> None:
+    """Say what of the recipe's answers cannot be meant; a build that does not configure goes on."""
+    answers = expected.interview(job.recipe, job.host_file)
+    for remark in expected.remarks(answers):
+        job.listener.note(remark)
+    try:
+        expected.insist_on_answers(answers)
+    except RecipeError as fault:
+        if NAMES.index("configure") <= NAMES.index(job.until):
+            raise
+        job.listener.note(fault.what)
 
 
 def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:

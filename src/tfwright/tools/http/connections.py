@@ -47,13 +47,13 @@ def _deadline(connection: HTTPConnection) -> Iterator[None]:
 
 
 class _PlainConnection(HTTPConnection):
-    def getresponse(self) -> HTTPResponse:
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
         with _deadline(self):
             return super().getresponse()
 
 
 class _SecureConnection(HTTPSConnection):
-    def getresponse(self) -> HTTPResponse:
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
         with _deadline(self):
             return super().getresponse()
 
@@ -86,12 +86,19 @@ class _Adapter(HTTPAdapter):
         return _with_deadline(super().proxy_manager_for(proxy, ssl_context=self._trust, **options))
 
 
+class _Session(requests.Session):
+    """Leaves redirects to its caller: requests would read the whole body of each, however long."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 its own name
+        return None
+
+
 def session(trust: ssl.SSLContext) -> requests.Session:
     """Return a session that keeps its connections and takes proxies from the environment.
 
     It trusts `trust`, and the authorities that $REQUESTS_CA_BUNDLE names. It stores no cookies.
     """
-    made = requests.Session()
+    made = _Session()
     adapter = _Adapter(trust)
     made.mount("https://", adapter)
     made.mount("http://", adapter)
