@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from invoke import Context, task
 
 if TYPE_CHECKING:
-    from tfwright.pipeline.stage import Job
+    from tfwright.pipeline.job import BuildRequest
 
 # Invoke keeps Python from writing bytecode, which suits a small collection; all of tfwright would be compiled by every command.
 sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
@@ -57,23 +57,23 @@ def explained(resume: str = "") -> Iterator[None]:
 
 def _job(
     recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
-) -> "Job":
-    """Read the recipe and the host file into a job."""
+) -> "BuildRequest":
+    """Read the recipe and the host file into a request."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
-    from tfwright.pipeline.stage import Job
+    from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
 
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
-    return Job(
-        read,
-        host_file.read().of(read),
-        console.Terminal(),
-        offline,
-        jobs,
-        until,
-        lock if lock.is_file() else None,
+    return BuildRequest(
+        recipe=read,
+        host_file=host_file.read().of(read),
+        listener=console.Terminal(),
+        offline=offline,
+        jobs=jobs,
+        until=until,
+        locked=lock if lock.is_file() else None,
     )
 
 
@@ -213,12 +213,11 @@ def doctor(_: Context, recipe: str = "demo", json: bool = False) -> None:
     """Say what this host lacks for a recipe, the worst first, each with its remedy; 0 only if the build may start."""
     with explained():
         from tfwright import errors
-        from tfwright.host import inventory, probes
-        from tfwright.pipeline.stages import check
+        from tfwright.host import examination, inventory, probes
         from tfwright.terminal import doctor as page
 
         job, host = _job(recipe), probes.here()
-        findings = check.examine(job.recipe, job.host_file, host)
+        findings = examination.examine(job.recipe, job.host_file, host)
         page.show_examination(
             recipe, inventory.take(job.recipe, job.host_file, host), findings, as_json=json
         )
@@ -429,7 +428,8 @@ def bazelrc(_: Context, recipe: str = "demo") -> None:
     with explained():
         from tfwright.pipeline.stages import configure
 
-        sys.stdout.write(configure.rendered(_job(recipe)))
+        job = _job(recipe)
+        sys.stdout.write(configure.rendered(job.recipe, job.host_file))
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})

@@ -7,8 +7,8 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import check, configure
+from tfwright.host import examination
+from tfwright.pipeline.stages import configure
 from tfwright.tools.git import patching
 from tfwright.vault import lock, locking
 
@@ -45,7 +45,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         cudnn=host.cudnn or "-",
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
-        builds_here=check.obstacle(recipe, host_file.of(recipe)) or "yes",
+        builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
         verified=f"{verified.until} ({verified.on})" if verified else "unverified",
     )
 
@@ -61,7 +61,7 @@ def lint() -> None:
         for patch in recipe.source.patches:
             patching.header(recipes.PATCHES / patch)
             patching.read(recipes.PATCHES / patch)
-        configure.rendered(Job(recipe, HostFile()))
+        configure.rendered(recipe, HostFile())
         _lint_lock(recipe, recipes.find(name).with_suffix(".lock"))
 
 

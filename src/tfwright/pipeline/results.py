@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from tfwright.configure import edits
 from tfwright.documents.recipe import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Result
-from tfwright.tools import git
 
 
 class HostFacts(Result):
@@ -75,15 +73,6 @@ class Inputs(Result):
     """What Bazel's git finds on this host instead of a server."""
     substitutes: tuple[Substituted, ...] = ()
 
-    def damage(self) -> str | None:
-        """Say which of the shared places was removed meanwhile."""
-        shared = (
-            self.mirror,
-            *(one.repository for one in self.clones),
-            *((self.programs.python,) if self.programs else ()),
-        )
-        return next((f"{path} is gone" for path in shared if not path.exists()), None)
-
     @property
     def bazel(self) -> Artefact:
         """The pinned Bazel."""
@@ -112,13 +101,6 @@ class Tree(Result):
     release: Release
     content: str
     """Digest of everything in it: git's own tree id of the patched state."""
-
-    def damage(self) -> str | None:
-        """Name a file of the commit that somebody changed after the source stage; what configure edits is none."""
-        if not git.is_tree(self.path):
-            return f"{self.path.name} is gone"
-        damaged = [path for path in git.changed(self.path) if path not in edits.TRACKED]
-        return f"{damaged[0]} changed in the tree" if damaged else None
 
 
 class Configured(Result):

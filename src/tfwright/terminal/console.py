@@ -18,7 +18,8 @@ from tfwright.tools.process import capacity
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from tfwright.pipeline.stage import Job, Result
+    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.stage import Result
 
 LINE_SECONDS = 30.0
 """How often progress is told where there is no terminal to draw a bar on."""
@@ -111,12 +112,12 @@ def _memory(progress: Progress) -> str:
     )
 
 
-def announce(job: "Job") -> None:
+def announce(job: "BuildRequest") -> None:
     """Say what is going to be built."""
     tell(f"{job.recipe.name}: {job.recipe.summary}")
 
 
-def conclude(job: "Job", result: "Result") -> None:
+def conclude(job: "BuildRequest", result: "Result") -> None:
     """Say what was made: the wheel on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:

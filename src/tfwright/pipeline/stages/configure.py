@@ -16,13 +16,13 @@ from typing import NoReturn
 from tfwright.configure import answering, bazelrc, catalogue
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete, exports
 from tfwright.configure.catalogue import Answers
-from tfwright.documents.recipe import ConfigureTable
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ConfigureTable, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.pipeline import stamps
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step, Writes
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.tools import files, git
 from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
@@ -37,19 +37,20 @@ LAST_WITH_SERVER = Release(1, 3)
 """Up to here it starts Bazel without --batch, and leaves a server behind."""
 
 
-def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
+def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
+    table = recipe.configure
     python = {
         "PYTHON_BIN_PATH": str(inputs.python),
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
-    answers = complete(job.recipe, job.host_file, python, host.cuda, host.cudnn)
+    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     rendered = _render(tree.release, host.system, answers, table, host.python)
-    command = _command(job, tree.path, host.system, answers, tree.epoch)
+    command = _command(job, recipe, tree.path, host.system, answers, tree.epoch)
     _prepare_programs(job, inputs, tree.release)
     git.restore(tree.path)
     with _whole_or_nothing([tree.path / name for name in bazelrc.written_in(tree.release)]):
-        asked = _converse(job, command, tree.release, host.system, answers)
+        asked = _converse(job, recipe, command, host.system, answers)
         never_asked = _never_asked(job, table, tree.release, host.system, asked)
         _agree(rendered, _written(tree), job.log("configure"))
         target = tree.path / bazelrc.name(tree.release)
@@ -72,43 +73,41 @@ def inputs(job: Job) -> Mapping[str, str]:
     }
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
-    release, system = job.recipe.source.release, _system(job)
-    fetched = stamps.last(job, "fetch", Inputs)
+    system = _system(recipe)
     python = {
         **UNKNOWN_PYTHON,
         **({"PYTHON_BIN_PATH": str(fetched.python)} if fetched and fetched.programs else {}),
     }
-    command = _command(
-        job, job.places.tree, system, complete(job.recipe, job.host_file, python), source.epoch(job)
-    )
-    return (command, Writes(job.places.tree / bazelrc.name(release), rendered(job)))
+    answers = complete(recipe, job.host_file, python)
+    command = _command(job, recipe, job.places.tree, system, answers, tree.epoch if tree else 0)
+    target = job.places.tree / bazelrc.name(recipe.source.release)
+    return (command, Writes(target, rendered(recipe, job.host_file)))
 
 
-def rendered(job: Job) -> str:
+def rendered(recipe: Recipe, host_file: HostFile) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as that is known without a tree.
 
     Places that are not known yet stand as ``@NAME@``. Raises RecipeError naming what the recipe
     does not answer.
     """
-    release = job.recipe.source.release
+    release = recipe.source.release
     answers = complete(
-        job.recipe,
-        job.host_file,
+        recipe,
+        host_file,
         UNKNOWN_PYTHON,
         Path("@CUDA_TOOLKIT_PATH@"),
         Path("@CUDNN_INSTALL_PATH@"),
     )
-    version = (
-        job.recipe.host.python if job.recipe.host.python != "any" else str(sys.version_info.major)
-    )
-    return _render(release, _system(job), answers, job.recipe.configure, version)
+    wanted = recipe.host.python
+    version = wanted if wanted != "any" else str(sys.version_info.major)
+    return _render(release, _system(recipe), answers, recipe.configure, version)
 
 
-def _system(job: Job) -> str:
+def _system(recipe: Recipe) -> str:
     """Return the system that the recipe is for; ours, where it fits any."""
-    return platform.system() if job.recipe.host.system == "any" else job.recipe.host.system
+    return platform.system() if recipe.host.system == "any" else recipe.host.system
 
 
 def _render(
@@ -132,10 +131,12 @@ def _site_packages(job: Job, python: Path) -> str:
     ).strip()
 
 
-def _command(job: Job, tree: Path, system: str, answers: Answers, epoch: int) -> Command:
+def _command(
+    job: Job, recipe: Recipe, tree: Path, system: str, answers: Answers, epoch: int
+) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
-    everything = job.recipe.configure.by == "environment"
-    given = exports(job.recipe.source.release, system, answers, everything=everything)
+    everything = recipe.configure.by == "environment"
+    given = exports(recipe.source.release, system, answers, everything=everything)
     return Command(
         (str(tree / "configure"),),
         tree,
@@ -172,21 +173,21 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, command: Command, release: Release, system: str, answers: Answers
+    job: Job, recipe: Recipe, command: Command, system: str, answers: Answers
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
-    table = job.recipe.configure
+    table, release = recipe.configure, recipe.source.release
     respondent = (answering.Typist if table.by == "dialogue" else answering.Watcher)(
         release, system, answers
     )
     spoken = dialogue.converse(command, job.log("configure"), respondent, timeout=table.timeout)
     written = [command.cwd / name for name in bazelrc.written_in(release)]
     if spoken.status != 0 or not all(path.is_file() for path in written):
-        _explain(job, command, spoken)
+        _explain(job, recipe.bazel.version, command, spoken)
     return tuple(respondent.asked)
 
 
-def _explain(job: Job, command: Command, spoken: dialogue.Spoken) -> NoReturn:
+def _explain(job: Job, version: str, command: Command, spoken: dialogue.Spoken) -> NoReturn:
     """Say why ./configure wrote nothing, whatever its exit status: several releases exit with 0 then."""
     crash = _CRASH.search(spoken.text)
     evidence = Evidence(
@@ -195,7 +196,7 @@ def _explain(job: Job, command: Command, spoken: dialogue.Spoken) -> NoReturn:
         log=job.log("configure"),
         lines=dialogue.last_lines(crash[0] if crash else spoken.text),
     )
-    pinned = f"the recipe pins Bazel {job.recipe.bazel.version}"
+    pinned = f"the recipe pins Bazel {version}"
     if old := _TOO_OLD.search(spoken.text):
         raise RecipeError(
             f"This TensorFlow wants Bazel {old[1]} or newer; {pinned}",

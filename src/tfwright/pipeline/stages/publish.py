@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import HostError
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Published, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files, signing
 from tfwright.wheel import archive
 from tfwright.wheel.seal import envelope, statement
