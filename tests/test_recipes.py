@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.configure import catalogue
-from tfwright.configure.answers import UNKNOWN_PYTHON
+from tfwright.configure import expected
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
 
@@ -53,7 +53,10 @@ def test_every_bundled_recipe_loads(name: str) -> None:
 def test_a_recipes_name_says_its_system_release_and_cuda(name: str) -> None:
     recipe = recipes.read(name)
     system = {"Linux": "linux", "Darwin": "macos"}[recipe.host.system]
-    assert name.startswith(f"{system}-{recipe.source.branch}-")
+    # NVIDIA's branches are named by month; a recipe's name keeps to the release that people ask for.
+    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
+    line = f"{fork}{recipe.source.release}" if fork else recipe.source.branch
+    assert name.startswith(f"{system}-{line}-")
     assert f"cuda{recipe.host.cuda}" in name if recipe.host.cuda else "cuda" not in name
 
 
@@ -100,22 +103,13 @@ def test_answers_agree_with_the_host_that_is_asked_for(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_of_the_release_has_an_answer(name: str) -> None:
     recipe = recipes.read(name)
-    answers = {**recipe.configure.answers, **UNKNOWN_PYTHON}
-    system = "Linux" if recipe.host.system == "any" else recipe.host.system
-    assert [
-        prompt.variable for prompt in catalogue.unanswered(recipe.source.release, system, answers)
-    ] == []
+    expected.insist_on_answers(expected.interview(recipe, HostFile()))
 
 
 @pytest.mark.parametrize("name", REAL)
 def test_no_answer_is_one_that_the_release_never_wants(name: str) -> None:
     recipe = recipes.read(name)
-    known = {
-        prompt.variable
-        for prompt in catalogue.prompts(recipe.source.release, recipe.host.system)
-        if prompt.applies(recipe.configure.answers)
-    }
-    assert set(recipe.configure.answers) - known == set()
+    assert expected.remarks(expected.interview(recipe, HostFile())) == []
 
 
 @pytest.mark.parametrize("name", REAL)

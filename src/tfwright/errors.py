@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from tfwright.printable import printable, printable_lines
+
 INTERRUPTED_STATUS = 130
 """Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
 
@@ -21,6 +23,12 @@ class Evidence:
     lines: Sequence[str] = ()
     """The lines that show the fault: the last ones of a log, or the ones around it."""
 
+    def __post_init__(self) -> None:
+        """Make visible what a terminal would obey: lines of a log are written by strangers."""
+        object.__setattr__(self, "where", printable(self.where))
+        lines = [printable_lines(line) for line in self.lines]
+        object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
+
 
 class TfwrightError(Exception):
     """An expected failure: what happened, what to do about it, and the evidence."""
@@ -30,9 +38,9 @@ class TfwrightError(Exception):
 
     def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
         """Describe the failure in one sentence, the remedy in another."""
-        super().__init__(what)
-        self.what = what
-        self.remedy = remedy
+        self.what = printable_lines(what)
+        self.remedy = printable_lines(remedy)
+        super().__init__(self.what)
         self.evidence = evidence or Evidence()
         self.stage = ""
         """The stage that failed; set by the engine."""

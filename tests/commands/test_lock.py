@@ -46,7 +46,7 @@ def in_a_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a server that is not there up at once."""
     defaults = downloads.fetch.__kwdefaults__
     assert defaults is not None
-    monkeypatch.setitem(defaults, "manners", replace(downloads.POLITE, pauses=()))
+    monkeypatch.setitem(defaults, "limits", replace(downloads.DEFAULTS, pauses=()))
 
 
 @pytest.fixture

@@ -7,12 +7,14 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from tfwright.documents.release import Release
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
+MOST_WILDCARDS = 4
+"""In one question of a recipe; more could make the search for it slow."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 SMOKE = (
@@ -69,6 +71,15 @@ def _git_url(text: str) -> str:
     return _one_line(text)
 
 
+def _question(text: str) -> str:
+    if not text.replace("\n", " ").isprintable():
+        raise ValueError("must be printable text; only line breaks may stand in a question")
+    if text.count("*") > MOST_WILDCARDS:
+        message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
+        raise ValueError(message)
+    return text
+
+
 Line = Annotated[str, AfterValidator(_one_line)]
 """Text on one line, without control characters."""
 Name = Annotated[str, AfterValidator(_no_option)]
@@ -106,8 +117,14 @@ class SourceTable(Table):
     branch: Name
     """The branch that the commit is expected on. It is never followed: the commit decides."""
     commit: Commit
+    interface: Literal["tensorflow", "own"] = "tensorflow"
+    """How the tree is configured and packaged: as TensorFlow's release, or in a way of its own that
+    ``[configure]`` and ``[package]`` describe."""
     release: Release
     """Whose rules apply, as ``1.8``; read off a branch named ``r1.8`` when not given."""
+    version: ExactRelease | None = None
+    """The version down to the patch level and the fork, as ``2.4.4`` or ``1.15.5+nv22.12``, where
+    ./configure differs by them; read off `release` or the branch where these say it."""
     patches: tuple[InnerPath, ...] = ()
     """Files under patches/, applied in this order."""
     assets: dict[InnerPath, InnerPath] = {}
@@ -118,9 +135,31 @@ class SourceTable(Table):
     @model_validator(mode="before")
     @classmethod
     def _release_from_branch(cls, values: object) -> object:
-        if isinstance(values, dict) and re.match(r"r\d+\.\d+", str(values.get("branch"))):
-            return {"release": values["branch"], **values}
-        return values
+        if not isinstance(values, dict):
+            return values
+        branch = str(values.get("branch"))
+        named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
+        if values.get("interface") == "own":
+            return {"release": NO_RELEASE, **values}
+        stated = values.get("version") or values.get("release") or named
+        found = {"release": stated} if stated else {}
+        if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
+            found["version"] = stated
+        return {**found, **values}
+
+    @model_validator(mode="after")
+    def _version_is_of_its_release(self) -> Self:
+        if self.version and self.version.line != self.release:
+            message = f"version {self.version} is not of release {self.release}"
+            raise ValueError(message)
+        return self
+
+    @property
+    def exact(self) -> ExactRelease:
+        """The version as far as the recipe tells: the first of its line where it does not."""
+        version = self.version or ExactRelease(*self.release)
+        of_graphcore = "graphcore" in self.url or "/sdk-release-" in self.branch
+        return version._replace(fork="ipu") if of_graphcore and not version.fork else version
 
 
 class SubstituteTable(Table):
@@ -196,6 +235,41 @@ class BazelTable(Table):
     """Digest of the binary per platform; without one the first download is believed and stamped."""
 
 
+class PromptTable(Table):
+    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
+
+    variable: Variable
+    """The name of the answer in ``[configure.answers]``."""
+    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
+    """The text of the question, to its very end; ``*`` stands for what differs from host to host."""
+    kind: Literal["yes-no", "text"] = "text"
+    yes: Line = "y"
+    """What is typed where the answer is true."""
+    no: Line = "n"
+    """What is typed where the answer is false."""
+    when: Line = ""
+    """It is asked only if this holds of the answers: ``TF_A and not TF_B or TF_C``."""
+    optional: bool = False
+    """The program may leave it out, so the recipe need not answer it."""
+    environment: bool = False
+    """The program never asks it; it reads the variable from its environment."""
+
+
+class BazelrcTable(Table):
+    """What ./configure writes for Bazel, where it is not what TensorFlow's of this version writes.
+
+    ``@NAME@`` stands for the answer of that name; ``@PYTHON_BIN_PATH@`` and ``@PYTHON_LIB_PATH@``
+    for the target Python and its site-packages.
+    """
+
+    lines: tuple[Line, ...] = ()
+    """The whole file, for a repository with an interface of its own. Without them it is not checked."""
+    adds: tuple[Line, ...] = ()
+    """Lines that a fork, or a patch of ./configure, writes in addition."""
+    omits: tuple[Line, ...] = ()
+    """Lines that it does not write although TensorFlow does."""
+
+
 class ConfigureTable(Table):
     """The answers to ``./configure``."""
 
@@ -203,6 +277,13 @@ class ConfigureTable(Table):
     """Type the answers at the prompts, or export them and treat any prompt as an error."""
     answers: dict[Variable, bool | Line] = {}
     """Named by TensorFlow's own variables; true and false are y and n."""
+    program: InnerPath = "configure"
+    """The program in the tree that asks."""
+    writes: InnerPath | None = None
+    """The file that it writes for Bazel; needed for an interface of the repository's own only."""
+    prompts: tuple[PromptTable, ...] = ()
+    """Questions that no catalogue knows, in the order of asking."""
+    bazelrc: BazelrcTable = BazelrcTable()
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
     """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
 

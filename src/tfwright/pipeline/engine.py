@@ -62,12 +62,13 @@ def build(
         return results[stage.makes]
 
 
-def plan(request: BuildRequest, *, again: str = "") -> Iterator[Planned]:
+def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
     lies behind any other stage that runs cannot be known yet: it is said to follow that one, and is
-    kept after all if the result turns out to be the same.
+    kept after all if the result turns out to be the same. On a host that is `blocked`, the check
+    would refuse the recipe, so it is not run, and everything follows it.
     """
     results: Results = {}
     earlier = stamps.latest(request, PIPELINE)
@@ -78,7 +79,7 @@ def plan(request: BuildRequest, *, again: str = "") -> Iterator[Planned]:
             yield Planned(stage, f"follows {maker.name}", stage.steps(request, earlier))
             continue
         decision = decide(stage, request, results, again=stage.name == again)
-        if decision.result or not stage.cached:
+        if decision.result or not (stage.cached or blocked):
             results[stage.makes] = decision.result or stage.run(request, results)
         yield Planned(stage, decision.why, stage.steps(request, {**earlier, **results}))
 

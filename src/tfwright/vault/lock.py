@@ -248,7 +248,7 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
-        *_changes("LockedBazel", lock.bazel, now.bazel, but=("binaries",)),
+        *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
         *(
             line
             for one in platforms

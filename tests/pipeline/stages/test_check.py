@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -5,12 +6,30 @@ import pytest
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
-from tfwright.errors import HostError
+from tfwright.errors import HostError, RecipeError
 from tfwright.host import examination, pythons
 from tfwright.host.findings import Finding
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
+
+FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
+ANSWERS = {
+    **{f"TF_NEED_{feature}": False for feature in FEATURES},
+    **dict.fromkeys(("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False),
+    "CC_OPT_FLAGS": "-O2",
+}
+
+
+@pytest.fixture
+def recipe(recipe: Recipe) -> Recipe:
+    """Return the small recipe with every answer that TensorFlow 1.8 asks for."""
+    return answered(recipe, ANSWERS)
+
+
+def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
+    table = recipe.configure.model_copy(update={"answers": answers})
+    return recipe.model_copy(update={"configure": table})
 
 
 def for_host(job: BuildRequest, **keys: str) -> BuildRequest:
@@ -44,6 +63,22 @@ def test_up_to_source_another_system_is_no_more_than_a_note(
 ) -> None:
     run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
     assert any("wanted: Darwin-sparc" in text for text in notes)
+
+
+def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
+    job: BuildRequest,
+) -> None:
+    without = answered(job.recipe, {"TF_NEED_CUDA": False})
+    with pytest.raises(RecipeError, match="does not answer what"):
+        run(replace(job, recipe=without))
+
+
+def test_up_to_source_answers_are_only_noted(
+    job: BuildRequest, listener: Listener, notes: list[str]
+) -> None:
+    wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
+    run(replace(job, recipe=wrong, until="source", listener=listener))
+    assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
 def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest) -> None:

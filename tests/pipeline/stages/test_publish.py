@@ -68,9 +68,10 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
     with pytest.raises(OSError, match="No space left"):
         publish.run(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
     assert files.sha256(old.path) == old.sha256
-    assert sorted(path.name for path in heard.places.wheelhouse.iterdir()) == [
+    assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
         old.path.name,
         f"{old.path.name}.intoto.json",
+        f"{old.path.name}.metadata",
     ]
 
 
@@ -129,3 +130,14 @@ def test_another_key_is_a_reason_to_publish_again(
     assert one != other
     assert publish.inputs(heard) == {}
     assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}
+
+
+def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
+    heard: BuildRequest, make_sealed: Callable[..., Path]
+) -> None:
+    published = publish.run(heard, verdict(make_sealed())).wheel
+    own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"
+    for page in (heard.places.wheelhouse / "simple/small", own):
+        (listed,) = json.loads((page / "index.json").read_text())["files"]
+        assert listed["hashes"]["sha256"] == published.sha256
+        assert (page / listed["url"]).resolve() == published.path

@@ -6,8 +6,10 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 
 from collections.abc import Sequence
 
+from tfwright.configure import expected
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import HostError
+from tfwright.documents.stages import NAMES
+from tfwright.errors import HostError, RecipeError
 from tfwright.host import examination, probes, pythons
 from tfwright.host.findings import Finding
 from tfwright.pipeline import host_facts
@@ -20,9 +22,11 @@ CACHED = False
 def run(job: Job, recipe: Recipe) -> HostFacts:
     """Say what of this host takes part in the build.
 
-    Raises HostError with every finding if a stage up to the job's last one could not run; a
+    Raises RecipeError for answers that ./configure would refuse, ignore or ask for in vain, and
+    HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
+    _verify_answers(job, recipe)
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
@@ -32,6 +36,19 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     for finding in findings:
         job.listener.note(f"{finding}. {_advice(job, finding)}")
     return host_facts.facts(recipe, job.host_file, host, interpreter)
+
+
+def _verify_answers(job: Job, recipe: Recipe) -> None:
+    """Say what of the recipe's answers cannot be meant; a build that does not configure goes on."""
+    answers = expected.interview(recipe, job.host_file)
+    for remark in expected.remarks(answers):
+        job.listener.note(remark)
+    try:
+        expected.insist_on_answers(answers)
+    except RecipeError as fault:
+        if NAMES.index("configure") <= NAMES.index(job.until):
+            raise
+        job.listener.note(fault.what)
 
 
 def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:

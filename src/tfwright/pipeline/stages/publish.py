@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import HostError
+from tfwright.nightly.index import write as index
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Published, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files, signing
+from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
 from tfwright.wheel.seal import envelope, statement
 
@@ -33,11 +35,22 @@ def run(job: Job, verdict: Verdict) -> Published:
     files.write(beside, text)
     if signed:
         files.write(enveloped, signed)
+    _index(job, place.name)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(beside),
         envelope=Artefact.of(enveloped) if signed else None,
     )
+
+
+def _index(job: Job, wheel: str) -> None:
+    """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
+    lock = job.places.wheelhouse / ".lock"
+    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
+        notes = {wheel: {"recipe": job.name}}
+        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
+    for fault in update.refused:
+        job.listener.note(fault.what)
 
 
 def inputs(job: Job) -> Mapping[str, str]:
