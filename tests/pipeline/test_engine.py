@@ -125,6 +125,19 @@ def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequ
     assert RUNS == ["lay"]
 
 
+def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.build(nest)
+    RUNS.clear()
+    monkeypatch.setattr(Egg, "incidental", frozenset({"kind"}))
+    engine.build(with_target(nest, "//egg:duck"))
+    assert RUNS == ["lay", "hatch"]
+    RUNS.clear()
+    engine.build(with_target(nest, "//egg:goose"))
+    assert RUNS == ["lay"]
+
+
 def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
     engine.build(nest)
     RUNS.clear()

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import CompileTable
+from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline import invocation
@@ -206,7 +206,9 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
     table = CompileTable(
         target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )
-    return compiling.run(job, table, facts, inputs, tree, configured)
+    return compiling.run(
+        job, table, job.recipe.bazel, ConfigureTable(), facts, inputs, tree, configured
+    )
 
 
 def test_a_build_without_a_network_finds_everything_here(
@@ -243,6 +245,7 @@ def test_a_server_that_has_the_network_is_not_used(
         job=online,
         table=CompileTable(),
         release=online.recipe.source.release,
+        version=online.recipe.bazel.version,
         binary=binary,
         options=bazel_client.options(binary, invocation.install_root(online)),
         python=Path(sys.executable),

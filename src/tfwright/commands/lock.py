@@ -84,7 +84,9 @@ def _wanted(job: BuildRequest, inputs: Inputs) -> Mapping[str, str] | None:
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            calls = Invocation.of(job, job.recipe.compile, inputs, tree, configured)
+            calls = Invocation.of(
+                job, job.recipe.compile, job.recipe.bazel.version, inputs, tree, configured
+            )
             return analysis.wanted(calls)
     except TfwrightError as fault:
         job.listener.note(f"Which archives are needed cannot be known: {fault.what}")

@@ -1,13 +1,14 @@
 """How Bazel is called for a recipe: its environment, its rc file, and the arguments of a build."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import Release
-from tfwright.pipeline import cost
+from tfwright.pipeline import caching, cost
+from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree
 from tfwright.pipeline.stage import Writes
@@ -33,6 +34,8 @@ class Invocation:
     job: Job
     table: CompileTable
     release: Release
+    version: str
+    """Of Bazel."""
     binary: Path
     options: Options
     """What this Bazel understands."""
@@ -44,16 +47,27 @@ class Invocation:
     """Answers to ./configure that no file carries."""
     copies: tuple[Copied, ...] = ()
     """The commits that Bazel's git finds on this host."""
+    cache: str = ""
+    """The url of the build cache; empty for none."""
+    first: tuple[str, ...] = ()
+    """What is run first where there is no network, and becomes Bazel."""
 
     @classmethod
-    def of(
-        cls, job: Job, table: CompileTable, inputs: Inputs, tree: Tree, configured: Configured
+    def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
+        cls,
+        job: Job,
+        table: CompileTable,
+        version: str,
+        inputs: Inputs,
+        tree: Tree,
+        configured: Configured,
     ) -> "Invocation":
         """Return how a stage calls Bazel once everything before it has been made."""
         return cls(
             job=job,
             table=table,
             release=tree.release,
+            version=version,
             binary=inputs.bazel.path,
             options=bazel_client.options(inputs.bazel.path, install_root(job)),
             python=inputs.python,
@@ -75,7 +89,17 @@ class Invocation:
             {**self.environment, **self.exported},
             self.options,
             self.job.offline and isolation.obstacle() is None,
+            self.first,
         )
+
+    def with_cache(self, cache: OpenCache | None) -> "Invocation":
+        """Return the same with a build cache; a Bazel without a network reaches it by a door."""
+        if cache is None:
+            return self
+        first: tuple[str, ...] = ()
+        if self.client.alone:
+            first = isolation.listening(cache.served.adopt(), cache.served.port)
+        return replace(self, cache=cache.served.url, first=first)
 
     @property
     def environment(self) -> dict[str, str]:
@@ -149,16 +173,11 @@ class Invocation:
 
     def _caches(self) -> Iterator[str]:
         """Yield the flags for what recipes and hosts share."""
-        host_file, places = self.job.host_file, self.job.places
-        if "disk_cache" in self.options.build:
-            yield f"--disk_cache={host_file.disk_cache or places.build_out / 'disk_cache'}"
+        if self.cache:
+            yield from caching.log_flags(self.job, self.options.build)
+            yield from caching.flags(self.options.build, self.version, self.cache)
         if "repository_cache" in self.options.build:
-            yield f"--repository_cache={places.vault / 'repository_cache'}"
-        # Three names in the course of time; 0.24.1 has two of them, and takes http:// only by the older.
-        names = ("remote_rest_cache", "remote_http_cache", "remote_cache")
-        spelling = self._spelling(names)
-        if host_file.remote_cache and spelling and not self.job.offline:
-            yield f"--{spelling}={host_file.remote_cache}"
+            yield f"--repository_cache={self.job.places.vault / 'repository_cache'}"
 
     def _resources(self, jobs: int) -> Iterator[str]:
         """Yield how much may run at once.

@@ -1,6 +1,6 @@
 """What is asked of tfwright: one recipe, to be built on this host, in places of its own."""
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -123,6 +123,11 @@ class BuildRequest(Job):
     def __post_init__(self) -> None:
         """Take the name from the recipe, so that the two cannot differ."""
         object.__setattr__(self, "name", self.recipe.name)
+
+    def without_cache(self) -> "BuildRequest":
+        """Return the same, with every action run and none taken from the build cache."""
+        cache = self.host_file.cache.model_copy(update={"enabled": False})
+        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
 
     @cached_property
     def job(self) -> Job:

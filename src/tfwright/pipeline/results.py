@@ -2,10 +2,11 @@
 
 from pathlib import Path
 
-from tfwright.documents.recipe import Commit
+from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Result
+from tfwright.tools.cache.tally import CacheUse
 
 
 class HostFacts(Result):
@@ -119,11 +120,14 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
+    incidental = frozenset({"actions", "cache"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
     actions: int
     """Actions that Bazel counted in this run, cached ones included."""
+    cache: CacheUse | None = None
+    """What the build cache did; None where it was off."""
 
 
 class NcclOps(Result):

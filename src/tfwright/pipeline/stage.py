@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -21,6 +21,13 @@ class Result(BaseModel):
     """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    incidental: ClassVar[frozenset[str]] = frozenset()
+    """Fields that say how it was made. Two results that differ in nothing else are the same to the
+    stages that need one."""
+
+    def essence(self) -> Mapping[str, Any]:
+        """Return what later stages depend on."""
+        return self.model_dump(mode="json", exclude=set(self.incidental))
 
 
 Results = dict[type[Result], Result]

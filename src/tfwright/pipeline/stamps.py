@@ -54,7 +54,7 @@ def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, st
         found |= _of_recipe(request.recipe, kind)
     found |= stage.inputs(request)
     for made in stage.needs:
-        found[f"what {made.__name__} holds"] = digest(results[made].model_dump(mode="json"))
+        found[f"what {made.__name__} holds"] = digest(results[made].essence())
     return found
 
 

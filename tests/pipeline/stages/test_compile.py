@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import CompileTable, Recipe
+from tfwright.documents.host_file import CacheTable, HostFile
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
 from tfwright.pipeline.invocation import Invocation
@@ -26,6 +26,7 @@ from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Prog
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
+from tfwright.tools import files
 from tfwright.tools.bazel.client import Options
 from tfwright.tools.process import capacity, gauge
 from tfwright.tools.process.runner import Command
@@ -74,7 +75,8 @@ def ears() -> Ears:
 @pytest.fixture
 def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> BuildRequest:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
-    host_file = HostFile(build_out=shared, disk_cache=tmp_path / "disk_cache", jobs=1)
+    cache = CacheTable(directory=tmp_path / "cache")
+    host_file = HostFile(build_out=shared, cache=cache, jobs=1)
     made = replace(
         job,
         recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
@@ -128,7 +130,16 @@ def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str
     configured = Configured(
         bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
     )
-    return stage.run(job, table, facts, inputs, source, configured)
+    return stage.run(
+        job,
+        table,
+        job.recipe.bazel,
+        job.recipe.configure,
+        facts,
+        inputs,
+        source,
+        configured,
+    )
 
 
 def processes(job: BuildRequest) -> list[str]:
@@ -160,9 +171,11 @@ def calls(job: BuildRequest, *names: str) -> Invocation:
         job=job,
         table=recipe.compile,
         release=recipe.source.release,
+        version=recipe.bazel.version,
         binary=Path("bazel"),
         options=options(*names),
         python=PYTHON,
+        cache="http://127.0.0.1:80",
     )
 
 
@@ -177,15 +190,16 @@ def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
 @pytest.mark.parametrize(
     ("names", "flag"),
     [
-        (("remote_rest_cache",), "--remote_rest_cache=http://cache:80"),
-        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://cache:80"),
-        (("remote_cache",), "--remote_cache=http://cache:80"),
+        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://127.0.0.1:80"),
+        (("remote_cache", "disk_cache"), "--remote_cache=http://127.0.0.1:80"),
     ],
 )
-def test_the_remote_cache_is_named_as_this_bazel_names_it(
+def test_the_proxy_is_named_as_this_bazel_names_it(
     job: BuildRequest, names: Sequence[str], flag: str
 ) -> None:
-    assert flag in arguments(with_settings(job, remote_cache="http://cache:80"), *names)
+    given = arguments(job, *names)
+    assert flag in given
+    assert not [name for name in given if "disk_cache" in name]
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
@@ -563,7 +577,7 @@ def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: 
 
 
 @pytest.mark.slow
-def test_a_fresh_output_base_takes_all_from_the_disk_cache(
+def test_a_fresh_output_base_takes_all_from_the_build_cache(
     workspace: BuildRequest, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
@@ -573,8 +587,22 @@ def test_a_fresh_output_base_takes_all_from_the_disk_cache(
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
     (other.places.own.parent / "moved").rename(other.places.tree)
-    run(other, binary, "//:step1")
+    use = run(other, binary, "//:step1").cache
     assert (tmp_path / "1").read_text("utf-8") == "begun\n"
+    assert use
+    assert (use.lookups, use.hits, use.faults) == (2, 2, {})
+
+
+@pytest.mark.slow
+def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
+    workspace: BuildRequest, binary: Path
+) -> None:
+    first = run(replace(workspace, offline=True), binary, "//:step1").cache
+    files.remove(workspace.places.bazel)
+    second = run(replace(workspace, offline=True), binary, "//:step1").cache
+    assert first
+    assert second
+    assert (first.stored, second.hits) == (2, 2)
 
 
 @pytest.mark.slow
@@ -695,7 +723,7 @@ recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_valida
 job = BuildRequest(recipe=recipe, host_file=settings)
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
-    compile.run(job, CompileTable(target=given["target"]), *results)
+    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, *results)
 """
 
 
@@ -704,7 +732,11 @@ def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[st
     results: dict[str, object] = {}
 
     def keep(
-        _job: BuildRequest, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured
+        _job: BuildRequest,
+        _table: CompileTable,
+        _bazel: BazelTable,
+        _answering: ConfigureTable,
+        *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
         results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
         return Built(target="", outputs=(), actions=0)

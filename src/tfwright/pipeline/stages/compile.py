@@ -7,14 +7,15 @@ under way, and a cache shared by all recipes saves most of the work of a fresh b
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import BazelTable, CompileTable, SourceTable
-from tfwright.pipeline import attempts, invocation
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, SourceTable
+from tfwright.pipeline import attempts, caching, invocation
+from tfwright.pipeline.caching import CompilerChoice
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
-from tfwright.tools.bazel import binary as bazel
+from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import Client
@@ -24,23 +25,29 @@ from tfwright.tools.process import isolation
 def run(
     job: Job,
     table: CompileTable,
+    bazel: BazelTable,
+    answering: ConfigureTable,
     host: HostFacts,
     inputs: Inputs,
     tree: Tree,
     configured: Configured,
 ) -> Built:
     """Build the target; whatever happens, no Bazel is left running."""
-    calls = Invocation.of(job, table, inputs, tree, configured)
+    calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
     calls.write_settings()
     files.remove(job.log("compile"))
     _close_off(job, calls.client)
     _forget_compiler(job, calls.client, host)
-    try:
-        outcome = attempts.build(calls)
-    finally:
-        calls.client.stop()
+    resumed = calls.client.output_base.exists()
+    compilers = CompilerChoice(table, answering, host, inputs.python, configured)
+    with caching.opened(job, compilers) as cache:
+        try:
+            outcome = attempts.build(calls.with_cache(cache))
+        finally:
+            calls.client.stop()
+            use = caching.recorded(job, cache, resumed=resumed)
     outputs = tuple(Artefact.of(path) for path in events.outputs(invocation.events(job)))
-    return Built(target=table.target, outputs=outputs, actions=outcome.actions)
+    return Built(target=table.target, outputs=outputs, actions=outcome.actions, cache=use)
 
 
 def steps(
@@ -56,18 +63,20 @@ def steps(
 
     Of flags that depend on the version it shows those that the stored binary is known to have.
     """
-    stored = bazel.stored(pinned.version, pinned.sha256, job.places.vault)
+    stored = bazels.stored(pinned.version, pinned.sha256, job.places.vault)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     calls = Invocation(
         job=job,
         table=table,
         release=source.release,
+        version=pinned.version,
         binary=binary,
         options=bazel_client.known_options(binary),
         python=fetched.python if fetched and fetched.programs else Path("@PYTHON@"),
         epoch=tree.epoch if tree else 0,
         exported=configured.exported if configured else {},
         copies=fetched.clones if fetched else (),
+        cache=caching.EXAMPLE if job.host_file.cache.enabled else "",
     )
     return (*calls.settings, calls.build(attempts.actions_at_once(job, table)))
 
