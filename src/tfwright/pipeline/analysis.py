@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tfwright.diagnosis.again import FailureRecord
 from tfwright.pipeline import attempts, failure
 from tfwright.pipeline.invocation import Invocation
 from tfwright.rules import resolved
@@ -32,5 +33,5 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
         client.stop()
         files.remove(client.output_base)
     if outcome.status != 0:
-        raise failure.error_of(job, command, outcome, None)
+        raise failure.error_of(job, command, outcome, FailureRecord(None, None))
     return resolved.pins(report.read_text("utf-8"))

@@ -6,6 +6,7 @@ from functools import partial
 from pydantic import BaseModel, ConfigDict, Field
 
 from tfwright.diagnosis import again
+from tfwright.diagnosis.again import FailureRecord
 from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost, failure
@@ -57,20 +58,21 @@ def build(calls: Invocation) -> BazelRun:
         _learn(job, table, outcome, jobs)
         if outcome.status == 0:
             return outcome
-        known = _cause(job, outcome)
+        failed = _cause(job, outcome)
+        known = failed.match
         if known and known.entry.retry == "fewer" and jobs > 1:
             jobs = _fewer(job, jobs)
         elif known is None or not pauses or not _may_pass(job, known, before):
-            raise failure.error_of(job, command, outcome, known)
+            raise failure.error_of(job, command, outcome, failed)
         else:
             job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
         before = known
 
 
-def _cause(job: Job, outcome: BazelRun) -> Match | None:
-    """Return what the catalogue knows of the first error of a run."""
-    return again.cause(
+def _cause(job: Job, outcome: BazelRun) -> FailureRecord:
+    """Return what is known of the first error of a run."""
+    return again.record(
         job.log("compile"),
         outcome.start,
         killed=outcome.killed > 0,
@@ -132,7 +134,7 @@ def _reason(outcome: BazelRun, known: Match) -> str:
     fault = download_fault(outcome.errors)
     if fault:
         return f"{fault.url} could not be downloaded ({fault.why})"
-    return known.entry.cause.rstrip(".")
+    return known.cause.rstrip(".")
 
 
 def read(job: Job) -> Experience:

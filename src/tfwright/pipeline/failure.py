@@ -1,6 +1,6 @@
 """The error for a run of Bazel that failed, sorted by who must act."""
 
-from tfwright.diagnosis.reader import Match
+from tfwright.diagnosis.again import FailureRecord
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.pipeline.job import Job
 from tfwright.tools.bazel import client as bazel_client
@@ -9,8 +9,9 @@ from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, fi
 from tfwright.tools.process.runner import Command
 
 
-def error_of(job: Job, command: Command, outcome: BazelRun, known: Match | None) -> TfwrightError:
+def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecord) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
+    known = failed.match
     fault = first_fault(outcome.errors) or Fault(
         f"Bazel {_ending(outcome.status)}", "", outcome.errors
     )
@@ -20,6 +21,7 @@ def error_of(job: Job, command: Command, outcome: BazelRun, known: Match | None)
         status=outcome.status,
         log=job.log("compile"),
         lines=fault.lines,
+        failure=failed,
     )
     if download := download_fault(outcome.errors):
         return _no_download(job, download, evidence)
@@ -31,10 +33,8 @@ def error_of(job: Job, command: Command, outcome: BazelRun, known: Match | None)
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
-    if known and "disk" in known.entry.evidence:
-        return HostError(
-            f"The disk is full: {fault.what}", remedy=known.entry.remedy, evidence=evidence
-        )
+    if known and failed.disk_is_full:
+        return HostError(f"The disk is full: {fault.what}", remedy=known.remedy, evidence=evidence)
     return ToolError(
         fault.what,
         remedy="Look at the lines above; the log holds the whole command. What was built is kept.",
