@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from tfwright.diagnosis import again
+from tfwright.diagnosis.again import FailureRecord
 from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import Release
@@ -116,7 +117,7 @@ def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> Mapp
         client.stop()
         files.remove(client.output_base)
     if outcome.status != 0:
-        raise _failure(job, command, outcome, None)
+        raise _failure(job, command, outcome, FailureRecord(None, None))
     return resolved.pins(told.read_text("utf-8"))
 
 
@@ -319,17 +320,18 @@ def _build(
     _learn(job, table, outcome)
     if outcome.status == 0:
         return outcome
-    known = again.cause(
+    failed = again.record(
         job.log("compile"),
         outcome.start,
         killed=outcome.killed > 0,
         died=outcome.status == bazel_client.SERVER_DIED,
     )
+    known = failed.match
     jobs = attempts.jobs(job, table)
     if known and known.entry.retry == "fewer" and jobs > 1:
         return _build(_with_fewer(job, jobs), table, client, arguments, pauses=pauses, before=known)
     if known is None or not pauses or not _may_pass(job, known, before):
-        raise _failure(job, command, outcome, known)
+        raise _failure(job, command, outcome, failed)
     job.listener.note(f"{_said(outcome, known)}; trying again in {pauses[0]:g} s")
     time.sleep(pauses[0])
     return _build(job, table, client, arguments, pauses=pauses[1:], before=known)
@@ -382,14 +384,13 @@ def _said(outcome: BazelRun, known: Match) -> str:
     """Say in one line what stopped Bazel."""
     fault = download_fault(outcome.errors)
     return (
-        f"{fault.url} could not be downloaded ({fault.why})"
-        if fault
-        else known.entry.cause.rstrip(".")
+        f"{fault.url} could not be downloaded ({fault.why})" if fault else known.cause.rstrip(".")
     )
 
 
-def _failure(job: Job, command: Command, outcome: BazelRun, known: Match | None) -> TfwrightError:
+def _failure(job: Job, command: Command, outcome: BazelRun, failed: FailureRecord) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
+    known = failed.match
     fault = first_fault(outcome.errors) or Fault(
         f"Bazel {_ending(outcome.status)}", "", outcome.errors
     )
@@ -399,6 +400,7 @@ def _failure(job: Job, command: Command, outcome: BazelRun, known: Match | None)
         status=outcome.status,
         log=job.log("compile"),
         lines=fault.lines,
+        failure=failed,
     )
     if download := download_fault(outcome.errors):
         return _no_download(job, download, evidence)
@@ -410,10 +412,8 @@ def _failure(job: Job, command: Command, outcome: BazelRun, known: Match | None)
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
-    if known and "disk" in known.entry.evidence:
-        return HostError(
-            f"The disk is full: {fault.what}", remedy=known.entry.remedy, evidence=evidence
-        )
+    if known and failed.disk_is_full:
+        return HostError(f"The disk is full: {fault.what}", remedy=known.remedy, evidence=evidence)
     return ToolError(
         fault.what,
         remedy="Look at the lines above; the log holds the whole command. What was built is kept.",
