@@ -1,9 +1,9 @@
-"""Builds the demo again and again out of a cache that is damaged at random: always the same wheel?
+"""Builds the demo again and again out of a cache that is damaged at random.
 
     python benchmarks/cache_faults.py --builds 50 --bazels 0.17.2 0.24.1 0.26.1 2.1.0
 
 The host file names the Bazels, and mirrors for what Bazel 2 downloads by itself. Each build starts
-with an empty output base. Every second one has an empty directory, and nginx with DAV behind it.
+with an empty output base. Every second one has an empty directory, and nginx with DAV behind it. The wheel must always be the same.
 """
 
 import argparse
@@ -43,35 +43,40 @@ http {{
 }}
 """
 SLOW_SECONDS = 3.0
+CHANCE = random.Random(1)  # noqa: S311 faults need no cryptography
 
 
 # What happens to the files of a cache
 
 
 def tampered(path: Path) -> None:
+    """Flip a bit."""
     content = bytearray(path.read_bytes())
     if content:
-        content[random.randrange(len(content))] ^= 1 << random.randrange(8)
+        content[CHANCE.randrange(len(content))] ^= 1 << CHANCE.randrange(8)
     path.write_bytes(content)
 
 
 def truncated(path: Path) -> None:
+    """Cut off the end."""
     content = path.read_bytes()
-    path.write_bytes(content[: random.randrange(len(content) + 1)])
+    path.write_bytes(content[: CHANCE.randrange(len(content) + 1)])
 
 
 def removed(path: Path) -> None:
+    """Remove the file."""
     path.unlink()
 
 
 def replaced(path: Path) -> None:
-    path.write_bytes(random.randbytes(random.randrange(2000)))
+    """Write noise."""
+    path.write_bytes(CHANCE.randbytes(CHANCE.randrange(2000)))
 
 
 def damaged(root: Path, damage: Callable[[Path], None]) -> None:
     """Damage about a third of the files."""
     for path in _files(root):
-        if random.random() < 1 / 3:
+        if CHANCE.random() < 1 / 3:
             damage(path)
 
 
@@ -80,7 +85,7 @@ def swapped(root: Path) -> None:
     for kind in ("ac", "cas"):
         paths = list(_files(root / kind))
         contents = [path.read_bytes() for path in paths]
-        random.shuffle(contents)
+        CHANCE.shuffle(contents)
         for path, content in zip(paths, contents, strict=True):
             path.write_bytes(content)
 
@@ -107,6 +112,7 @@ def apply(fault: str, root: Path) -> None:
 
 
 def free_port() -> int:
+    """Return a port that nothing listens on."""
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port: int = probe.getsockname()[1]
         return port
@@ -207,9 +213,12 @@ def faulty(url: str, fault: str) -> Iterator[str]:
 # Builds
 
 
+RECIPE = ["demo"]
+
+
 def job_with(version: str, cache: CacheTable, room: Path) -> Job:
     """Return a build of the demo with some Bazel; all of them share what they fetched."""
-    recipe = recipes.read("demo")
+    recipe = recipes.read(RECIPE[0])
     bazel = recipe.bazel.model_copy(update={"version": version, "sha256": {}})
     named = recipe.model_copy(update={"bazel": bazel, "name": f"demo-{version}"})
     settings = host_file.read().model_copy(update={"build_out": room, "cache": cache})
@@ -235,8 +244,10 @@ def main() -> None:
     parser.add_argument("--bazels", nargs="+", default=["0.26.1"])
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--room", type=Path, required=True, help="an empty directory to work in")
+    parser.add_argument("--recipe", default="demo", help="one that differs from the demo little")
     asked = parser.parse_args()
-    random.seed(asked.seed)
+    CHANCE.seed(asked.seed)
+    RECIPE[0] = asked.recipe
     room: Path = asked.room.resolve()
     expected = {version: _prepared(version, room) for version in asked.bazels}
     for version, digest in expected.items():
@@ -265,7 +276,7 @@ def _prepared(version: str, room: Path) -> str:
 
 def _round(version: str, room: Path, url: str, *, served: bool) -> tuple[str, str]:
     """Damage the cache, build, and let the next build find what this one left."""
-    fault = random.choice(SERVER_FAULTS if served else DIRECTORY_FAULTS)
+    fault = CHANCE.choice(SERVER_FAULTS if served else DIRECTORY_FAULTS)
     size = 1e-6 if fault == "full" and not served else 20.0
     directory = room / ("empty" if served else "cache")
     if served:

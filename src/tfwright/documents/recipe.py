@@ -172,6 +172,15 @@ class FetchTable(Table):
     """By the name of the external repository that they stand in for."""
 
 
+class ImageTable(Table):
+    """A container image; the digest decides, name and tag are for people."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
+    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
+    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    """Of its manifest. A tag is moved at will, so that an image without a digest is refused."""
+
+
 class HostTable(Table):
     """What the machine that builds must be; what it really is, the check stage finds out."""
 
@@ -198,8 +207,8 @@ class HostTable(Table):
     """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
     sha256: dict[Literal["cuda", "cudnn"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
-    image: Line | None = None
-    """A container image in which this build is known to work, with its digest where known."""
+    image: ImageTable | None = None
+    """The container image in which configure to verify run; without one they run on the host."""
 
 
 class BazelTable(Table):

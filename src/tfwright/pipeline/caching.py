@@ -20,6 +20,7 @@ from tfwright.tools.cache.server import CacheServer, ServerFaultError
 from tfwright.tools.cache.store import CacheDirectory
 from tfwright.tools.cache.tally import CacheUse
 from tfwright.tools.cache.toolchain import Toolchain
+from tfwright.tools.process import inside
 
 GIB = 1 << 30
 EXAMPLE = "http://127.0.0.1:PORT"
@@ -158,6 +159,9 @@ def _toolchain(job: Job, host: HostFacts, python: Path, configured: Configured) 
     compilers = _compilers(job)
     memo = job.host_file.cache_directory / "fingerprints.json"
     native = any("=native" in text for text in options)
+    image = inside.name()
+    if image:
+        return toolchain.of_image(image, python, native=native)
     return toolchain.of_host(compilers, python, host.cuda, memo, native=native)
 
 

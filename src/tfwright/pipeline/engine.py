@@ -4,13 +4,14 @@ import difflib
 import errno
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import stamps
+from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.stage import Job, Result, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
@@ -73,12 +74,17 @@ def plan(job: Job, *, again: str = "", blocked: bool = False) -> Iterator[Planne
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            yield Planned(stage, f"follows {maker.name}", stage.steps(job))
+            yield Planned(stage, f"follows {maker.name}", _steps(stage, job))
             continue
         decision = decide(stage, job, results, again=stage.name == again)
         if decision.result or not (stage.cached or blocked):
             results[stage.makes] = decision.result or stage.run(job, results)
-        yield Planned(stage, decision.why, stage.steps(job))
+        yield Planned(stage, decision.why, _steps(stage, job))
+
+
+def _steps(stage: Stage, job: Job) -> Sequence[Step]:
+    """Return what a stage does, after the start of the container that it does it in."""
+    return (*containers.steps(job, stage.name), *stage.steps(job))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -115,7 +121,8 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
     job.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
     try:
-        result = stage.run(job, results)
+        with containers.around(job, stage.name):
+            result = stage.run(job, results)
     except TfwrightError as fault:
         fault.stage = stage.name
         raise
@@ -208,6 +215,8 @@ def enter(job: Job, name: str) -> NoReturn:
             remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.",
         )
     terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({job.recipe.name} {name}) \\w $ "}
-    become(
-        Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
-    )
+    shell = ("/bin/bash", "--norc", "--noprofile")
+    entered = Command(shell, command.cwd, {**command.env, **terminal})
+    if containers.encloses(job, name):
+        sys.exit(containers.enter(job, name, entered))
+    become(entered)

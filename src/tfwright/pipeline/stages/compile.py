@@ -29,7 +29,7 @@ from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import BazelRun, Client, Options
 from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, first_fault
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, isolation
+from tfwright.tools.process import capacity, environment, inside, isolation, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
 
@@ -85,9 +85,13 @@ def run(
 
 def _with_cache(client: Client, cache: OpenCache | None) -> Client:
     """Let a Bazel that has no network reach the proxy, which listens outside."""
-    if cache is None or not client.alone:
+    box = inside.current()
+    if cache is None or not (client.alone or box):
         return client
     door, port = cache.served.adopt(), cache.served.port
+    if box:
+        runner.answer(box.listening(door, port))
+        return client
     return replace(client, first=isolation.listening(door, port))
 
 
@@ -170,7 +174,7 @@ def _events(job: Job) -> Path:
 def _client(job: Job, binary: Path, options: Options, env: dict[str, str]) -> Client:
     """Return the Bazel of this recipe."""
     places = job.places
-    alone = job.offline and isolation.obstacle() is None
+    alone = job.offline and inside.current() is None and isolation.obstacle() is None
     return Client(
         binary,
         places.tree,
@@ -188,7 +192,7 @@ def _close_off(job: Job, client: Client) -> None:
     if client.alone:
         # One that a killed build left behind still has the network.
         client.stop()
-    elif job.offline:
+    elif job.offline and inside.current() is None:
         job.listener.note(
             f"That nothing is downloaded is not proved: {isolation.obstacle()}. Bazel is told not to, and finds no proxy"
         )
