@@ -60,12 +60,13 @@ def build(job: Job, *, again: str = "", fresh: bool = False, wait: bool = False)
         return results[stage.makes]
 
 
-def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
+def plan(job: Job, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
     lies behind any other stage that runs cannot be known yet: it is said to follow that one, and is
-    kept after all if the result turns out to be the same.
+    kept after all if the result turns out to be the same. On a host that is `blocked`, the check
+    would refuse the recipe, so it is not run, and everything follows it.
     """
     results: Results = {}
     for stage in wanted(job):
@@ -75,7 +76,7 @@ def plan(job: Job, *, again: str = "") -> Iterator[Planned]:
             yield Planned(stage, f"follows {maker.name}", stage.steps(job))
             continue
         decision = decide(stage, job, results, again=stage.name == again)
-        if decision.result or not stage.cached:
+        if decision.result or not (stage.cached or blocked):
             results[stage.makes] = decision.result or stage.run(job, results)
         yield Planned(stage, decision.why, stage.steps(job))
 
