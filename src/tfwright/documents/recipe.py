@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -373,12 +374,20 @@ class Recipe(Table):
     host: HostTable
     bazel: BazelTable
     fetch: FetchTable = FetchTable()
+    toolkit: ToolkitTable = ToolkitTable()
     configure: ConfigureTable = ConfigureTable()
     compile: CompileTable = CompileTable()
     nccl: NcclTable = NcclTable()
     package: PackageTable = PackageTable()
     verify: VerifyTable = VerifyTable()
     verified: VerifiedTable | None = None
+
+    @model_validator(mode="after")
+    def _toolkit_is_of_the_versions(self) -> Self:
+        for name, _ in self.toolkit.parts():
+            if name != "compiler" and getattr(self.host, name) is None:
+                raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+        return self
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
