@@ -3,7 +3,7 @@
 import datetime as dt
 import getpass
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,9 +80,35 @@ KINDS: Mapping[str, Kind] = {
 }
 
 
-def insist(recipe: Recipe, *archives: str) -> None:
-    """Raise RecipeError if there is nothing to do: no archive, and a recipe that pins no packages."""
-    if any(archives) or any(recipe.toolkit.parts()):
+@dataclass(frozen=True)
+class Download:
+    """A file that the user downloaded."""
+
+    kind: Kind
+    path: Path
+    sha256: str
+    """As the user gave it; empty to leave it to the recipe."""
+
+
+@dataclass(frozen=True)
+class Provided:
+    """A part that is in place."""
+
+    title: str
+    root: Path
+    part: InstalledPart
+
+
+def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
+    """Return the files that the command line names: path and checksum, by the name of the part."""
+    return [
+        Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
+    ]
+
+
+def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
+    """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
+    if downloads or any(recipe.toolkit.parts()):
         return
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
     wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
@@ -95,6 +121,19 @@ def insist(recipe: Recipe, *archives: str) -> None:
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
         remedy=remedy,
     )
+
+
+def provide(
+    job: Job, downloads: Sequence[Download], *, licence_accepted: bool
+) -> Iterator[Provided]:
+    """Put what was downloaded into place, or else what the recipe pins; yield each part."""
+    for file in downloads:
+        root, part = install(
+            job, file.kind, file.path, file.sha256, licence_accepted=licence_accepted
+        )
+        yield Provided(file.kind.title, root, part)
+    if not downloads:
+        yield from obtain(job, licence_accepted=licence_accepted)
 
 
 def _pinned(recipe: Recipe, kind: Kind) -> str:
@@ -119,8 +158,8 @@ def _root(job: Job, kind: Kind) -> Path:
     return root
 
 
-def obtain(job: Job, *, licence_accepted: bool) -> Iterator[tuple[Path, PartName, InstalledPart]]:
-    """Bring every part that the recipe pins into place; yield each with its root.
+def obtain(job: Job, *, licence_accepted: bool) -> Iterator[Provided]:
+    """Bring every part that the recipe pins into place; yield each of them.
 
     A part that is there already, made from the same packages, is left alone. Raises SupplyError
     if a part cannot be obtained or is another version than the recipe names, HostError while the
@@ -132,10 +171,11 @@ def obtain(job: Job, *, licence_accepted: bool) -> Iterator[tuple[Path, PartName
         root.parent.mkdir(parents=True, exist_ok=True)
         command = f"invoke toolkit --recipe {job.recipe.name}"
         with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
-            yield root, name, _provide(job, kind, table, root, licence_accepted=licence_accepted)
+            part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
+        yield Provided(kind.title, root, part)
 
 
-def _provide(
+def _provided(
     job: Job, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
     record = tree.read(root)

@@ -6,18 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
+from tfwright.documents.names import DebFile, HttpsUrl, WheelFile
 from tfwright.documents.toml import Table
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-DebFile = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$")
-]
-"""A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
-WheelFile = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$")
-]
-"""A wheel as the package index names it."""
-HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")]
 PartName = Literal["cuda", "cudnn", "nccl", "tensorrt", "compiler"]
 Way = Literal["wheels", "debian", "archives"]
 
