@@ -221,17 +221,15 @@ def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
 def _unaccepted_packages(
     kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
 ) -> HostError:
-    """Show the licence texts that the packages bring along, or where they are published."""
+    """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
-    found: list[Path] = []
-    for name, package in obtained.files.items():
-        inner = room / name
-        inner.mkdir()
-        found += nvidia_archive.licences(package, inner, shown / kind.name / name)
-    where = f"{found[0].parents[0]} and {len(found)} more" if len(found) > 1 else ""
-    what = f"{kind.title} is NVIDIA's, under a licence that you have to accept yourself"
+    # All packages of a part hold the same text; the largest would take minutes to read.
+    package = min(obtained.files.values(), key=lambda path: path.stat().st_size)
+    found = nvidia_archive.licences(package, room, shown)
+    where = found[0] if found else table.licence
+    what = f"{kind.title} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(
-        f"{what}: {where or (str(found[0]) if found else table.licence)}",
+        what,
         remedy=f"Read it (also at {table.licence}); if you accept it, add --licence-accepted.",
     )
 
@@ -309,7 +307,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
             remedy="Download it from https://developer.nvidia.com, which asks for a login or a licence.",
         )
     digest = files.sha256(archive)
-    wanted = given.lower() or recipe.host.sha256.get(kind.name, "")
+    wanted = given.lower() or _pinned_digest(recipe, kind)
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
@@ -322,6 +320,11 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
             remedy="Download it again.",
         )
     return digest
+
+
+def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
+    pins: Mapping[str, str] = dict(recipe.host.sha256)
+    return pins.get(kind.name, "")
 
 
 def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:

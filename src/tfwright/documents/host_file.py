@@ -7,6 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
 
+from tfwright.documents.names import HttpUrl
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
 

@@ -19,7 +19,6 @@ class DebianTable(Table):
 
     suite: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
     """Its code name: ``bookworm``."""
-    component: Literal["main", "contrib", "non-free"] = "main"
     files: dict[DebFile, Digest]
 
 

@@ -7,8 +7,6 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Style, Styled
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
     from tfwright.host.match import Candidate, Need, Wish

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -12,6 +13,8 @@ from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python.package_clients import proxies
 
+_COMPONENTS = "main contrib non-free"
+"""CUDA is in the last; what Debian splits off of it, in the first."""
 _CONFIGURATION = """\
 Dir::State "{room}/state";
 Dir::State::status "{room}/status";
@@ -29,7 +32,7 @@ def here() -> bool:
     return shutil.which("apt-get") is not None
 
 
-def archive(log: Path) -> str:
+def address(log: Path) -> str:
     """Return the address of the Debian archive that this host itself uses; empty if it uses none."""
     command = Command(
         ("apt-get", "indextargets", "--format", "$(SITE)"), Path("/"), environment.clean(Path("/"))
@@ -42,24 +45,31 @@ def archive(log: Path) -> str:
     return sites[0] if sites else ""
 
 
-def download(
-    names: Iterable[str], archive: str, suite: str, component: str, into: Path, log: Path
-) -> list[Path]:
+@dataclass(frozen=True)
+class PackageArchive:
+    """One suite of a Debian archive."""
+
+    address: str
+    suite: str
+
+    def __str__(self) -> str:
+        # apt need not know the archive's signature: every file is compared with a pinned digest.
+        return f"deb [trusted=yes] {self.address} {self.suite} {_COMPONENTS}\n"
+
+
+def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Path) -> list[Path]:
     """Download packages into a directory; each is given by the name of its file, with its version.
 
-    apt need not know the archive's signature: the caller compares each file with a digest. Raises
-    SupplyError if apt cannot get one of them.
+    The caller compares each file with a digest. Raises SupplyError if apt cannot get one of them.
     """
     room = into / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial", "got"):
         (room / folder).mkdir(parents=True, exist_ok=True)
     files.write(room / "status", "")
-    files.write(room / "sources.list", f"deb [trusted=yes] {archive} {suite} {component}\n")
+    files.write(room / "sources.list", str(archive))
     wanted = [_package(name) for name in names]
     architecture = next((item[2] for item in wanted if item[2] != "all"), "amd64")
-    files.write(
-        room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture)
-    )
+    files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
     pins = [f"{name}={version}" for name, version, _ in wanted]
     for arguments in (("update", "-q"), ("download", "-q", *pins)):
         _run(arguments, room, log)

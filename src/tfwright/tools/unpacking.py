@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
@@ -59,7 +60,9 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
             _unzip(archive, into, wanted, room)
         else:
             with archive.open("rb") as stream:
-                _untar(_content(stream), into, wanted, room)
+                packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
+                content = _data_of_package(stream) if packaged else _payload(stream)
+                _untar(content, into, _Choice(wanted, packaged), room)
     except _BROKEN as fault:
         raise SupplyError(
             f"{archive} cannot be unpacked: {fault}",
@@ -89,12 +92,6 @@ class _Room:
             raise HostError(
                 what, remedy="Free some space, or set build_out in the host file to a larger disk."
             )
-
-
-def _content(stream: BufferedReader) -> IO[bytes]:
-    """Return what is to be read as tar."""
-    packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
-    return _data_of_package(stream) if packaged else _payload(stream)
 
 
 def _data_of_package(stream: BufferedReader) -> IO[bytes]:
@@ -135,17 +132,25 @@ class _Part:
         return read
 
 
-def _untar(stream: IO[bytes], into: Path, wanted: Wanted, room: _Room) -> None:
+@dataclass(frozen=True)
+class _Choice:
+    """Which members of a tar are unpacked."""
+
+    wanted: Wanted
+    packaged: bool
+    """Whether it is a Debian package: some of them have links to absolute paths, into /etc."""
+
+    def takes(self, member: tarfile.TarInfo) -> bool:
+        to_the_host = self.packaged and member.issym() and member.linkname.startswith("/")
+        return self.wanted(PurePosixPath(member.name)) and not to_the_host
+
+
+def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for member in tar:
-            if wanted(PurePosixPath(member.name)) and not _leads_to_the_host(member):
+            if choice.takes(member):
                 room.take(member.size)
                 tar.extract(member, into, filter="data")
-
-
-def _leads_to_the_host(member: tarfile.TarInfo) -> bool:
-    """Say whether a member is a link to an absolute path: a Debian package has some, into /etc."""
-    return member.issym() and member.linkname.startswith("/")
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:

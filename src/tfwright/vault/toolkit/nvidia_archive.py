@@ -26,7 +26,7 @@ def merge(archive: Path, room: Path, parts: Sequence[str]) -> Path:
     _unpack_inner(whole)
     for root in _roots(whole, parts):
         _merge(root, made)
-    _link_usual_names(made)
+    _give_usual_names(made)
     _insist_on_inner_links(made, archive)
     return made
 
@@ -87,19 +87,18 @@ def _merge(source: Path, target: Path) -> None:
             entry.rename(there)
 
 
-def _link_usual_names(root: Path) -> None:
-    """Give TensorFlow's configure the directories that it looks into.
+def _give_usual_names(root: Path) -> None:
+    """Move headers and libraries to where TensorFlow's configure looks, if they have another place.
 
-    Some archives have them by another name only.
+    nvcc of CUDA 11 and later looks below targets/; a link there leads to the new place.
     """
-    targets = sorted(path.relative_to(root) for path in root.glob("targets/*-linux"))
-    ways = [("include", folder / "include") for folder in targets]
-    ways += [("lib64", folder / "lib") for folder in targets]
-    if any(root.glob("lib/*.so*")):
-        ways.append(("lib64", Path("lib")))
-    for name, place in ways:
-        if (root / place).is_dir() and not (root / name).exists():
-            (root / name).symlink_to(place)
+    for target in sorted(root.glob("targets/*-linux")):
+        for inner, usual in (("include", "include"), ("lib", "lib64")):
+            if (target / inner).is_dir() and not (root / usual).exists():
+                (target / inner).rename(root / usual)
+                (target / inner).symlink_to(Path("../..") / usual)
+    if any(root.glob("lib/*.so*")) and not (root / "lib64").exists():
+        (root / "lib").rename(root / "lib64")
 
 
 def _insist_on_inner_links(root: Path, archive: Path) -> None:

@@ -16,7 +16,6 @@ from tfwright.tools.python import packages
 from tfwright.vault.origins import Origins, WantedArchive
 from tfwright.vault.store import Store
 
-
 Filler = Callable[[Path], None]
 """Writes to a path what a source has."""
 
@@ -107,13 +106,13 @@ def _packages(
         return packages.bring(Path(sys.executable), options, folder, supplier.log)
     if part.debian is None or not apt.here():
         raise SupplyError("this host has no apt", remedy="Use a Debian host or container.")
-    archive = supplier.host_file.debian or apt.archive(supplier.log)
-    if not archive:
+    address = supplier.host_file.debian or apt.address(supplier.log)
+    if not address:
         raise SupplyError(
             "apt knows no Debian archive", remedy="Name one in the host file: debian = 'http://…'."
         )
-    suite, component = part.debian.suite, part.debian.component
-    return apt.download(pins, archive, suite, component, folder, supplier.log)
+    archive = apt.PackageArchive(address, part.debian.suite)
+    return apt.download(pins, archive, folder, supplier.log)
 
 
 def _requirement(wheel: str) -> str:

@@ -39,7 +39,9 @@ class ToolkitRecord(Table):
     def tree(self) -> str:
         """The digest that stands for all files: the same on every host for the same packages."""
         lines = sorted(
-            f"{digest} {path}\n" for part in self.parts.values() for path, digest in part.files.items()
+            f"{digest} {path}\n"
+            for part in self.parts.values()
+            for path, digest in part.files.items()
         )
         return hashlib.sha256("".join(lines).encode()).hexdigest()
 
