@@ -26,6 +26,8 @@ from tfwright.tools.git.mirror import Origin
 CAPABILITIES = "TF_CUDA_COMPUTE_CAPABILITIES"
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
+OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+"""The parts of a fingerprint that no recipe decides."""
 UNHASHED = {"name", "verified", "summary"}
 
 
