@@ -19,7 +19,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
     ),
     "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache),
     "build host": (build_host.nightly, build_host.index),
-    "develop": (develop.lint, develop.types, develop.test),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {
