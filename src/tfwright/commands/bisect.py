@@ -167,8 +167,8 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
     """Build a recipe up to the stage that failed."""
     host = host_file.read()
     place = host.build_out / FOLDER
-    cache = host.disk_cache or host.build_out / "disk_cache"
-    own = host.of(found).model_copy(update={"build_out": place, "disk_cache": cache})
+    cache = host.cache.model_copy(update={"directory": host.cache_directory})
+    own = host.of(found).model_copy(update={"build_out": place, "cache": cache})
     place.mkdir(parents=True, exist_ok=True)
     for name in ("vault", "git"):
         shared, link = host.build_out / name, place / name
