@@ -13,7 +13,7 @@ from tfwright.documents.toolkit import PartName, PartTable, Way
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault.store import Store
@@ -124,7 +124,7 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
 
 
 def provide(
-    job: Job, downloads: Sequence[Download], *, licence_accepted: bool
+    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
@@ -144,7 +144,7 @@ def _pinned(recipe: Recipe, kind: Kind) -> str:
     return getattr(recipe.host, kind.name) or ""
 
 
-def _root(job: Job, kind: Kind) -> Path:
+def _root(job: BuildRequest, kind: Kind) -> Path:
     root = (
         compiler_root(job.host_file.build_out, job.recipe)
         if kind.name == "compiler"
@@ -158,7 +158,7 @@ def _root(job: Job, kind: Kind) -> Path:
     return root
 
 
-def obtain(job: Job, *, licence_accepted: bool) -> Iterator[Provided]:
+def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     """Bring every part that the recipe pins into place; yield each of them.
 
     A part that is there already, made from the same packages, is left alone. Raises SupplyError
@@ -176,7 +176,7 @@ def obtain(job: Job, *, licence_accepted: bool) -> Iterator[Provided]:
 
 
 def _provided(
-    job: Job, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
     record = tree.read(root)
     for _, pins in table.ways():
@@ -193,7 +193,7 @@ def _provided(
         return _put(job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made)
 
 
-def _supplier(job: Job) -> Supplier:
+def _supplier(job: BuildRequest) -> Supplier:
     store = Store(job.places.vault / "toolkit")
     store.root.mkdir(parents=True, exist_ok=True)
     return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
@@ -243,7 +243,7 @@ class _Origin:
     accepted: bool
 
 
-def _put(job: Job, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
     version, wanted = kind.version(made), _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
@@ -270,7 +270,7 @@ def _put(job: Job, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
 
 
 def install(
-    job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
 ) -> tuple[Path, InstalledPart]:
     """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
 
@@ -336,7 +336,7 @@ def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
     )
 
 
-def record(job: Job) -> ToolkitRecord:
+def record(job: BuildRequest) -> ToolkitRecord:
     """Return what the toolkit of a recipe consists of; an empty record if there is none."""
     root = toolkit_root(job.host_file.build_out, job.recipe)
     return tree.read(root) if root else ToolkitRecord()

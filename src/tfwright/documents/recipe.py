@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
 from tfwright.documents.names import (
     Commit,
@@ -23,7 +23,7 @@ from tfwright.documents.names import (
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
 from tfwright.documents.toolkit import ToolkitTable
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
@@ -96,6 +96,19 @@ class SourceTable(Table):
     """Files put into the tree before the patches: path in the tree = file under patches/."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+    _beside: Path = PrivateAttr(default=PATCHES)
+    # Where the recipe's own patches/ would be; no part of what the recipe says.
+
+    def file(self, name: str) -> Path:
+        """Return a patch or an asset: in patches/ beside the recipe, else in the checkout's."""
+        own = self._beside / name
+        return own if own.is_file() else PATCHES / name
+
+    def located(self, folder: Path) -> Self:
+        """Return the same table, for a recipe that lies in `folder`."""
+        copy = self.model_copy()
+        copy._beside = folder / "patches"  # noqa: SLF001 our own
+        return copy
 
     @model_validator(mode="before")
     @classmethod
@@ -405,25 +418,25 @@ def read(name: str) -> Recipe:
     assets included.
     """
     path = find(name)
-    recipe = load(path, Recipe, extra={"name": path.stem})
-    for file in (*recipe.source.patches, *recipe.source.assets.values()):
-        _require(path, file)
+    loaded = load(path, Recipe, extra={"name": path.stem})
+    source = loaded.source.located(path.resolve().parent)
+    recipe = loaded.model_copy(update={"source": source})
+    for file in (*source.patches, *source.assets.values()):
+        _require(path, source, file)
     return recipe
 
 
-def _require(path: Path, file: str) -> None:
+def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
-    real = (PATCHES / file).resolve()
-    line = next(
-        (
-            number
-            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1)
-            if file in text
-        ),
-        1,
+    file = source.file(name)
+    folder = Path(str(file).removesuffix(name))
+    real = file.resolve()
+    if real.is_relative_to(folder.resolve()) and real.is_file():
+        return
+    lines = path.read_text("utf-8").splitlines()
+    line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
+    raise RecipeError(
+        f"{path}:{line}: {name} is not a file under {folder}",
+        remedy="Add the file there or in patches/ beside the recipe, or correct its name.",
+        evidence=Evidence(where=f"{path}:{line}"),
     )
-    if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
-        raise RecipeError(
-            f"{path}:{line}: {file} is not a file under {PATCHES}",
-            remedy="Add the file, or correct its name in the recipe.",
-        )
