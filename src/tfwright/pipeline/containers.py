@@ -7,7 +7,7 @@ from pathlib import Path
 
 import tfwright
 from tfwright.errors import SupplyError
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.tools import files
 from tfwright.tools.container import image, podman
 from tfwright.tools.container.podman import ContainerPlan
@@ -23,7 +23,7 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 
 
 @contextmanager
-def around(job: Job, stage: str) -> Iterator[None]:
+def around(job: BuildRequest, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
     Raises SupplyError if the image is not in the vault, HostError without podman.
@@ -47,12 +47,12 @@ def _temporary_files(folder: Path) -> Iterator[None]:
         files.remove(folder)
 
 
-def encloses(job: Job, stage: str) -> bool:
+def encloses(job: BuildRequest, stage: str) -> bool:
     """Say whether a stage's programs run in a container."""
     return job.recipe.host.image is not None and stage in ENCLOSED
 
 
-def steps(job: Job, stage: str) -> Sequence[Command]:
+def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     if not encloses(job, stage):
         return ()
@@ -62,7 +62,7 @@ def steps(job: Job, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(job: Job, stage: str, shell: Command) -> int:
+def enter(job: BuildRequest, stage: str, shell: Command) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without podman.
@@ -71,11 +71,11 @@ def enter(job: Job, stage: str, shell: Command) -> int:
         return runner.show(container.interactive(shell))
 
 
-def plan(job: Job, stage: str) -> ContainerPlan:
+def plan(job: BuildRequest, stage: str) -> ContainerPlan:
     """Return how the container of a stage is started. Raises SupplyError."""
     pinned, table = job.recipe.host.image, job.host_file.container
     if pinned is None:
-        message = f"{job.recipe.name} names no image"
+        message = f"{job.name} names no image"
         raise ValueError(message)
     online = stage in ONLINE and not job.offline
     return ContainerPlan(
