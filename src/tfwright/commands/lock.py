@@ -18,7 +18,7 @@ from tfwright.vault import links, lock, locking, reach
 from tfwright.vault.links import LinkRow
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached, Suppliers
 
 
 def write(job: Job, path: Path) -> Lock:
@@ -67,7 +67,7 @@ def _reached(job: Job, inputs: Inputs) -> Reached:
         job.recipe.fetch.substitutes,
         None,
         store,
-        Ways(held, partial(fetch.clone, job, offline=True)),
+        Suppliers(held, partial(fetch.clone, job, offline=True)),
     )
 
 

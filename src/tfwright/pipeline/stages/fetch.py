@@ -30,7 +30,8 @@ from tfwright.tools.python import packages, venv
 from tfwright.vault import lock, locking, origins, reach, substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Origins
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached, Suppliers
+from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
 REVISION = 2
@@ -121,21 +122,27 @@ def archives(job: Job, repository: Path, programs: Programs | None, locked: Lock
     Without a lock nobody knows yet what Bazel will want, so that what cannot be had is only noted.
     Raises SupplyError naming all that is known to be needed and cannot be had.
     """
-    ways = Origins(job.host_file, job.places.git, job.offline)
+    ways = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
     found, tables = read(job, repository, programs), job.recipe.fetch.substitutes
-    for name in tables:
-        substitutes.replaced(name, found.repositories)
+    substitutes.insist(tables, found.repositories)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
     reached = reach.bring(
-        found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline))
+        found,
+        tables,
+        locked,
+        store(job),
+        Suppliers(obtain, partial(clone, job, offline=job.offline)),
     )
     missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
     if missing or refused:
-        raise origins.unobtainable(missing, refused, job.recipe.compile.target)
-    for text in reached.told():
+        shortage = Shortage(job.recipe.name, missing, refused)
+        raise shortage.error(job.host_file, job.log("fetch-missing"))
+    for text in reached.notes():
         job.listener.note(text)
-    for one in _substituted(job, reached.rules):
-        job.listener.note(f"Not the pinned bytes: {one.name}: {one.reason}")
+    if tables:
+        job.listener.note(
+            f"Not the pinned bytes, for the reasons that the recipe states: {', '.join(sorted(tables))}"
+        )
     return reached
 
 
