@@ -8,8 +8,9 @@ from pathlib import Path
 from tfwright.errors import HostError
 from tfwright.nightly.index import write as index
 from tfwright.pipeline import caching
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Published, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files, signing
 from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
@@ -49,8 +50,8 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
 def _index(job: Job, wheel: str) -> None:
     """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
     lock = job.places.wheelhouse / ".lock"
-    with file_lock.held(lock, f"invoke build --recipe {job.recipe.name}", wait=True):
-        notes = {wheel: {"recipe": job.recipe.name}}
+    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
+        notes = {wheel: {"recipe": job.name}}
         update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
     for fault in update.refused:
         job.listener.note(fault.what)
