@@ -23,6 +23,7 @@ from tfwright.documents.names import (
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -234,7 +235,7 @@ class HostTable(Table):
     """The oldest NVIDIA driver that runs the result."""
     programs: tuple[Name, ...] = ()
     """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
-    sha256: dict[Literal["cuda", "cudnn"], Sha256] = {}
+    sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: Line | None = None
     """A container image in which this build is known to work, with its digest where known."""
@@ -388,12 +389,20 @@ class Recipe(Table):
     host: HostTable
     bazel: BazelTable
     fetch: FetchTable = FetchTable()
+    toolkit: ToolkitTable = ToolkitTable()
     configure: ConfigureTable = ConfigureTable()
     compile: CompileTable = CompileTable()
     nccl: NcclTable = NcclTable()
     package: PackageTable = PackageTable()
     verify: VerifyTable = VerifyTable()
     verified: VerifiedTable | None = None
+
+    @model_validator(mode="after")
+    def _toolkit_is_of_the_versions(self) -> Self:
+        for name, _ in self.toolkit.parts():
+            if name != "compiler" and getattr(self.host, name) is None:
+                raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+        return self
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
