@@ -38,14 +38,14 @@ FETCH = """
 import json, sys
 from pathlib import Path
 from tfwright.progress import SILENCE
-from tfwright.tools.downloads import Wanted, fetch
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
-wanted = [Wanted(name, digest, (sys.argv[2] + name,)) for name, digest in json.load(open(sys.argv[3])).items()]
+wanted = [WantedFile(name, digest, (sys.argv[2] + name,)) for name, digest in json.load(open(sys.argv[3])).items()]
 sys.exit(not all(outcome.obtained for outcome in fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)))
 """
 UNHASHED = """
 import json, sys
-from tfwright.tools import partial
+from tfwright.tools.http import partial
 digest, size = next(iter(json.load(open(sys.argv[3])).values())), {size}
 class Nothing:
     seen = 0

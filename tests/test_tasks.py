@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright import tasks
 from tfwright.documents.recipe import ROOT
 
 
@@ -14,12 +15,62 @@ def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("command", ["inspect", "diagnose", "unbundle"])
-def test_a_command_that_takes_a_file_takes_no_option_for_one(command: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["build", "inspect", "diagnose", "compare"])
+def test_help_is_shown_wherever_it_is_asked_for(command: str, tmp_path: Path) -> None:
     (tmp_path / "--help").write_text("", "utf-8")
     done = invoke(tmp_path, command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: invoke {command}")
+
+
+@pytest.mark.parametrize("command", ["inspect", "diagnose"])
+def test_an_unknown_option_is_not_taken_for_a_file(command: str, tmp_path: Path) -> None:
+    done = invoke(tmp_path, command, "--jsno")
     assert done.returncode == 2
-    assert f"'--help' is no file for 'invoke {command}'" in done.stderr
+    assert f"'--jsno' is an unknown option of 'invoke {command}'" in done.stderr
+
+
+def test_a_mistyped_command_suggests_the_nearest(tmp_path: Path) -> None:
+    done = invoke(tmp_path, "buld")
+    assert done.returncode == 2
+    assert "Did you mean 'invoke build'?" in done.stderr
+
+
+@pytest.mark.parametrize("word", sorted(tasks.REPLACED))
+def test_a_command_of_an_earlier_version_is_answered_with_the_new_one(
+    word: str, tmp_path: Path
+) -> None:
+    done = invoke(tmp_path, word)
+    assert done.returncode == 2
+    assert f"Use '{tasks.REPLACED[word]}' instead." in done.stderr
+
+
+def test_the_list_shows_every_command_in_its_group(tmp_path: Path) -> None:
+    listed = invoke(tmp_path, "--list").stdout
+    for group, names in tasks.names().items():
+        assert f"\n{group}\n" in f"\n{listed}"
+        for name in names:
+            assert f"\n  {name} " in listed
+    assert "\nother\n" not in listed
+
+
+@pytest.mark.parametrize("version", ["2.7.18", "3.6.15", "3.8.18", "3.10.13"])
+def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path: Path) -> None:
+    python = Path.home() / f".pyenv/versions/{version}/bin/python"
+    if not python.exists():
+        pytest.skip(f"there is no Python {version} here")
+    newer = tmp_path / "python3.12"
+    newer.touch(0o755)
+    done = subprocess.run(
+        [python, ROOT / "tasks.py", "build"],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "needs Python 3.11 or newer" in done.stderr
+    assert done.stderr.endswith("    python3.12 tasks.py build\n")
 
 
 def test_a_bundle_is_written_nowhere_unless_its_file_is_named(tmp_path: Path) -> None:

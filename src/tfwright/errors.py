@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from tfwright.printable import printable, printable_lines
+
 INTERRUPTED_STATUS = 130
 """Exit status after Ctrl-C, as shells report it (128 + SIGINT)."""
 
@@ -20,6 +22,17 @@ class Evidence:
     log: Path | None = None
     lines: Sequence[str] = ()
     """The lines that show the fault: the last ones of a log, or the ones around it."""
+    failure: object | None = None
+    """What the stage read from its log: a `diagnosis.again.FailureRecord`.
+
+    Errors lie below diagnosis, so that the class is not named here.
+    """
+
+    def __post_init__(self) -> None:
+        """Make visible what a terminal would obey: lines of a log are written by strangers."""
+        object.__setattr__(self, "where", printable(self.where))
+        lines = [printable_lines(line) for line in self.lines]
+        object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
 
 
 class TfwrightError(Exception):
@@ -30,9 +43,9 @@ class TfwrightError(Exception):
 
     def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
         """Describe the failure in one sentence, the remedy in another."""
-        super().__init__(what)
-        self.what = what
-        self.remedy = remedy
+        self.what = printable_lines(what)
+        self.remedy = printable_lines(remedy)
+        super().__init__(self.what)
         self.evidence = evidence or Evidence()
         self.stage = ""
         """The stage that failed; set by the engine."""

@@ -1,7 +1,17 @@
-"""How a running stage tells what it does; who listens decides what is shown."""
+"""How a running stage reports what it does; the listener decides what is shown."""
 
 from dataclasses import dataclass
 from typing import Protocol
+
+
+@dataclass(frozen=True)
+class RunningAction:
+    """One action that Bazel is executing now."""
+
+    name: str
+    """As Bazel prints it: ``Compiling tensorflow/core/kernels/cwise_op_add_1.cc``."""
+    seconds: float
+    """How long it has been running."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +29,10 @@ class Progress:
     """Bytes of memory that the work holds now; 0 while, or where, that is not known."""
     room: int = 0
     """Bytes of memory that there are."""
+    running: tuple[RunningAction, ...] = ()
+    """The actions that have been running longest, longest first; empty where that is not known."""
+    remaining: float | None = None
+    """Seconds that the work is expected to take from now on; None where earlier builds say nothing."""
 
 
 class Listener(Protocol):

@@ -17,7 +17,7 @@ from tfwright.configure import answers
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -129,7 +129,7 @@ CUDNNS = {
 
 
 @pytest.fixture
-def job(job: Job) -> Job:
+def job(job: BuildRequest) -> BuildRequest:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
     values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
     host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
@@ -137,7 +137,7 @@ def job(job: Job) -> Job:
 
 
 def install(
-    job: Job, folder: Path, name: str, content: bytes, sha256: str | None = None
+    job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
 ) -> tuple[Path, Record]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
@@ -146,7 +146,9 @@ def install(
 
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
-def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+def test_every_layout_of_cuda_ends_in_one_prefix(
+    job: BuildRequest, tmp_path: Path, content: bytes
+) -> None:
     prefix, record = install(job, tmp_path, "cuda", content)
     assert prefix == job.host_file.build_out / "toolkits/cuda-10.1"
     assert record.version == "10.1"
@@ -163,14 +165,16 @@ def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, conte
 
 
 @pytest.mark.parametrize("content", CUDNNS.values(), ids=CUDNNS)
-def test_every_layout_of_cudnn_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+def test_every_layout_of_cudnn_ends_in_one_prefix(
+    job: BuildRequest, tmp_path: Path, content: bytes
+) -> None:
     prefix, record = install(job, tmp_path, "cudnn", content)
     assert (prefix.name, record.version) == ("cudnn-7.6-for-cuda-10.1", "7.6.5")
     assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
 
 
 def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     places = [
         install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0],
@@ -184,7 +188,7 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
-def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None:
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest) -> None:
     values = {
         **job.recipe.model_dump(),
         "configure": {
@@ -206,7 +210,7 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None
 
 
 def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
@@ -220,7 +224,7 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
 
 
 def test_who_accepted_the_licence_is_written_down(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
@@ -228,7 +232,9 @@ def test_who_accepted_the_licence_is_written_down(
     assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text("utf-8")
 
 
-def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_path: Path) -> None:
+def test_without_a_digest_it_is_refused_and_told_what_to_compare(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     with pytest.raises(
         SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
     ) as caught:
@@ -236,7 +242,9 @@ def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_p
     assert "--cuda-sha256" in caught.value.remedy
 
 
-def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path: Path) -> None:
+def test_the_recipes_digest_is_enough_and_another_is_refused(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     content = CUDNNS["7, Linux"]
     pinned = {
         **job.recipe.model_dump(),
@@ -268,20 +276,22 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path:
     ids=["another version", "something else", "a link out of a part", "no archive"],
 )
 def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
-    job: Job, tmp_path: Path, content: bytes, what: str
+    job: BuildRequest, tmp_path: Path, content: bytes, what: str
 ) -> None:
     with pytest.raises(SupplyError, match=what):
         install(job, tmp_path, "cuda", content)
     assert list((job.host_file.build_out / "toolkits").iterdir()) == []
 
 
-def test_another_archive_takes_the_place_of_the_one_before(job: Job, tmp_path: Path) -> None:
+def test_another_archive_takes_the_place_of_the_one_before(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     install(job, tmp_path, "cudnn", CUDNNS["macOS"])
     prefix, _ = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert not (prefix / "lib/libcudnn.7.dylib").exists()
 
 
-def test_a_recipe_without_cuda_needs_no_toolkit(job: Job, tmp_path: Path) -> None:
+def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Path) -> None:
     bare = replace(
         job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
     )
@@ -291,6 +301,6 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: Job, tmp_path: Path) -> Non
         toolkit.insist(bare.recipe, "", "")
 
 
-def test_a_file_that_is_not_there_is_said_so(job: Job, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not there"):
         toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)

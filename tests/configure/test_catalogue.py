@@ -1,15 +1,12 @@
-"""The prompt catalogue, and who answers from it."""
-
-import tomllib
+"""The prompt catalogue: which question is recognised as which."""
 
 import pytest
 
-from tfwright.configure import answering, answers, bazelrc, catalogue
-from tfwright.configure.catalogue import Answers
-from tfwright.documents.release import Release
-from tfwright.errors import RecipeError
+from tfwright.configure import catalogue
+from tfwright.configure.prompt import Answers, Prompt, from_recipe
+from tfwright.documents.recipe import PromptTable
+from tfwright.documents.release import ExactRelease
 
-R1_8 = Release(1, 8)
 MENU = "Found possible Python library paths:\n  /lib\nPlease input the desired Python library path to use.  Default is [/lib]\n"
 CAPABILITIES = (
     "Please specify a list of comma-separated {} compute capabilities you want to build with.\n"
@@ -110,8 +107,8 @@ QUESTIONS = [
 ]
 
 
-def asked(text: str, release: Release = R1_8, system: str = "Linux") -> str | None:
-    found = catalogue.matching(text, catalogue.prompts(release, system))
+def asked(text: str, release: str = "1.8", system: str = "Linux") -> str | None:
+    found = catalogue.matching(text, catalogue.prompts(ExactRelease.parse(release), system))
     return found.variable if found else None
 
 
@@ -119,19 +116,15 @@ def asked(text: str, release: Release = R1_8, system: str = "Linux") -> str | No
 def test_a_question_is_recognised_by_its_text_behind_whatever_stands_before_it(
     release: str, question: str, variable: str
 ) -> None:
-    assert (
-        asked(
-            "No XLA support will be enabled for TensorFlow.\n\n" + question, Release.parse(release)
-        )
-        == variable
-    )
+    reply = "No XLA support will be enabled for TensorFlow.\n\n"
+    assert asked(reply + question, release) == variable
 
 
 @pytest.mark.parametrize(("release", "question", "variable"), QUESTIONS)
 def test_a_question_that_is_not_at_the_end_is_no_question(
     release: str, question: str, variable: str
 ) -> None:
-    assert asked(f"{question}\nSomething else", Release.parse(release)) != variable
+    assert asked(f"{question}\nSomething else", release) != variable
 
 
 @pytest.mark.parametrize(("release", "question", "variable"), QUESTIONS)
@@ -140,18 +133,16 @@ def test_no_two_entries_of_a_release_claim_the_same_question(
 ) -> None:
     claims = [
         prompt.variable
-        for prompt in catalogue.prompts(Release.parse(release), "Linux")
-        if not prompt.environment and prompt.pattern.search(question)
+        for prompt in catalogue.prompts(ExactRelease.parse(release), "Linux")
+        if prompt.asked and prompt.pattern.search(question)
     ]
     assert claims == [variable]
 
 
 def test_a_warning_about_capabilities_does_not_answer_the_question_about_clang() -> None:
-    warning = "WARNING: XLA does not support CUDA compute capabilities lower than 3.5. Disable XLA when running on older GPUs.\n"
-    assert (
-        asked(warning + "Do you want to use clang as CUDA compiler? [y/N]: ", Release(2, 1))
-        == "TF_CUDA_CLANG"
-    )
+    warning = "WARNING: XLA does not support CUDA compute capabilities lower than 3.5.\n"
+    question = "Do you want to use clang as CUDA compiler? [y/N]: "
+    assert asked(warning + question, "2.1") == "TF_CUDA_CLANG"
 
 
 def test_what_only_linux_is_asked_is_no_question_on_a_mac() -> None:
@@ -170,125 +161,34 @@ def test_what_only_linux_is_asked_is_no_question_on_a_mac() -> None:
     ],
 )
 def test_a_condition_decides_from_the_other_answers(answers: Answers, *, applies: bool) -> None:
-    prompt = next(
-        prompt for prompt in catalogue.everything() if prompt.variable == "TF_DOWNLOAD_CLANG"
-    )
+    prompt = catalogue.of_variable("TF_DOWNLOAD_CLANG")[-1]
     assert prompt.applies(answers) is applies
 
 
 @pytest.mark.parametrize(
     "prompt", catalogue.everything(), ids=lambda prompt: f"{prompt.variable}-{prompt.since}"
 )
-def test_every_entry_says_what_is_asked_or_that_nothing_is(prompt: catalogue.Prompt) -> None:
-    assert sum(map(bool, (prompt.question, prompt.support, prompt.environment))) == 1
-    assert prompt.since <= prompt.until
+def test_every_entry_says_what_is_asked_or_that_nothing_is(prompt: Prompt) -> None:
+    kinds = (prompt.question, prompt.support, prompt.environment, prompt.stated)
+    assert sum(map(bool, kinds)) == 1
+    assert prompt.pattern
 
 
-def test_all_missing_answers_are_known_before_configure_starts() -> None:
-    given: Answers = {
-        "TF_NEED_CUDA": False,
-        **answers.UNKNOWN_PYTHON,
-        "TF_NEED_MPI": False,
-        "CC_OPT_FLAGS": "-O2",
-    }
-    lacking = [prompt.variable for prompt in catalogue.unanswered(Release(2, 0), "Linux", given)]
-    assert lacking == [
-        "TF_ENABLE_XLA",
-        "TF_NEED_OPENCL_SYCL",
-        "TF_NEED_ROCM",
-        "TF_DOWNLOAD_CLANG",
-        "TF_SET_ANDROID_WORKSPACE",
-    ]
+def test_a_forks_question_is_known_in_the_fork_alone() -> None:
+    question = (
+        "Do you wish to build TensorFlow with Horovod for IPU (requires MPI) support? [y/N]: "
+    )
+    assert asked(question, "2.4+ipu") == "TF_NEED_IPU_HOROVOD"
+    assert asked(question, "2.4") is None
 
 
-def typist(given: Answers) -> answering.Typist:
-    return answering.Typist(R1_8, "Linux", given)
+def test_a_recipes_question_is_plain_text_with_a_star_for_what_varies() -> None:
+    table = PromptTable(variable="TF_FLUX", question="Where (exactly)? [Default is *]: ")
+    pattern = from_recipe(table).pattern
+    assert pattern.search("Some reply.\nWhere (exactly)? [Default is /dev/flux]: ")
+    assert not pattern.search("Where exactly? [Default is /dev/flux]: ")
 
 
-GDR = "Do you wish to build TensorFlow with GDR support? [y/N]: "
-
-
-def test_yes_and_no_are_typed_as_letters_and_text_as_it_is() -> None:
-    someone = typist({"TF_NEED_GDR": False, "TF_NEED_CUDA": True, "PYTHON_BIN_PATH": "/p"})
-    questions = [
-        GDR,
-        "Do you wish to build TensorFlow with CUDA support? [y/N]: ",
-        "Please specify the location of python. [Default is x]: ",
-    ]
-    assert [someone.answer(question) for question in questions] == ["n", "y", "/p"]
-    assert someone.asked == ["TF_NEED_GDR", "TF_NEED_CUDA", "PYTHON_BIN_PATH"]
-
-
-def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> None:
-    with pytest.raises(RecipeError, match="TF_NEED_GDR") as caught:
-        typist({}).answer(GDR)
-    assert "TF_NEED_GDR = false" in caught.value.remedy
-
-
-def test_a_second_asking_stops_and_shows_what_was_said_in_between() -> None:
-    someone = typist({"TF_NEED_GDR": "yes"})
-    someone.answer(GDR)
-    with pytest.raises(RecipeError, match="does not take 'yes' for TF_NEED_GDR") as caught:
-        someone.answer("Invalid selection: yes\n" + GDR)
-    assert "Invalid selection: yes" in caught.value.evidence.lines
-
-
-def test_the_lines_for_an_unknown_question_make_it_known_once_added() -> None:
-    question = "Do you wish to build TensorFlow with Quantum (beta) support? [y/N]: "
-    with pytest.raises(
-        RecipeError, match=r"TensorFlow 1\.8 asks: Do you wish to build TensorFlow with Quantum"
-    ) as caught:
-        typist({}).answer("Some reply.\n\n" + question)
-    lines = caught.value.remedy.split("Add to prompts.toml:\n")[1].split("\nand to the recipe")[0]
-    prompt = catalogue.Catalogue.model_validate(tomllib.loads(lines)).prompt[0]
-    assert prompt.variable == "TF_NEED_QUANTUM_BETA_"
-    assert prompt.yes_no
-    assert prompt.pattern.search(question)
-
-
-def test_an_unknown_default_may_differ_on_the_next_host() -> None:
-    with pytest.raises(RecipeError) as caught:
-        typist({}).answer("Please specify the flux capacitor. [Default is /dev/flux]: ")
-    assert r"\[Default is [^\n]*\]: " in caught.value.remedy
-
-
-def test_a_question_of_another_release_is_named_by_its_variable() -> None:
-    with pytest.raises(RecipeError) as caught:
-        typist({}).answer("Do you wish to build TensorFlow with nGraph support? [y/N]: ")
-    assert 'variable = "TF_NEED_NGRAPH"' in caught.value.remedy
-
-
-def test_the_watcher_takes_any_question_for_an_error() -> None:
-    watcher = answering.Watcher(R1_8, "Linux", {"TF_NEED_GDR": False})
-    with pytest.raises(RecipeError, match="does not take TF_NEED_GDR='0' from the environment"):
-        watcher.answer(GDR)
-
-
-def test_what_a_release_does_not_know_is_not_exported() -> None:
-    given: Answers = {"TF_NEED_S3": False, "TF_NEED_AWS": False, "TF_SET_ANDROID_WORKSPACE": False}
-    assert answers.exports(R1_8, "Linux", given, everything=True) == {
-        "TF_NEED_S3": "0",
-        "TF_SET_ANDROID_WORKSPACE": "0",
-    }
-
-
-def test_1_5_is_told_no_android_in_the_only_way_it_understands() -> None:
-    assert answers.exports(
-        Release(1, 5), "Linux", {"TF_SET_ANDROID_WORKSPACE": False}, everything=True
-    ) == {"TF_SET_ANDROID_WORKSPACE": ""}
-
-
-def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() -> None:
-    given: Answers = {"TF_ENABLE_XLA": True, "TF_NEED_ROCM": False}
-    assert answers.exports(Release(2, 4), "Linux", given, everything=False) == {
-        "TF_ENABLE_XLA": "1"
-    }
-
-
-def test_old_releases_hand_their_cuda_answers_on_in_the_environment() -> None:
-    given: Answers = {"TF_NEED_CUDA": True, "TF_CUDA_VERSION": "8.0", "TF_NEED_GCP": False}
-    assert bazelrc.exported(Release(0, 11), given) == {
-        "TF_NEED_CUDA": "1",
-        "TF_CUDA_VERSION": "8.0",
-    }
-    assert bazelrc.exported(R1_8, given) == {}
+def test_a_question_is_looked_for_at_the_end_of_a_long_text_only() -> None:
+    question = "Do you wish to build TensorFlow with GDR support? [y/N]: "
+    assert asked("x" * 10_000_000 + question) == "TF_NEED_GDR"

@@ -29,9 +29,9 @@ FETCH = """
 import json, sys
 from pathlib import Path
 from tfwright.progress import SILENCE
-from tfwright.tools.downloads import Wanted, fetch
+from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
-wanted = [Wanted(path, digest, (sys.argv[2] + path,)) for path, digest in json.loads(sys.argv[3]).items()]
+wanted = [WantedFile(path, digest, (sys.argv[2] + path,)) for path, digest in json.loads(sys.argv[3]).items()]
 print("ready", flush=True)
 fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)
 """

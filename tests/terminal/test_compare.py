@@ -15,7 +15,7 @@ def test_files_that_differ_alike_are_told_once(capsys: pytest.CaptureFixture[str
         for number in range(30)
     )
     page.show_comparison(Comparison(*SIDES, differences=alike), as_json=False)
-    assert capsys.readouterr().out.splitlines()[3:] == [
+    assert capsys.readouterr().out.splitlines()[4:] == [
         "code: 30 files",
         "  0.so (and 29 more files, alike): differs in .text",
         "      .text: 1 of 2 bytes differ",
@@ -30,7 +30,7 @@ def test_no_more_of_a_group_is_told_than_is_read_and_all_of_it_to_machines(
         for number in range(page.MOST + 3)
     )
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=False)
-    assert capsys.readouterr().out.endswith("  and 3 more differences; --json names all\n")
+    assert capsys.readouterr().out.endswith("  and 3 more differences; --json lists all\n")
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=True)
     assert len(json.loads(capsys.readouterr().out)["differences"]) == len(many)
 

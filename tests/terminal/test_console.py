@@ -48,12 +48,12 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
     terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", failures=2))
     assert (
         capsys.readouterr().err
-        == "  compile    1,790 of 4,024 actions, 2 failed: Compiling core.cc\n"
+        == "  compile    1,790 of 4,024 actions (44%), 2 failed: Compiling core.cc\n"
     )
     terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30))
     assert (
         capsys.readouterr().err
-        == "  compile    1,790 of 4,024 actions, 2.5 of 24 GiB: Compiling core.cc\n"
+        == "  compile    1,790 of 4,024 actions (44%), 2.5 of 24 GiB: Compiling core.cc\n"
     )
 
 

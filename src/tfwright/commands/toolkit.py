@@ -16,7 +16,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, versions
 from tfwright.host.place import HERE
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 
 Name = Literal["cuda", "cudnn"]
@@ -100,7 +100,7 @@ def insist(recipe: Recipe, *archives: str) -> None:
 
 
 def install(
-    job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
 ) -> tuple[Path, Record]:
     """Unpack what the user downloaded into the prefix that the recipe uses from then on; nothing of it is run as an installer.
 

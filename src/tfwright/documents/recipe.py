@@ -2,17 +2,32 @@
 
 import datetime as dt
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
-from tfwright.documents.release import Release
+from tfwright.documents.names import (
+    Commit,
+    DownloadUrl,
+    GitUrl,
+    InnerPath,
+    Line,
+    Name,
+    PackagePin,
+    RecipeName,
+    Sha256,
+    Version,
+    one_line,
+)
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
+MOST_WILDCARDS = 4
+"""In one question of a recipe; more could make the search for it slow."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 SMOKE = (
@@ -30,55 +45,15 @@ SMOKE = (
 """The smoke programs, the quick ones first; all make sense for any TensorFlow."""
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError(
-            "must be one line of printable text; a line break would answer the next question too"
-        )
+def _question(text: str) -> str:
+    if not text.replace("\n", " ").isprintable():
+        raise ValueError("must be printable text; only line breaks may stand in a question")
+    if text.count("*") > MOST_WILDCARDS:
+        message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
+        raise ValueError(message)
     return text
 
 
-def _no_option(text: str) -> str:
-    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
-        raise ValueError(
-            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
-        )
-    return text
-
-
-def _inside(text: str) -> str:
-    path = PurePosixPath(text)
-    if (
-        path.is_absolute()
-        or ".." in path.parts
-        or "\\" in text
-        or text.startswith(("-", "~"))
-        or not path.parts
-    ):
-        raise ValueError(
-            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
-        )
-    return _one_line(text)
-
-
-def _git_url(text: str) -> str:
-    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
-        raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -"
-        )
-    return _one_line(text)
-
-
-Line = Annotated[str, AfterValidator(_one_line)]
-"""Text on one line, without control characters."""
-Name = Annotated[str, AfterValidator(_no_option)]
-"""A branch, tag or the like that no program can take for an option."""
-InnerPath = Annotated[str, AfterValidator(_inside)]
-"""A relative path with forward slashes that cannot leave its root."""
-GitUrl = Annotated[str, AfterValidator(_git_url)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 Capabilities = Annotated[
     str,
     StringConstraints(
@@ -90,10 +65,10 @@ CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2",
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 LibraryName = Annotated[
-    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)
+    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(one_line)
 ]
 LibraryFolder = Annotated[
-    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)
+    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
 
@@ -106,21 +81,62 @@ class SourceTable(Table):
     branch: Name
     """The branch that the commit is expected on. It is never followed: the commit decides."""
     commit: Commit
+    interface: Literal["tensorflow", "own"] = "tensorflow"
+    """How the tree is configured and packaged: as TensorFlow's release, or in a way of its own that
+    ``[configure]`` and ``[package]`` describe."""
     release: Release
     """Whose rules apply, as ``1.8``; read off a branch named ``r1.8`` when not given."""
+    version: ExactRelease | None = None
+    """The version down to the patch level and the fork, as ``2.4.4`` or ``1.15.5+nv22.12``, where
+    ./configure differs by them; read off `release` or the branch where these say it."""
     patches: tuple[InnerPath, ...] = ()
     """Files under patches/, applied in this order."""
     assets: dict[InnerPath, InnerPath] = {}
     """Files put into the tree before the patches: path in the tree = file under patches/."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+    _beside: Path = PrivateAttr(default=PATCHES)
+    # Where the recipe's own patches/ would be; no part of what the recipe says.
+
+    def file(self, name: str) -> Path:
+        """Return a patch or an asset: in patches/ beside the recipe, else in the checkout's."""
+        own = self._beside / name
+        return own if own.is_file() else PATCHES / name
+
+    def located(self, folder: Path) -> Self:
+        """Return the same table, for a recipe that lies in `folder`."""
+        copy = self.model_copy()
+        copy._beside = folder / "patches"  # noqa: SLF001 our own
+        return copy
 
     @model_validator(mode="before")
     @classmethod
     def _release_from_branch(cls, values: object) -> object:
-        if isinstance(values, dict) and re.match(r"r\d+\.\d+", str(values.get("branch"))):
-            return {"release": values["branch"], **values}
-        return values
+        if not isinstance(values, dict):
+            return values
+        branch = str(values.get("branch"))
+        named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
+        if values.get("interface") == "own":
+            return {"release": NO_RELEASE, **values}
+        stated = values.get("version") or values.get("release") or named
+        found = {"release": stated} if stated else {}
+        if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
+            found["version"] = stated
+        return {**found, **values}
+
+    @model_validator(mode="after")
+    def _version_is_of_its_release(self) -> Self:
+        if self.version and self.version.line != self.release:
+            message = f"version {self.version} is not of release {self.release}"
+            raise ValueError(message)
+        return self
+
+    @property
+    def exact(self) -> ExactRelease:
+        """The version as far as the recipe tells: the first of its line where it does not."""
+        version = self.version or ExactRelease(*self.release)
+        of_graphcore = "graphcore" in self.url or "/sdk-release-" in self.branch
+        return version._replace(fork="ipu") if of_graphcore and not version.fork else version
 
 
 class SubstituteTable(Table):
@@ -130,7 +146,7 @@ class SubstituteTable(Table):
     """Why the pinned archive cannot be had, and what this one is; shown wherever the wheel is described."""
     sha256: Sha256
     """Of the file that is used instead."""
-    urls: tuple[Line, ...] = ()
+    urls: tuple[DownloadUrl, ...] = ()
     """Where that file can be had; without them the archive's own urls stay in the tree."""
     git: GitUrl | None = None
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
@@ -164,7 +180,7 @@ class HostTable(Table):
     """As ``uname -m`` says it; ``any`` for a recipe without machine code of its own."""
     python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
     """The TARGET Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
-    requirements: tuple[Line, ...] = ()
+    requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
     macos: Version | None = None
     xcode: Version | None = None
@@ -196,6 +212,41 @@ class BazelTable(Table):
     """Digest of the binary per platform; without one the first download is believed and stamped."""
 
 
+class PromptTable(Table):
+    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
+
+    variable: Variable
+    """The name of the answer in ``[configure.answers]``."""
+    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
+    """The text of the question, to its very end; ``*`` stands for what differs from host to host."""
+    kind: Literal["yes-no", "text"] = "text"
+    yes: Line = "y"
+    """What is typed where the answer is true."""
+    no: Line = "n"
+    """What is typed where the answer is false."""
+    when: Line = ""
+    """It is asked only if this holds of the answers: ``TF_A and not TF_B or TF_C``."""
+    optional: bool = False
+    """The program may leave it out, so the recipe need not answer it."""
+    environment: bool = False
+    """The program never asks it; it reads the variable from its environment."""
+
+
+class BazelrcTable(Table):
+    """What ./configure writes for Bazel, where it is not what TensorFlow's of this version writes.
+
+    ``@NAME@`` stands for the answer of that name; ``@PYTHON_BIN_PATH@`` and ``@PYTHON_LIB_PATH@``
+    for the target Python and its site-packages.
+    """
+
+    lines: tuple[Line, ...] = ()
+    """The whole file, for a repository with an interface of its own. Without them it is not checked."""
+    adds: tuple[Line, ...] = ()
+    """Lines that a fork, or a patch of ./configure, writes in addition."""
+    omits: tuple[Line, ...] = ()
+    """Lines that it does not write although TensorFlow does."""
+
+
 class ConfigureTable(Table):
     """The answers to ``./configure``."""
 
@@ -203,6 +254,13 @@ class ConfigureTable(Table):
     """Type the answers at the prompts, or export them and treat any prompt as an error."""
     answers: dict[Variable, bool | Line] = {}
     """Named by TensorFlow's own variables; true and false are y and n."""
+    program: InnerPath = "configure"
+    """The program in the tree that asks."""
+    writes: InnerPath | None = None
+    """The file that it writes for Bazel; needed for an interface of the repository's own only."""
+    prompts: tuple[PromptTable, ...] = ()
+    """Questions that no catalogue knows, in the order of asking."""
+    bazelrc: BazelrcTable = BazelrcTable()
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
     """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
 
@@ -249,9 +307,9 @@ class VerifyTable(Table):
         "tensorflow",
     )
     """Modules that must import in a fresh venv of the target Python."""
-    requirements: tuple[Line, ...] = ()
+    requirements: tuple[PackagePin, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
-    plugins: tuple[Line, ...] = ()
+    plugins: tuple[PackagePin, ...] = ()
     """Installed beside the wheel at test time only, such as tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
@@ -285,7 +343,7 @@ class VerifiedTable(Table):
 class Recipe(Table):
     """Everything that decides the bytes of one wheel."""
 
-    name: Name
+    name: RecipeName
     """The file's name without ``.toml``; not written in the file."""
     summary: Line
     source: SourceTable
@@ -351,25 +409,25 @@ def read(name: str) -> Recipe:
     assets included.
     """
     path = find(name)
-    recipe = load(path, Recipe, extra={"name": path.stem})
-    for file in (*recipe.source.patches, *recipe.source.assets.values()):
-        _require(path, file)
+    loaded = load(path, Recipe, extra={"name": path.stem})
+    source = loaded.source.located(path.resolve().parent)
+    recipe = loaded.model_copy(update={"source": source})
+    for file in (*source.patches, *source.assets.values()):
+        _require(path, source, file)
     return recipe
 
 
-def _require(path: Path, file: str) -> None:
+def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
-    real = (PATCHES / file).resolve()
-    line = next(
-        (
-            number
-            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1)
-            if file in text
-        ),
-        1,
+    file = source.file(name)
+    folder = Path(str(file).removesuffix(name))
+    real = file.resolve()
+    if real.is_relative_to(folder.resolve()) and real.is_file():
+        return
+    lines = path.read_text("utf-8").splitlines()
+    line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
+    raise RecipeError(
+        f"{path}:{line}: {name} is not a file under {folder}",
+        remedy="Add the file there or in patches/ beside the recipe, or correct its name.",
+        evidence=Evidence(where=f"{path}:{line}"),
     )
-    if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
-        raise RecipeError(
-            f"{path}:{line}: {file} is not a file under {PATCHES}",
-            remedy="Add the file, or correct its name in the recipe.",
-        )

@@ -1,12 +1,16 @@
-"""A TensorFlow release line: what its rules are looked up by."""
+"""Releases of TensorFlow: the line, by which rules are looked up, and the exact version."""
 
 import re
 from typing import Any, NamedTuple, Self
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-_PATTERN = re.compile(r"r?(\d+)\.(\d+)")
+_PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
+_EXACT = re.compile(r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?[^+]*(?:\+([\w.]+))?")
+LAST_PATCH = 999
+"""Higher than any patch level; ends a range that covers a whole release line."""
 
 
 class Release(NamedTuple):
@@ -39,5 +43,84 @@ class Release(NamedTuple):
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a release to editors."""
+        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": ["1.8"]}
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}"
+
+
+NO_RELEASE = Release(0, 0)
+"""Stands for the release of a repository that is not TensorFlow."""
+
+
+class ExactRelease(NamedTuple):
+    """A version such as ``2.4.4`` or ``1.15.5+nv22.12``, ordered by its numbers."""
+
+    major: int
+    minor: int
+    patch: int = 0
+    fork: str = ""
+    """What follows the plus sign: ``nv22.12`` for a branch of NVIDIA's."""
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read a version, or a tag or branch named after one: ``v2.4.4``, ``r1.15.5+nv22.12``.
+
+        A version without a patch level is the first of its line. Raises ValueError for other texts.
+        """
+        found = _EXACT.match(text)
+        if not found:
+            message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
+            raise ValueError(message)
+        return cls(int(found[1]), int(found[2]), int(found[3] or 0), found[4] or "")
+
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls,
+        _source: Any,  # noqa: ANN401 pydantic's own signature
+        _handler: GetCoreSchemaHandler,
+    ) -> core_schema.CoreSchema:
+        """Let documents spell a version as a string."""
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a version to editors."""
+        examples = ["2.4.4", "1.15.5+nv22.12"]
+        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": examples}
+
+    @property
+    def line(self) -> Release:
+        """The release line, by which most rules go."""
+        return Release(self.major, self.minor)
+
+    @property
+    def numbers(self) -> tuple[int, int, int]:
+        """Major, minor and patch level, for comparing without the fork."""
+        return self.major, self.minor, self.patch
+
+    def __str__(self) -> str:
+        fork = f"+{self.fork}" if self.fork else ""
+        return f"{self.major}.{self.minor}.{self.patch}{fork}"
+
+
+def first_of(text: str) -> tuple[int, int, int]:
+    """Return where a range begins: ``2.4`` means 2.4.0."""
+    return ExactRelease.parse(text).numbers
+
+
+def last_of(text: str) -> tuple[int, int, int]:
+    """Return where a range ends: ``2.4`` means all of 2.4, ``2.4.0`` that version alone."""
+    version = ExactRelease.parse(text)
+    whole_line = text.count(".") == 1
+    return version.numbers if not whole_line else (version.major, version.minor, LAST_PATCH)

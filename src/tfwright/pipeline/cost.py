@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.pipeline import stamps
-from tfwright.pipeline.stage import Job, Stage
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.stage import Stage
 from tfwright.tools.bazel.client import Spent
 
 SLOWEST = 20
@@ -130,7 +131,7 @@ def _places(job: Job) -> dict[str, Path]:
     """Return what takes room, by the name that people know it by."""
     places = job.places
     shared = {
-        "disk cache, of all recipes": job.host_file.disk_cache or places.build_out / "disk_cache",
+        "build cache, of all recipes": job.host_file.cache_directory,
         "vault, of all recipes": places.vault,
     }
     return {

@@ -1,4 +1,4 @@
-"""In what two wheels differ, as people and machines read it."""
+"""The pages of compare and reproduce: what differs between two wheels."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -6,6 +6,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from tfwright.commands.reproduce import Reproduction
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from tfwright.wheel.compare.difference import Difference
 
 MOST = 12
-"""Differences of a group that are told; JSON has all."""
+"""Differences of a group that are shown; JSON has all."""
 
 
 def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
@@ -21,47 +22,59 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
     if as_json:
         text.as_json({"same": comparison.same, **asdict(comparison)})
         return
+    first = comparison.first
     if comparison.same:
-        print(f"the same {comparison.first.size:,} bytes, sha256 {comparison.first.sha256}")
+        same = Styled("the same", text.GOOD)
+        text.line(same, f" {first.size:,} bytes, sha256 {first.sha256}")
         return
-    print(f"first   {_side(comparison.first)}")
-    print(f"second  {_side(comparison.second)}")
-    for group, differences in groupby(comparison.differences, key=lambda one: one.group):
+    text.line(Styled("the wheels differ", text.BAD))
+    text.paragraph("first", _side(first), indent=8)
+    text.paragraph("second", _side(comparison.second), indent=8)
+    for group, differences in groupby(comparison.differences, key=lambda found: found.group):
         show_group(group, list(differences))
 
 
 def show_group(group: str, differences: "Sequence[Difference]") -> None:
-    """Print the differences of one group; files that differ alike are told together."""
-    named = sum(bool(one.member) for one in differences)
-    print(f"\n{group}" + (f": {named:,} files" if named > 1 else ""))
+    """Print the differences of one group; files that differ alike share a line."""
+    files = sum(bool(difference.member) for difference in differences)
+    text.line()
+    text.line(Styled(group, text.HEADING), f": {files:,} files" if files > 1 else "")
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
-    for one in differences:
-        alike.setdefault((one.what, one.lines), []).append(one.member)
+    for difference in differences:
+        alike.setdefault((difference.what, difference.lines), []).append(difference.member)
     for (what, lines), members in islice(alike.items(), MOST):
         others = f" (and {len(members) - 1:,} more files, alike)" if len(members) > 1 else ""
-        print(f"  {members[0]}{others}: {what}" if members[0] else f"  {what}")
-        for line in lines:
-            print(f"      {line}")
+        text.paragraph("", f"{members[0]}{others}: {what}" if members[0] else what, indent=2)
+        for row in lines:
+            text.line(Styled(f"      {row}", text.DETAIL))
     if len(alike) > MOST:
-        print(f"  and {len(alike) - MOST:,} more differences; --json names all")
+        text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
 
 
 def _side(side: "Side") -> str:
-    return f"{side.file}: {side.size:,} bytes, {side.members:,} files of {side.unpacked:,} bytes, sha256 {side.sha256[:12]}…"
+    return (
+        f"{side.file}: {side.size:,} bytes, {side.members:,} files "
+        f"of {side.unpacked:,} bytes, sha256 {side.sha256[:12]}…"
+    )
 
 
 def show_reproduction(found: "Reproduction", *, as_json: bool) -> None:
-    """Print whether a rebuilt wheel is the same, and if not, in what it differs and why."""
+    """Print whether a rebuilt wheel is the same; if it differs, where and why."""
     if as_json:
         text.as_json({"reproduced": found.comparison.same, **asdict(found)})
         return
     if found.comparison.same:
-        print(
-            f"reproduced: {found.original.name} is the same {found.comparison.first.size:,} bytes, sha256 {found.comparison.first.sha256}"
+        first = found.comparison.first
+        text.line(
+            Styled("reproduced", text.GOOD),
+            f": {found.original.name} is the same {first.size:,} bytes, sha256 {first.sha256}",
         )
         return
-    print(f"not reproduced: {found.original} (first), {found.rebuilt} (second)")
+    text.line(
+        Styled("not reproduced", text.BAD), f": {found.original} (first), {found.rebuilt} (second)"
+    )
     show_comparison(found.comparison, as_json=False)
-    print("\nwhy")
+    text.line()
+    text.line(Styled("why", text.HEADING))
     for cause in found.causes:
-        print(f"  {cause}")
+        text.paragraph("", cause, indent=2)

@@ -1,4 +1,4 @@
-"""What people read while a build runs: a step trail, and errors in three parts."""
+"""What people read while a build runs: the step trail, and errors in three parts."""
 
 import shlex
 import signal
@@ -10,60 +10,80 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from tfwright.errors import TfwrightError
+from tfwright.errors import Evidence, TfwrightError
 from tfwright.progress import Progress
-from tfwright.terminal.text import tell
-from tfwright.tools.process import capacity
+from tfwright.terminal import text
+from tfwright.terminal.foot import Foot, measures
+from tfwright.terminal.text import Styled, tell
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from tfwright.pipeline.stage import Job, Result
+    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.stage import Result
 
 LINE_SECONDS = 30.0
-"""How often progress is told where there is no terminal to draw a bar on."""
-MOST_CAUSES = 3
-"""How many possible causes of a failure are told."""
+"""How often progress is reported where there is no terminal to draw on."""
+NOTE = 15
+"""Characters in front of a note."""
+LABEL = 10
+"""Characters in front of each part of an error."""
 
 
 class Terminal:
-    """A listener that shows one line a stage, and a live bar for long ones, on stderr."""
+    """A listener that shows one line for each stage, and live progress for long ones, on stderr."""
 
     def __init__(self) -> None:
         """Start with nothing shown."""
         self._stage = self._why = ""
+        self._foot: Foot | None = None
         self._bar: tqdm[Any] | None = None
-        self._told = 0.0
+        self._reported = 0.0
 
     def started(self, stage: str, why: str) -> None:
-        """Remember the stage; its line is written when it is done."""
+        """Remember the stage; its line is written when it ends."""
         self._stage, self._why = stage, why
-        self._told = time.monotonic()
+        self._reported = time.monotonic()
 
     def kept(self, stage: str) -> None:
-        """Show that a stage was skipped."""
-        tell(f"  {stage:<10} kept")
+        """Show that a stage was skipped, because what it made before still holds."""
+        tell(f"  {stage:<10} kept", text.DETAIL)
 
     def finished(self, stage: str, seconds: float) -> None:
-        """Show a stage's time and why it ran."""
+        """Show how long a stage took and why it ran."""
         self._close()
-        tell(f"  {stage:<10} {seconds:7.1f} s   {self._why}")
+        duration = text.as_duration(seconds)
+        text.line(
+            Styled(f"  {stage:<10}", text.GOOD),
+            f" {duration:>11}   ",
+            Styled(self._why, text.DETAIL),
+            to=sys.stderr,
+        )
 
-    def note(self, text: str) -> None:
+    def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        tell(f"  {self._stage:<10}   - {text}")
+        shown = text_of_note.replace(str(Path.cwd()) + "/", "")
+        lead = Styled(f"  {self._stage:<10} - ", text.WARNING)
+        text.paragraph(lead, shown, indent=NOTE, to=sys.stderr)
 
     def progress(self, progress: Progress) -> None:
-        """Draw the bar, or write a line now and then."""
-        if sys.stderr.isatty():
-            self._draw(progress)
-        elif time.monotonic() - self._told >= LINE_SECONDS:
-            self._told = time.monotonic()
+        """Draw the foot or the bar; without a terminal, write a line now and then."""
+        if not sys.stderr.isatty():
+            self._report(progress)
+        elif progress.unit == "actions":
+            self._foot = self._foot or Foot(self._stage)
+            self._foot.draw(progress)
+        else:
+            self._draw_bar(progress)
+
+    def _report(self, progress: Progress) -> None:
+        if time.monotonic() - self._reported >= LINE_SECONDS:
+            self._reported = time.monotonic()
             tell(f"  {self._stage:<10} {_sentence(progress)}")
 
-    def _draw(self, progress: Progress) -> None:
-        """Move the live bar."""
+    def _draw_bar(self, progress: Progress) -> None:
+        """Move the bar of a download or of a count."""
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 
@@ -76,11 +96,14 @@ class Terminal:
             )
         self._bar.total = progress.total
         self._bar.n = progress.done
-        told = (_failures(progress), _memory(progress), progress.doing[:60])
-        self._bar.set_postfix_str(", ".join(filter(None, told)), refresh=True)
+        known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
+        self._bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
 
     def _close(self) -> None:
-        """Take the bar away."""
+        """Take the foot and the bar away."""
+        if self._foot is not None:
+            self._foot.close()
+            self._foot = None
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -88,42 +111,24 @@ class Terminal:
 
 def _sentence(progress: Progress) -> str:
     """Say progress in one line of text."""
-    total = f" of {progress.total:,}" if progress.total is not None else ""
-    told = ", ".join(
-        filter(
-            None,
-            (f"{progress.done:,}{total} {progress.unit}", _failures(progress), _memory(progress)),
-        )
-    )
-    return f"{told}: {progress.doing}" if progress.doing else told
+    known = ", ".join(measures(progress))
+    return f"{known}: {progress.doing}" if progress.doing else known
 
 
-def _failures(progress: Progress) -> str:
-    return f"{progress.failures} failed" if progress.failures else ""
-
-
-def _memory(progress: Progress) -> str:
-    """Say how much of the memory the work holds; nothing where that is not known."""
-    return (
-        f"{progress.held / capacity.GIB:.1f} of {progress.room / capacity.GIB:.0f} GiB"
-        if progress.held
-        else ""
-    )
-
-
-def announce(job: "Job") -> None:
+def announce(job: "BuildRequest") -> None:
     """Say what is going to be built."""
-    tell(f"{job.recipe.name}: {job.recipe.summary}")
+    name = Styled(job.recipe.name, text.HEADING)
+    text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: "Job", result: "Result") -> None:
-    """Say what was made: the wheel on stdout, for scripts."""
+def conclude(job: "BuildRequest", result: "Result") -> None:
+    """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
         tell(f"  sha256 {wheel.sha256}, {wheel.size:,} bytes")
         print(wheel.path)
     else:
-        tell(f"  stopped after {job.until}, as asked")
+        tell(f"  stopped after {job.until}, as requested")
 
 
 @contextmanager
@@ -144,35 +149,52 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     """Write an error: what happened, what to do, where to look, how to resume."""
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
-    tell(f"\nFailed{stage}: {fault.what}")
-    for line in evidence.lines:
-        tell(f"    | {line}")
-    tell(f"  do:     {fault.remedy}")
+    text.line(to=sys.stderr)
+    _part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
+    for row in evidence.lines:
+        tell(f"    | {row}", text.DETAIL)
+    _part("  do:", fault.remedy)
     if evidence.where:
-        tell(f"  where:  {evidence.where}")
+        _part("  where:", evidence.where)
     if evidence.command:
         status = f"  (status {evidence.status})" if evidence.status is not None else ""
         tell(f"  ran:    {shlex.join(evidence.command)}{status}")
     if evidence.log:
         tell(f"  log:    {evidence.log}")
-        _suspect(evidence.log)
+        _suspect(evidence)
     if resume:
         tell(f"  resume: {resume}")
 
 
-def _suspect(log: Path) -> None:
-    """Add what the catalogue knows of the first error in a failed stage's log."""
+def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+    """Write one part of an error; paths below the working directory are relative."""
+    shown = sentence.replace(str(Path.cwd()) + "/", "")
+    text.paragraph(label, shown, indent=indent, to=sys.stderr)
+
+
+def _suspect(evidence: Evidence) -> None:
+    """Add what is known of the root error, from the record of the stage where it made one.
+
+    A log may hold several attempts: only the stage knows which part of it failed in the end.
+    """
     from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
     from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 the same
 
-    if log.is_file():
-        found = logs.diagnose(str(log))
-        for match in [match for match in found.matches if match.explains][:1]:
-            tell_match(match, log.parent)
+    log = evidence.log
+    if log is None or not log.is_file():
+        return
+    if isinstance(evidence.failure, FailureRecord):
+        match = evidence.failure.match
+    else:
+        explaining = (match for match in logs.diagnose(str(log)).matches if match.explains)
+        match = next(explaining, None)
+    if match:
+        tell_match(match, log.parent)
 
 
 def interrupted(resume: str = "") -> None:
     """Say that the user stopped the build, and that nothing is lost."""
-    tell("\nStopped; what was finished is kept.")
+    tell("\nStopped; finished stages are kept.")
     if resume:
         tell(f"  resume: {resume}")

@@ -1,50 +1,78 @@
-"""What a build took, as people and machines read it."""
+"""The page of cost: what a build took."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
     from tfwright.pipeline.cost import Cost
 
 GIB = 1024**3
+STAGES = (
+    Column("stage", 0, "never"),
+    Column("time", 0, "never", right=True),
+    Column("processor time", 0, "never", right=True),
+)
+ACTIONS = (Column("", 0, "never", right=True), Column("", 0, "middle", least=20))
+DISK = (Column("", 0, "never", right=True), Column("", 0, "middle", least=20))
 
 
 def show_cost(cost: "Cost", *, as_json: bool) -> None:
     """Print the stages, Bazel's runs, the slowest actions, and the disk."""
     if as_json:
-        text.as_json({**asdict(cost), "slowest": [asdict(one) for one in cost.slowest]})
+        slowest = [asdict(action) for action in cost.slowest]
+        text.as_json({**asdict(cost), "slowest": slowest})
         return
-    text.table([("stage", "seconds", "processor"), *_stages(cost)])
-    print(f"\nruns of Bazel: {len(cost.bazel)}")
-    for line in _bazel(cost):
-        print(f"  {line}")
+    if not cost.stages and not cost.bazel:
+        text.line("This recipe has not been built on this host; there is nothing to report.")
+        return
+    text.table(STAGES, _stages(cost))
+    _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
+    for row in _bazel(cost):
+        text.line(f"  {row}")
     if cost.slowest:
-        print("\nslowest actions, in seconds")
-        for action in cost.slowest:
-            print(f"  {action.seconds:7.1f}  {action.name}")
-    print("\non disk, in MB")
-    for name, size in cost.disk.items():
-        print(f"  {size / 1e6:9,.0f}  {name}")
+        _heading("Slowest actions")
+        text.table(
+            ACTIONS,
+            [(f"  {text.as_duration(action.seconds)}", action.name) for action in cost.slowest],
+        )
+    _heading("On disk")
+    text.table(DISK, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
+
+
+def _heading(title: str) -> None:
+    text.line()
+    text.line(Styled(title, text.HEADING))
 
 
 def _stages(cost: "Cost") -> Iterator[tuple[str, str, str]]:
-    for one in cost.stages:
-        yield one.name, f"{one.seconds:.1f}", "-" if one.cpu is None else f"{one.cpu:.1f}"
+    for stage in cost.stages:
+        processor = "-" if stage.cpu is None else text.as_duration(stage.cpu)
+        yield stage.name, text.as_duration(stage.seconds), processor
 
 
 def _bazel(cost: "Cost") -> Iterator[str]:
-    """Say what Bazel took with its actions, and what tfwright took beside it."""
+    """Say what Bazel took with its actions, and what tfwright took on top of it."""
     if not cost.bazel:
         return
     spent = [run.spent for run in cost.bazel]
-    yield f"{sum(one.seconds for one in spent):,.1f} seconds, {sum(one.cpu for one in spent):,.1f} of processor time"
-    yield f"memory: {max(one.action for one in spent) / GIB:.2f} GiB for one action, {max(one.together for one in spent) / GIB:.2f} GiB for all together"
-    compiling = next((one for one in cost.stages if one.name == "compile"), None)
+    seconds = sum(run.seconds for run in spent)
+    processor = sum(run.cpu for run in spent)
+    yield f"{text.as_duration(seconds)}, {text.as_duration(processor)} of processor time"
+    largest = max(run.action for run in spent) / GIB
+    together = max(run.together for run in spent) / GIB
+    yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
+    compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
     if compiling:
-        last = spent[-1].seconds
-        beside = compiling.seconds - last
-        own = "" if compiling.cpu is None else f", {compiling.cpu:.1f} of processor time"
-        yield f"in the last run of the stage, beside Bazel: {beside:.1f} seconds ({beside / max(compiling.seconds, 1e-9):.1%}){own}"
+        added = compiling.seconds - spent[-1].seconds
+        share = added / max(compiling.seconds, 1e-9)
+        processor_time = ""
+        if compiling.cpu is not None:
+            processor_time = f", {text.as_duration(compiling.cpu)} of processor time"
+        yield (
+            f"tfwright's own part of the last run: "
+            f"{text.as_duration(added)} ({share:.1%}){processor_time}"
+        )

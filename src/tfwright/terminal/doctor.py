@@ -1,9 +1,10 @@
-"""A host against recipes, as people read it."""
+"""The pages of doctor, match and toolkit: a host against recipes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Part, Style, Styled
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,68 +14,98 @@ if TYPE_CHECKING:
     from tfwright.host.inventory import Fact
     from tfwright.host.match import Candidate, Need, Wish
 
+FACT_COLUMNS = (
+    Column("", 0, "never"),
+    Column("", 0, least=12),
+    Column("", 1, least=24),
+    Column("", 3, "middle", least=12),
+)
+NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "middle", least=12))
+LABEL = 11
+"""Characters in front of the text of a finding."""
+
 
 def show_examination(
-    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]", *, as_json: bool
+    recipe: str,
+    facts: "Sequence[Fact]",
+    findings: "Sequence[Finding]",
+    *,
+    as_json: bool,
+    everything: bool = False,
 ) -> None:
-    """Print what a host has, what is amiss for a recipe, the worst first, and what follows."""
+    """Print the verdict, the findings with the worst first, then what this host has.
+
+    What was looked for and not found is only in the list with `everything`.
+    """
     if as_json:
-        said = [
-            {
-                "name": fact.name.strip(),
-                "value": fact.seen.value,
-                "by": fact.seen.by,
-                "decides": fact.decides,
-            }
-            for fact in facts
-        ]
-        amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
-        text.as_json(
-            {
-                "recipe": recipe,
-                "may_start": not any(finding.blocks for finding in findings),
-                "facts": said,
-                "findings": amiss,
-            }
-        )
+        _show_examination_as_json(recipe, facts, findings)
         return
-    print(f"{recipe}\n")
-    for fact in facts:
-        print(
-            f"{'*' if fact.decides and fact.seen else ' '} {fact.name:<21} {fact.seen.value or '-':<52} {fact.seen.by if fact.seen else ''}".rstrip()
-        )
-    print("\n* can change the wheel's bytes\n")
+    text.line(Styled(recipe, text.HEADING), ": ", _verdict(findings))
     for number, finding in enumerate(findings, 1):
-        print("\n".join(_finding(number, finding)) + "\n")
-    print(_verdict(findings))
+        text.line()
+        _show_finding(number, finding)
+    shown = [fact for fact in facts if fact.seen or everything]
+    text.line()
+    text.line(Styled("This host", text.HEADING))
+    text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
+    if any(fact.decides for fact in shown):
+        text.line()
+        text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
+    if len(shown) < len(facts):
+        absent = text.counted(len(facts) - len(shown), "thing")
+        text.line(Styled(f"{absent} not found here and not listed: --all lists them", text.DETAIL))
 
 
-def _finding(number: int, finding: "Finding") -> Iterator[str]:
-    """Return a finding as people read it, its commands one a line."""
-    yield f"{number}. {finding.found}"
-    yield f"   wanted  {finding.wanted}"
+def _show_examination_as_json(
+    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
+) -> None:
+    """Print the same for machines; every fact is included."""
+    seen = [_fact_as_json(fact) for fact in facts]
+    amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
+    may_start = not any(finding.blocks for finding in findings)
+    text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
+
+
+def _fact_as_json(fact: "Fact") -> dict[str, object]:
+    name, seen = fact.name.strip(), fact.seen
+    return {"name": name, "value": seen.value, "by": seen.by, "decides": fact.decides}
+
+
+def _fact(fact: "Fact") -> tuple[Part, ...]:
+    mark = "*" if fact.decides and fact.seen else " "
+    source = fact.seen.by if fact.seen else ""
+    return mark, fact.name, fact.seen.value or "-", Styled(source, text.DETAIL)
+
+
+def _show_finding(number: int, finding: "Finding") -> None:
+    """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
+    stops = f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
+    style = text.BAD if finding.blocks else text.WARNING
+    text.line(f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL))
+    text.paragraph("   wanted", finding.wanted, indent=LABEL)
     if finding.why:
-        yield f"   why     {finding.why}"
-    first, *rest = finding.remedy.splitlines()
-    yield f"   do      {first}"
-    yield from (f"           {line}" for line in rest)
-    yield f"   stops   {finding.blocks or 'nothing'}"
+        text.paragraph("   why", finding.why, indent=LABEL)
+    text.paragraph("   do", finding.remedy, indent=LABEL)
 
 
-def _verdict(findings: "Sequence[Finding]") -> str:
+def _verdict(findings: "Sequence[Finding]") -> Styled:
     """Say whether a build may start; the worst finding comes first."""
-    worst = next((finding.blocks for finding in findings if finding.blocks), "")
-    if not worst:
-        return "The build may start."
-    return (
-        "The build cannot start." if worst == "check" else f"The build would stop before '{worst}'."
-    )
+    blocking = [finding for finding in findings if finding.blocks]
+    if not blocking:
+        return Styled("the build may start", text.GOOD)
+    count = text.counted(len(blocking), "finding")
+    stop = "stops it" if len(blocking) == 1 else "stop it"
+    worst = blocking[0].blocks
+    if worst == "check":
+        return Styled(f"the build cannot start; {count} {stop}", text.BAD)
+    return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
 
 
 def show_toolkit(prefix: "Path", record: "Record") -> None:
-    """Print where a toolkit was unpacked; what it is goes to people."""
+    """Print where a toolkit was unpacked; the rest goes to standard error."""
     text.tell(
-        f"{record.archive}, version {record.version}; licence accepted by {record.licence_accepted_by} on {record.on}"
+        f"{record.archive}, version {record.version}; "
+        f"licence accepted by {record.licence_accepted_by} on {record.on}"
     )
     print(prefix)
 
@@ -89,22 +120,33 @@ def show_matches(
 ) -> None:
     """Print which recipes fit, how the nearest others differ, and what a new one would pin."""
     if as_json:
-        text.as_json(
-            {
-                "wanted": vars(wanted),
-                "recipes": [vars(one) for one in ranked],
-                "new": [vars(need) for need in needs],
-            }
-        )
+        recipes = [vars(candidate) for candidate in ranked]
+        new = [vars(need) for need in needs]
+        text.as_json({"wanted": vars(wanted), "recipes": recipes, "new": new})
         return
-    fitting = [one for one in ranked if not one.differs]
-    print(f"wanted: {wanted}\n\nfits:")
-    for one in fitting:
-        print(f"  {one.recipe:<30} {one.summary}")
-    print("" if fitting else "  no recipe yet\n", end="")
-    print("\nnearest:")
-    for one in ranked[len(fitting) : len(fitting) + nearest]:
-        print(f"  {one.recipe:<30} {'; '.join(one.differs)}")
-    print("\na new recipe would pin:" if needs else "\nno TensorFlow was made for this together.")
-    for need in needs:
-        print(f"  {need.name:<20} {need.value:<42} {need.source}".rstrip())
+    fitting = [candidate for candidate in ranked if not candidate.differs]
+    others = ranked[len(fitting) : len(fitting) + nearest]
+    text.paragraph("wanted: ", str(wanted), indent=8)
+    _heading("These recipes fit" if fitting else "No recipe fits", text.GOOD if fitting else "")
+    for candidate in fitting:
+        _candidate(candidate.recipe, candidate.summary)
+    if others:
+        _heading("The nearest others, and how they differ")
+    for candidate in others:
+        _candidate(candidate.recipe, "; ".join(candidate.differs))
+    if not needs:
+        _heading("No TensorFlow release was made for this combination")
+        return
+    _heading("A new recipe would pin")
+    rows = [("  " + need.name, need.value, Styled(need.source, text.DETAIL)) for need in needs]
+    text.table(NEED_COLUMNS, rows)
+
+
+def _heading(title: str, style: Style = "") -> None:
+    text.line()
+    text.line(Styled(title, style or text.HEADING))
+
+
+def _candidate(recipe: str, says: str) -> None:
+    """Print a recipe and a sentence about it."""
+    text.paragraph(f"  {recipe}", says, indent=max(32, len(recipe) + 4))

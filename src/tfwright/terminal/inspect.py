@@ -1,77 +1,87 @@
-"""What a wheel is, as people read it."""
+"""The page of inspect: what a wheel is."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
     from tfwright.wheel.inspect.summary import Summary, WheelNeed
 
-HEADS = ("library", "MB", "machine", "needs", "std::string", "CPU", "GPU code")
+COLUMNS = (
+    Column("library", 0, "middle", least=24),
+    Column("MB", 2, "never", right=True),
+    Column("machine", 4, least=6),
+    Column("needs", 1, least=12),
+    Column("std::string", 5, least=6),
+    Column("CPU", 3, least=8),
+    Column("GPU code", 0, least=12),
+)
+LABEL = 14
+"""Characters in front of a fact."""
 
 
 def show_report(report: "Inspection", *, as_json: bool) -> None:
-    """Print what a wheel is: the whole, then a table of its libraries, then what its user should know."""
+    """Print what a wheel is: notes for its user first, then facts, then its libraries."""
     if as_json:
         text.as_json(asdict(report))
         return
-    print(f"{report.file}: {report.size:,} bytes, {report.unpacked:,} unpacked")
-    facts = {
-        "project": f"{report.project} {report.version}".strip(),
-        "tags": ", ".join(report.tags),
-        "python": report.requires_python,
-        "built with": ", ".join(f"{name} {value}" for name, value in report.stated),
-        "linked with": ", ".join(report.nvidia) or "none of NVIDIA's libraries",
-        **({"signed by": f"the key with the id {report.signed_by}"} if report.signed_by else {}),
-    }
-    for name, value in facts.items():
-        print(f"  {name:<12} {value or 'not said'}")
-    for name, value in _summary(report.summary) if report.summary else ():
-        print(f"  {name:<12} {value}")
-    if report.libraries:
-        text.table([HEADS, *_rows(report.libraries)])
+    sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
+    text.line(Styled(report.file, text.HEADING), sizes)
     for note in report.notes:
-        print(f"note: {note}")
+        text.paragraph(Styled("note: ", text.WARNING), note, indent=6)
+    for name, value in _stated(report):
+        text.paragraph(f"  {name}", value or "not stated", indent=LABEL)
+    for name, value in _summary(report.summary) if report.summary else ():
+        text.paragraph(f"  {name}", value, indent=LABEL)
+    if report.libraries:
+        text.line()
+        text.table(COLUMNS, list(_rows(report.libraries)))
+
+
+def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
+    """Return what the wheel's metadata states."""
+    yield "project", f"{report.project} {report.version}".strip()
+    yield "tags", ", ".join(report.tags)
+    yield "python", report.requires_python
+    yield "built with", ", ".join(f"{name} {value}" for name, value in report.stated)
+    yield "linked with", ", ".join(report.nvidia) or "none of NVIDIA's libraries"
+    if report.signed_by:
+        yield "signed by", f"the key with the id {report.signed_by}"
 
 
 def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
-    """Return what the libraries need together, and what of it matters to whoever loads or links them."""
+    """Return what the libraries need together, and what their users have to know."""
     for name, need in summary.needs.items():
         yield f"needs {name}" if name == "CPU" else name, _need(need)
     if summary.tensorflow:
-        yield (
-            "exports",
-            f"{summary.tensorflow:,} in TensorFlow's namespace"
-            + "".join(f", std::string {abi}" for abi in summary.strings),
-        )
+        strings = "".join(f", std::string {abi}" for abi in summary.strings)
+        yield "exports", f"{summary.tensorflow:,} in TensorFlow's namespace{strings}"
     yield "GPU code", " ".join(summary.architectures) or "none"
     if summary.nccl:
         yield "NCCL", ", ".join(summary.nccl)
 
 
 def _need(need: "WheelNeed") -> str:
-    """Return a version, and where it comes from."""
+    """Return a version, and which library and function need it."""
     why = "; ".join(part for part in (need.symbol, need.decided) if part)
     return f"{need.version:<8} {_short(need.library)}" + (f": {why}" if why else "")
 
 
-def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[str, ...]]:
-    """Return the lines of the table, one for all libraries that differ in nothing but name and size."""
+def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
+    """Return the rows of the table; libraries that differ only in name and size share one."""
     alike: dict[tuple[str, ...], list[Library]] = {}
     for library in libraries:
         alike.setdefault(_facts(library), []).append(library)
     for facts, group in alike.items():
         largest = max(group, key=lambda library: library.size)
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
-        yield (
-            _short(largest.path) + others,
-            f"{sum(library.size for library in group) / 1e6:.1f}",
-            *facts,
-        )
+        size = sum(library.size for library in group)
+        yield (_short(largest.path) + others, f"{size / 1e6:.1f}", *facts)
 
 
 def _facts(library: "Library") -> tuple[str, ...]:

@@ -1,65 +1,88 @@
-"""What a build would do, as people and machines read it."""
+"""The page of plan: what a build would do."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
+    from tfwright.host.findings import Finding
     from tfwright.pipeline.engine import Planned
     from tfwright.pipeline.stage import Step
 
+STEP = 7
+"""Characters in front of a command."""
 
-def show_plan(plan: "Iterable[Planned]", *, as_json: bool) -> None:
-    """Print a plan: per stage keep or run, why, and its commands and files."""
+
+def show_plan(
+    plan: "Iterable[Planned]", findings: "Sequence[Finding]" = (), *, as_json: bool
+) -> None:
+    """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
+
+    A stage that runs is followed by its commands and files.
+    """
     if as_json:
-        text.as_json(
-            [
-                {
-                    "stage": one.stage.name,
-                    "run": bool(one.why),
-                    "why": one.why,
-                    "steps": [_step(step) for step in one.steps],
-                }
-                for one in plan
-            ]
-        )
+        text.as_json([_planned(planned) for planned in plan])
         return
+    _show_findings(findings)
     shown: dict[str, str] = {}
-    for one in plan:
-        print(
-            f"{'run ' if one.why else 'keep'} {one.stage.name:<10} {one.why or one.stage.summary}"
-        )
-        for step in one.steps if one.why else ():
-            for line in _lines(step, shown):
-                print(f"       {line}")
+    for planned in plan:
+        mark = Styled("run ", text.WARNING) if planned.why else Styled("keep", text.GOOD)
+        name = Styled(f" {planned.stage.name:<10} ", text.HEADING)
+        text.line(mark, name, planned.why or Styled(planned.stage.summary, text.DETAIL))
+        for step in planned.steps if planned.why else ():
+            for row in _lines(step, shown):
+                text.line(Styled(" " * STEP + row, text.DETAIL))
             shown = dict(getattr(step, "env", shown))
+
+
+def _show_findings(findings: "Sequence[Finding]") -> None:
+    blocking = [finding for finding in findings if finding.blocks]
+    if not blocking:
+        return
+    count = text.counted(len(blocking), "finding")
+    text.line(Styled(f"This host cannot build the recipe yet: {count}", text.BAD))
+    for finding in blocking:
+        text.paragraph(f"  {finding.blocks}", str(finding), indent=13)
+    text.line(Styled("  'invoke doctor' has the remedies", text.DETAIL))
+    text.line()
+
+
+def _planned(planned: "Planned") -> dict[str, object]:
+    return {
+        "stage": planned.stage.name,
+        "run": bool(planned.why),
+        "why": planned.why,
+        "steps": [_step(step) for step in planned.steps],
+    }
 
 
 def _step(step: "Step") -> dict[str, object]:
     """Return a step as JSON can say it."""
-    return {
-        name: list(value)
-        if isinstance(value, tuple)
-        else dict(value)
-        if hasattr(value, "keys")
-        else str(value)
-        for name, value in vars(step).items()
-    }
+    return {name: _value(value) for name, value in vars(step).items()}
+
+
+def _value(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
+    return dict(value) if isinstance(value, Mapping) else str(value)
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
-    """Return a step as people read it; of its environment only what is not as it was `shown` for the step before."""
-    said = vars(step)
-    if "argv" in said:
-        yield f"$ {step}"
-        yield f"    in {said['cwd']}"
-        yield from (
-            f"    {name}={value}"
-            for name, value in sorted(said["env"].items())
-            if shown.get(name) != value
-        )
-        yield from (f"    without {name}" for name in sorted(shown.keys() - said["env"].keys()))
-    else:
-        yield f"writes {said['path']}"
-        yield from (f"    {line}" for line in said["content"].splitlines())
+    """Return a step as people read it.
+
+    Of its environment only what differs from what was `shown` for the step before it.
+    """
+    fields = vars(step)
+    if "argv" not in fields:
+        yield f"writes {fields['path']}"
+        yield from (f"    {row}" for row in fields["content"].splitlines())
+        return
+    yield f"$ {step}"
+    yield f"    in {fields['cwd']}"
+    for name, value in sorted(fields["env"].items()):
+        if shown.get(name) != value:
+            yield f"    {name}={value}"
+    for name in sorted(shown.keys() - fields["env"].keys()):
+        yield f"    without {name}"

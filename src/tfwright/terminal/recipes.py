@@ -1,23 +1,53 @@
-"""The recipes, as a table."""
+"""The page of recipes: what each one pins, and whether it builds here."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
     from tfwright.commands.recipes import RecipeRow
+
+COLUMNS = (
+    Column("recipe", 0, "never"),
+    Column("TensorFlow", 3, "never"),
+    Column("Python", 2, "never"),
+    Column("CUDA", 4, "never"),
+    Column("cuDNN", 6, "never"),
+    Column("Bazel", 7, "never"),
+    Column("platform", 5, "never"),
+    Column("patches", 8, "never", right=True),
+    Column("verified until", 1, least=12),
+    Column("builds here", 0, least=12),
+)
 
 
 def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
     """Print the recipes as a table."""
     if as_json:
-        text.as_json([row.__dict__ for row in rows])
+        text.as_json([vars(row) for row in rows])
         return
-    heads = tuple(rows[0].__dict__) if rows else ()
-    text.table(
-        [
-            tuple(name.replace("_", " ") for name in heads),
-            *(tuple(str(value) for value in row.__dict__.values()) for row in rows),
-        ]
+    if not rows:
+        text.line("There are no recipes in recipes/.")
+        return
+    text.table(COLUMNS, [_cells(row) for row in rows])
+
+
+def _cells(row: "RecipeRow") -> tuple[Part, ...]:
+    verified = text.DETAIL if row.verified == "unverified" else text.GOOD
+    builds = Styled("yes", text.GOOD)
+    if row.builds_here != "yes":
+        builds = Styled(f"no: {row.builds_here}", text.WARNING)
+    return (
+        Styled(row.recipe, text.HEADING),
+        row.tensorflow,
+        row.python,
+        row.cuda,
+        row.cudnn,
+        row.bazel,
+        row.platform,
+        str(row.patches),
+        Styled(row.verified, verified),
+        builds,
     )

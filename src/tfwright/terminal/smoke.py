@@ -1,12 +1,14 @@
-"""What a wheel was seen to do: lines while it is tried, a table of all runs, and a page."""
+"""The pages of smoke: a line for each program, a table of all runs, and an HTML report."""
 
 import ast
+import sys
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Style, Styled
 from tfwright.tools import files, plotting, render
 
 if TYPE_CHECKING:
@@ -14,23 +16,28 @@ if TYPE_CHECKING:
     from tfwright.trial.run import Point, TrialOutcome
 
 PAGE, PLOT, DATA = "smoke.html", "sweep.png", "smoke.json"
+COLOURS: dict[str, Style] = {
+    "passed": text.GOOD,
+    "skipped": text.WARNING,
+    "failed": text.BAD,
+}
 AXES = ("rows and columns", "GFLOP/s")
 
 
 def show_outcome(outcome: "TrialOutcome") -> None:
-    """Print what became of one program, as soon as it is known."""
-    print(
-        f"  {outcome.status:<8}{outcome.program:<16}{outcome.seconds:6.1f} s  {outcome.reason}",
-        flush=True,
-    )
+    """Print the outcome of one program as soon as it ends."""
+    status = Styled(f"  {outcome.status:<8}", COLOURS.get(outcome.status, ""))
+    lead = f"{outcome.program:<16}{outcome.seconds:6.1f} s  "
+    text.line(status, lead, outcome.reason)
+    sys.stdout.flush()
 
 
 def show_report(report: "SmokeReport", *, as_json: bool) -> None:
-    """Print the whole for machines; for people the sum, since the rest was said."""
+    """Print everything for machines, and the totals for people, who saw each program's line."""
     if as_json:
         text.as_json(asdict(report))
     else:
-        print(f"{report.wheel} on Python {report.python}: {tally(report)}")
+        text.line(f"{report.wheel} on Python {report.python}: {tally(report)}")
 
 
 def tally(report: "SmokeReport") -> str:
@@ -42,17 +49,10 @@ def tally(report: "SmokeReport") -> str:
 
 
 def show_runs(reports: list["SmokeReport"]) -> None:
-    """Print a Markdown table of what was tried on this machine, a line for each wheel."""
-    print(
-        "| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |\n|---|---|---|---|---|---|---|"
-    )
-    for report in sorted(
-        reports,
-        key=lambda report: (
-            report.wheel.partition("-")[0],
-            [*map(_number, report.wheel.split("-")[1].split("."))],
-        ),
-    ):
+    """Print a Markdown table of the wheels that were tried on this machine, one row each."""
+    print("| wheel | Python | result | within | CNN | A^10 + B^10 | matmul at best |")
+    print("|---|---|---|---|---|---|---|")
+    for report in sorted(reports, key=_by_project_and_version):
         by_name = {outcome.program: outcome for outcome in report.outcomes}
         bounds = ", ".join(f"`{line}`" for line in report.requirements) or "-"
         cells = [
@@ -64,6 +64,11 @@ def show_runs(reports: list["SmokeReport"]) -> None:
             _best(report),
         ]
         print(f"| {' | '.join(cells)} |")
+
+
+def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:
+    project, version = report.wheel.split("-")[:2]
+    return project, [_number(part) for part in version.split(".")]
 
 
 def _number(part: str) -> int:

@@ -1,18 +1,111 @@
-"""The ways to print: a table, JSON, a line for people."""
+"""The ways to print: a line, a wrapped paragraph, a table that fits the terminal, JSON.
+
+Every line goes through here, so that one place decides about width, colour and foreign characters.
+On a terminal, tables shrink to its width; into a pipe they are written whole, for grep and awk.
+"""
 
 import json
+import os
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
+
+from tfwright.printable import printable_lines
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Style = Literal["", "green", "yellow", "red", "bold", "dim", "bold red"]
+
+GOOD: Style = "green"
+WARNING: Style = "yellow"
+BAD: Style = "red"
+DETAIL: Style = "dim"
+HEADING: Style = "bold"
+
+ELLIPSIS = "…"
+GAP = "  "
+"""Between the columns of a table."""
+MARGIN = 20
+"""Characters that a paragraph keeps, however deep it is indented."""
 
 
-def table(cells: Sequence[tuple[str, ...]]) -> None:
-    """Print rows of equally many cells, the heads among them, in columns."""
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for cell in cells:
-        print(
-            "  ".join(text.ljust(width) for text, width in zip(cell, widths, strict=True)).rstrip()
-        )
+class Styled(NamedTuple):
+    """A text with its colour; the text alone must say the same."""
+
+    text: str
+    style: Style = ""
+
+
+Part = str | Styled
+Cut = Literal["end", "middle", "never"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    head: str
+    rank: int = 0
+    """What a narrow terminal does without: the highest rank is dropped first, rank 0 never."""
+    cut: Cut = "end"
+    """Where a text that is too long loses characters: a path in its middle."""
+    least: int = 8
+    """Characters below which the column is dropped rather than shortened further."""
+    right: bool = False
+    """Whether the texts are numbers, aligned on the right."""
+
+
+# One line
+
+
+def line(*parts: Part, to: TextIO | None = None) -> None:
+    """Write one line of parts on `to` (standard output by default), with colour on a terminal."""
+    stream = to or sys.stdout
+    shown = [_styled(part) for part in parts]
+    if not _in_colour(stream):
+        stream.write("".join(part.text for part in shown) + "\n")
+        return
+    from rich.text import Text  # noqa: PLC0415 a pipe does without it
+
+    joined = Text.assemble(*((part.text, part.style) for part in shown))
+    _console(stream).print(joined, soft_wrap=True, highlight=False)
+
+
+def tell(text: str, style: Style = "") -> None:
+    """Write a line for people, on standard error; paths below the working directory are relative."""
+    line(Styled(text.replace(str(Path.cwd()) + "/", ""), style), to=sys.stderr)
+
+
+def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) -> None:
+    """Write `text` behind `first`, wrapped on a terminal so that further lines start at `indent`.
+
+    Lines of `text` stay lines: a command that is to be copied is never joined with its neighbour.
+    """
+    stream = to or sys.stdout
+    lead = _styled(first)
+    pad = " " * indent
+    room = width(stream)
+    lines: list[str] = []
+    for row in printable_lines(text).splitlines() or [""]:
+        lines += _wrapped(row, room - indent) if room else [row]
+    line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream)
+    for further in lines[1:]:
+        line(pad, further, to=stream)
+
+
+def _wrapped(row: str, room: int) -> list[str]:
+    return textwrap.wrap(
+        row,
+        max(room, MARGIN),
+        break_long_words=False,
+        break_on_hyphens=False,
+        subsequent_indent=" " * (len(row) - len(row.lstrip())),
+    ) or [""]
 
 
 def as_json(value: object) -> None:
@@ -20,6 +113,155 @@ def as_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
-def tell(text: str) -> None:
-    """Write a line for people, on stderr."""
-    sys.stderr.write(text.replace(str(Path.cwd()) + "/", "") + "\n")
+# Tables
+
+
+def table(
+    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
+) -> None:
+    """Print rows in columns. On a terminal the table is as wide as that at most.
+
+    First the least important columns are shortened down to their least width, then dropped.
+    """
+    stream = to or sys.stdout
+    cells = [[_styled(cell) for cell in row] for row in rows]
+    widths = fitted(columns, _natural(columns, cells), width(stream))
+    heads = [Styled(column.head, HEADING) for column in columns]
+    for row in [heads, *cells] if any(column.head for column in columns) else cells:
+        _row(columns, row, widths, stream)
+
+
+def _natural(columns: Sequence[Column], cells: Sequence[Sequence[Styled]]) -> list[int]:
+    widths = []
+    for number, column in enumerate(columns):
+        texts = [column.head, *(row[number].text for row in cells)]
+        widths.append(max(map(len, texts)))
+    return widths
+
+
+def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) -> list[int]:
+    """Return the width of each column within `room` characters; 0 for one that is left out."""
+    widths = list(natural)
+    if room is None:
+        return widths
+    by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
+    for number in by_rank:
+        excess = _total(widths) - room
+        if excess <= 0:
+            break
+        if columns[number].cut != "never":
+            widths[number] = max(
+                min(columns[number].least, widths[number]), widths[number] - excess
+            )
+    for number in by_rank:
+        if _total(widths) <= room or columns[number].rank == 0:
+            break
+        widths[number] = 0
+        # What was shortened for nothing gets the room that has become free.
+        _grow(widths, natural, room)
+    return widths
+
+
+def _grow(widths: list[int], natural: Sequence[int], room: int) -> None:
+    for number, wanted in enumerate(natural):
+        if widths[number]:
+            free = max(0, room - _total(widths))
+            widths[number] = min(wanted, widths[number] + free)
+
+
+def _total(widths: Sequence[int]) -> int:
+    shown = [width for width in widths if width]
+    return sum(shown) + len(GAP) * max(0, len(shown) - 1)
+
+
+def _row(
+    columns: Sequence[Column], row: Sequence[Styled], widths: Sequence[int], stream: TextIO
+) -> None:
+    parts: list[Part] = []
+    shown = [number for number, room in enumerate(widths) if room]
+    for number in shown:
+        column, cell, room = columns[number], row[number], widths[number]
+        text = shortened(cell.text, room, column.cut)
+        last = number == shown[-1]
+        aligned = text.rjust(room) if column.right else text if last else text.ljust(room)
+        parts += [GAP if parts else "", Styled(aligned, cell.style)]
+    _without_trailing_blanks(parts)
+    line(*parts, to=stream)
+
+
+def _without_trailing_blanks(parts: list[Part]) -> None:
+    while parts and not _styled(parts[-1]).text.strip():
+        parts.pop()
+    if parts:
+        last = _styled(parts[-1])
+        parts[-1] = Styled(last.text.rstrip(), last.style)
+
+
+def shortened(text: str, room: int, cut: Cut = "end") -> str:
+    """Return `text` in at most `room` characters; an ellipsis marks what was left out."""
+    if len(text) <= room or cut == "never":
+        return text
+    if cut == "end":
+        return text[: room - 1] + ELLIPSIS
+    # The end of a path says more than its beginning.
+    tail = (room - 1) * 2 // 3
+    return text[: room - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+
+
+# The stream
+
+
+def width(stream: TextIO) -> int | None:
+    """Return how many characters a line of `stream` holds; None where it is no terminal.
+
+    COLUMNS decides where it is set, for pipes as well.
+    """
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    if not stream.isatty():
+        return None
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or None
+    except OSError:
+        return None
+
+
+def _in_colour(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+@cache
+def _console(stream: TextIO) -> "Console":
+    from rich.console import Console  # noqa: PLC0415 a pipe does without it
+
+    return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def _styled(part: Part) -> Styled:
+    if isinstance(part, Styled):
+        return Styled(printable_lines(part.text), part.style)
+    return Styled(printable_lines(part))
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 file``, ``1,234 files``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def as_size(size: float) -> str:
+    """Return bytes as people read them: ``13.3 kB``, ``1.2 GB`` (powers of ten, as disks have)."""
+    for unit, power in (("GB", 9), ("MB", 6), ("kB", 3)):
+        if size >= 10**power:
+            return f"{size / 10**power:.1f} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def as_duration(seconds: float) -> str:
+    """Return seconds as people read them: ``4.2 s``, ``3 min 12 s``, ``2 h 05 min``."""
+    whole = round(seconds)
+    if whole < 60:  # noqa: PLR2004 seconds in a minute
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"

@@ -1,4 +1,4 @@
-"""What is kept, locked, carried and still served, as people read it."""
+"""The pages of vault, lock and bundle: what is kept, locked, carried and still served."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
     from tfwright.vault.bundle import Manifest
@@ -13,102 +14,167 @@ if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
     from tfwright.vault.usage import Inventory, Thing
 
+LINKS = (
+    Column("archive", 0, least=20),
+    Column("sources left", 0, "never"),
+    Column("in the vault", 1, "never"),
+    Column("source", 0, "middle", least=24),
+)
+MEMBERS = (
+    Column("", 0, "never"),
+    Column("files", 0, "never", right=True),
+    Column("size", 0, "never", right=True),
+)
+KINDS = (
+    Column("kind", 0, "never"),
+    Column("entries", 0, "never", right=True),
+    Column("size", 0, "never", right=True),
+)
+NEEDS = (
+    Column("recipe", 0, "never"),
+    Column("needs", 0, "never", right=True),
+    Column("shared", 2, "never", right=True),
+    Column("with", 1, least=16),
+)
+UNUSED = (
+    Column("", 0, "never", right=True),
+    Column("", 1, "never"),
+    Column("", 0, "middle", least=24),
+)
+
 
 def show_lock(path: Path, lock: "Lock") -> None:
-    """Say what was locked, and what could not be; the file's name on stdout, for scripts."""
-    needed = [one for one in lock.archives if one.needed]
-    known = f", {len(needed)} of them wanted by the target" if needed else ""
-    text.tell(
-        f"  {len(lock.archives)} archives{known}; {len(lock.requirements)} packages, {len(lock.files)} patches and assets"
-    )
-    for one in lock.substitutes:
-        text.tell(f"  not the pinned bytes: {one.source}: {one.reason}")
+    """Say what was locked, and what could not be; print the file's name on stdout, for scripts."""
+    needed = [archive for archive in lock.archives if archive.needed]
+    wanted = f", {len(needed)} of them needed by the target" if needed else ""
+    archives = text.counted(len(lock.archives), "archive")
+    packages = text.counted(len(lock.requirements), "package")
+    files = f"{len(lock.files):,} patches and assets"
+    text.tell(f"  {archives}{wanted}; {packages}; {files}")
+    for substitute in lock.substitutes:
+        text.tell(f"  not the pinned bytes: {substitute.source}: {substitute.reason}", text.WARNING)
     if lock.unlockable:
-        text.tell(f"  {len(lock.unlockable)} downloads that no digest holds; the lock names them")
+        downloads = text.counted(len(lock.unlockable), "download")
+        text.tell(f"  {downloads} without a checksum; the lock lists them", text.WARNING)
     print(path)
 
 
 def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
-    """Print, per archive, how many of its sources still have it, and the ones that do not."""
+    """Print which sources of each archive still have it; archives with the fewest come first."""
     if as_json:
-        text.as_json(
-            [
-                {**vars(row), "left": row.left, "links": [vars(link) for link in row.links]}
-                for row in rows
-            ]
-        )
+        text.as_json([_link_row(row) for row in rows])
         return
-    lines = [("archive", "left", "vault", "sources")]
+    cells: list[tuple[Part, ...]] = []
     for row in sorted(rows, key=lambda row: row.left):
-        told = [
-            f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}"
-            for link in row.links
-        ] or ["no source"]
-        lines.append(
-            (
-                row.name.partition(",")[0],
-                f"{row.left} of {len(row.links)}",
-                "yes" if row.kept else "no",
-                told[0],
-            )
-        )
-        lines.extend(("", "", "", text) for text in told[1:])
-    text.table(lines)
-    counts = [sum(row.left == 0 for row in rows), sum(row.left == 1 for row in rows)]
+        cells += _link_cells(row)
+    text.table(LINKS, cells)
+    gone = sum(row.left == 0 for row in rows)
+    single = sum(row.left == 1 for row in rows)
     text.tell(
-        f"  {len(rows)} archives: {counts[0]} have no source left, {counts[1]} have one, {len(rows) - sum(counts)} more"
+        f"  {text.counted(len(rows), 'archive')}: {gone} without a source, "
+        f"{single} with one source, {len(rows) - gone - single} with more"
     )
+
+
+def _link_row(row: "LinkRow") -> dict[str, object]:
+    return {**vars(row), "left": row.left, "links": [vars(link) for link in row.links]}
+
+
+def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
+    """Return the lines of one archive: one for each source."""
+    sources = [
+        f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}" for link in row.links
+    ]
+    style = (text.BAD, text.WARNING)[row.left] if row.left < 2 else text.GOOD  # noqa: PLR2004
+    left = Styled(f"{row.left} of {len(row.links)}", style)
+    first, *others = sources or ["no source"]
+    name = row.name.partition(",")[0]
+    return [
+        (name, left, "yes" if row.kept else "no", first),
+        *(("", "", "", source) for source in others),
+    ]
 
 
 def show_bundle(manifest: "Manifest") -> None:
-    """Print what a bundle holds, what it does not, and the digest to compare on the other host."""
-    for kind, count in Counter(member.kind for member in manifest.members).items():
+    """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
+    counts = Counter(member.kind for member in manifest.members)
+    rows = []
+    for kind, count in counts.items():
         size = sum(member.size for member in manifest.members if member.kind == kind)
-        print(f"  {kind:<8} {count:>4}  {size:>14,} bytes")
+        rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
+    text.table(MEMBERS, rows)
     for absent in manifest.absent:
-        print(
-            f"  without {absent.name}"
-            + "".join(f"\n    {sha256}  {path}" for path, sha256 in absent.files.items())
-        )
-    print(
-        f"  for {manifest.platform}, tfwright {manifest.tfwright} on Python {manifest.python}; manifest sha256 {manifest.sha256}"
+        text.line(Styled(f"  without {absent.name}", text.WARNING))
+        for path, sha256 in absent.files.items():
+            text.line(f"    {sha256}  {path}")
+    text.line(
+        f"  for {manifest.platform}, tfwright {manifest.tfwright} on Python {manifest.python}"
     )
+    text.line(f"  manifest sha256 {manifest.sha256}")
 
 
 def show_vault(inventory: "Inventory") -> None:
-    """Print what the vault holds by kind, what each recipe needs of it, what they share, and what nobody needs."""
-    users = {thing: inventory.users(thing) for thing in inventory.things}
+    """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
     sizes = {thing: thing.size for thing in inventory.things}
-    for kind, count in Counter(thing.kind for thing in sizes).items():
-        print(
-            f"{kind:<10} {count:>5}  {sum(size for thing, size in sizes.items() if thing.kind == kind):>16,} bytes"
-        )
-    for need in inventory.needs:
-        own = [thing for thing in sizes if need.recipe in users[thing]]
-        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
-        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
-        print(
-            f"  {need.recipe}: {sum(sizes[thing] for thing in own):,} bytes"
-            + (f", {shared:,} of them shared with {', '.join(others)}" if others else "")
-        )
+    if not sizes:
+        text.line("The vault is empty: 'invoke fetch' fills it.")
+        return
+    counts = Counter(thing.kind for thing in sizes)
+    kinds = []
+    for kind, count in counts.items():
+        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
+        kinds.append((kind, f"{count:,}", text.as_size(size)))
+    text.table(KINDS, kinds)
+    text.line()
+    text.table(NEEDS, _needs(inventory, sizes))
     if inventory.undecided:
-        print(
-            f"{len(inventory.undecided)} archives stay: what they need is not known of {', '.join(inventory.unknown)} ('invoke lock' finds out)"
+        text.line()
+        undecided = text.counted(len(inventory.undecided), "archive")
+        reason = (
+            f"{undecided} kept: what {', '.join(inventory.unknown)} needs is unknown; "
+            "'invoke lock' finds out"
         )
+        text.paragraph("", reason, indent=0)
+    text.line()
     show_garbage(inventory.garbage)
 
 
+def _needs(inventory: "Inventory", sizes: "dict[Thing, int]") -> list[tuple[str, ...]]:
+    """Return one row for each recipe that needs something of the vault."""
+    users = {thing: inventory.users(thing) for thing in inventory.things}
+    rows: list[tuple[str, ...]] = []
+    for need in inventory.needs:
+        own = [thing for thing in sizes if need.recipe in users[thing]]
+        if not own:
+            continue
+        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
+        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
+        total = sum(sizes[thing] for thing in own)
+        rows.append(
+            (
+                need.recipe,
+                text.as_size(total),
+                text.as_size(shared) if shared else "-",
+                ", ".join(others) or "-",
+            )
+        )
+    return rows
+
+
 def show_garbage(things: "Sequence[Thing]") -> None:
-    """Print what nobody needs, with the total."""
-    for thing in things:
-        print(f"  {thing.size:>16,}  {thing.kind} {thing.name}")
-    print(
-        f"{sum(thing.size for thing in things):,} bytes in {len(things)} things that no recipe and no lock needs"
-    )
+    """Print what is unused, with the total."""
+    if not things:
+        text.line("Everything in the vault is needed by a recipe or a lock.")
+        return
+    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
+    text.table(UNUSED, rows)
+    total = text.as_size(sum(thing.size for thing in things))
+    count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
+    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
 def show_sound(things: "Sequence[Thing]") -> None:
-    """Say that everything is what it was."""
-    print(
-        f"{len(things)} files, {sum(thing.size for thing in things):,} bytes: each is what its digest says"
-    )
+    """Say that every file matches its checksum."""
+    total = text.as_size(sum(thing.size for thing in things))
+    files = text.counted(len(things), "file")
+    text.line(Styled("ok", text.GOOD), f": {files}, {total}; each matches its checksum")

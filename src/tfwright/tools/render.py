@@ -1,6 +1,7 @@
 """Templates: text made from ROOT/templates, where a name that has no value is an error."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import lru_cache
 
 from tfwright.documents.recipe import ROOT
 
@@ -13,6 +14,12 @@ def render(template: str, values: Mapping[str, object]) -> str:
     In a template for HTML, named ``*.html.j2``, every value is escaped. Raises jinja2.UndefinedError
     for a name without a value, which is a fault of ours.
     """
+    return renderer(template)(values)
+
+
+@lru_cache
+def renderer(template: str) -> Callable[[Mapping[str, object]], str]:
+    """Return a template as a function, for pages that are made by the hundred."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -23,4 +30,4 @@ def render(template: str, values: Mapping[str, object]) -> str:
         lstrip_blocks=True,
         trim_blocks=True,
     )
-    return environment.get_template(template).render(values)
+    return environment.get_template(template).render

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfwright.errors import SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
-from tfwright.tools.http import availability, download
+from tfwright.tools.http import availability, downloads
 from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
@@ -89,7 +89,7 @@ def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
 
 def _downloading(url: str) -> Callable[[Path], None]:
     def fill(target: Path) -> None:
-        download.download(url, target, pauses=())
+        downloads.download(url, target, pauses=())
 
     return fill
 

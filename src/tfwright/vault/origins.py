@@ -16,6 +16,7 @@ from tfwright.tools.git.archive import Pack, SourceArchive
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
+from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
 from tfwright.vault.store import Store
@@ -35,7 +36,7 @@ SHOWN = 12
 
 
 @dataclass(frozen=True)
-class WantedArchive(downloads.WantedFile):
+class WantedArchive(WantedFile):
     """A file that is to be had, from wherever it is; its name is that of the external repositories that are made from it."""
 
     pack: Pack | None = None
@@ -206,7 +207,7 @@ def _downloaded(
     store: Store,
     origins: Origins,
     report: Callable[[Progress], None],
-) -> Iterator[tuple[WantedArchive, downloads.DownloadOutcome]]:
+) -> Iterator[tuple[WantedArchive, DownloadOutcome]]:
     """Download what has urls; yield what became of each."""
     served = [(one, tuple(urls)) for one in asked if (urls := origins.urls(one))]
     if served:

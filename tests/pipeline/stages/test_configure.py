@@ -1,24 +1,28 @@
 """The configure stage, with small configure scripts on a real pty in a real git repository."""
 
 import subprocess
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from tfwright.configure import bazelrc
+from tfwright.configure import dialect, rendering
+from tfwright.configure.interview import Interview
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Writes
+from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.tools.process.runner import Command
 
 COMMIT = "0123456789" * 4
+SOURCE = {"url": "https://example.org/tensorflow.git", "commit": COMMIT}
 ANSWERS: dict[str, bool | str] = {
     "TF_ENABLE_XLA": False,
     "TF_NEED_OPENCL_SYCL": False,
@@ -76,27 +80,25 @@ class Bench:
 
     def __init__(self, folder: Path, listener: Listener) -> None:
         self.folder, self.listener = folder, listener
+        self.source: dict[str, object] = {"branch": "r1.13"}
+        self.changes: dict[str, object] = {}
         self.tree = folder / "tree"
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
 
-    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> Job:
+    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> BuildRequest:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
-            "source": {
-                "url": "https://example.org/tensorflow.git",
-                "branch": "r1.13",
-                "commit": COMMIT,
-            },
+            "source": {**SOURCE, **self.source},
             "host": {"system": "Linux", "python": "any"},
             "bazel": {"version": "0.21.0"},
-            "configure": {"by": by, "answers": answers, "timeout": 10},
+            "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
         }
-        return Job(
-            Recipe.model_validate(recipe),
-            HostFile(build_out=self.folder / "build_out"),
-            self.listener,
+        return BuildRequest(
+            recipe=Recipe.model_validate(recipe),
+            host_file=HostFile(build_out=self.folder / "build_out"),
+            listener=self.listener,
         )
 
     def run(
@@ -131,7 +133,7 @@ class Bench:
             programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
         )
         tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
-        return configure.run(job, job.recipe.configure, facts, inputs, tree)
+        return configure.run(job, job.recipe, facts, inputs, tree)
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
@@ -163,12 +165,11 @@ def bench(tmp_path: Path, listener: Listener) -> Bench:
 def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> None:
     configured = bench.run(WHOLE)
     assert configured.bazelrc == Artefact.of(bench.bazelrc)
-    assert bench.bazelrc.read_text() == bazelrc.render(
-        Release(1, 13),
-        "Linux",
-        {**ANSWERS, **_python(bench)},
-        by="dialogue",
-        python=pythons.version_of(pythons.own()),
+    spoken = dialect.of_tensorflow(ExactRelease(1, 13), "Linux")
+    answers = {**ANSWERS, **_python(bench)}
+    own = pythons.version_of(pythons.own())
+    assert bench.bazelrc.read_text() == rendering.render(
+        Interview(spoken, answers, "dialogue", own)
     )
     assert configured.asked[:3] == ("PYTHON_BIN_PATH", "PYTHON_LIB_PATH", "TF_ENABLE_XLA")
     assert configured.never_asked == ()
@@ -189,7 +190,7 @@ def test_both_ways_of_answering_give_the_same_file(bench: Bench) -> None:
 
 
 def test_with_answers_in_the_environment_any_prompt_is_an_error(bench: Bench) -> None:
-    with pytest.raises(RecipeError, match="does not take TF_NEED_MPI='0' from the environment"):
+    with pytest.raises(RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"):
         bench.run(START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment")
     assert not bench.bazelrc.exists()
 
@@ -215,7 +216,7 @@ def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench)
 
 def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
     loop = "while ask 'Do you wish to build TensorFlow with MPI support? [y/N]: ' TF_NEED_MPI; do echo \"Invalid selection: $TF_NEED_MPI\"; unset TF_NEED_MPI; done\n"
-    fault = bench.fails(START + loop, RecipeError, "does not take 'n' for TF_NEED_MPI")
+    fault = bench.fails(START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI")
     assert "Invalid selection: n" in fault.evidence.lines
 
 
@@ -273,15 +274,103 @@ def test_a_difference_shows_both_sides_and_is_an_error(bench: Bench) -> None:
     )
 
 
-def test_a_no_that_nobody_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
-    assert bench.run(WHOLE, {**ANSWERS, "TF_NEED_KAFKA": False}).never_asked == ("TF_NEED_KAFKA",)
-    assert notes == ["never asked for: TF_NEED_KAFKA"]
+def test_a_no_that_is_never_asked_for_is_noted(bench: Bench, notes: list[str]) -> None:
+    answers = {**ANSWERS, "TF_NEED_GDR": False}
+    assert bench.run(WHOLE, answers).never_asked == ("TF_NEED_GDR",)
+    assert notes == ["never asked for: TF_NEED_GDR"]
 
 
-def test_a_yes_that_nobody_asked_for_is_an_error(bench: Bench) -> None:
-    bench.fails(
-        WHOLE, RecipeError, "wants TF_NEED_KAFKA, and ./configure never asked", TF_NEED_KAFKA=True
+def test_an_answer_that_the_release_does_not_ask_for_is_refused_before_anything_runs(
+    bench: Bench,
+) -> None:
+    fault = bench.fails("#!/bin/sh\ntouch ran\n", RecipeError, "built in", TF_NEED_KAFKA=True)
+    assert "Remove TF_NEED_KAFKA" in fault.remedy
+    assert not (bench.tree / "ran").exists()
+
+
+def test_a_yes_that_configure_skips_is_an_error(bench: Bench) -> None:
+    skipping = WHOLE.replace("ask 'Do you wish to build TensorFlow with MPI", ": 'Do you")
+    bench.fails(skipping, RecipeError, "wants TF_NEED_MPI", TF_NEED_MPI=True, MPI_HOME="/usr")
+
+
+def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -> None:
+    script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
+    fault = bench.fails(script, ToolError, "is not what tfwright renders")
+    bench.changes = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])["configure"]
+    assert bench.again().bazelrc == Artefact.of(bench.bazelrc)
+    assert "tf_api_version=3" in bench.bazelrc.read_text()
+    assert "tf_api_version=2" not in bench.bazelrc.read_text()
+
+
+def test_a_question_of_a_patched_configure_is_data_of_the_recipe(bench: Bench) -> None:
+    warp = "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
+    script = WHOLE.replace("cat >> $rc", warp + "cat >> $rc", 1)
+    fault = bench.fails(script, RecipeError, "with Warp support")
+    document = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])["configure"]
+    bench.changes = {"prompts": document["prompts"]}
+    configured = bench.again({**ANSWERS, **document["answers"]})
+    assert "TF_NEED_WARP" in configured.asked
+
+
+OWN = """\
+#!/bin/bash
+read -p 'Y for CPU, N for GPU. [Y/n] ' gpu
+echo "build --define=cpu=$gpu --python_path=$(which python3)" > .bazelrc
+echo "build --action_env FLAVOUR=$FLAVOUR" >> .bazelrc
+"""
+
+
+def own_interface(bench: Bench, **bazelrc: object) -> None:
+    """Make the bench's recipe one for a repository with an interface of its own."""
+    prompt = {"variable": "TF_NEED_CUDA", "question": "Y for CPU, N for GPU. [Y/n] "}
+    prompt |= {"kind": "yes-no", "yes": "N", "no": "Y"}
+    bench.source = {"interface": "own", "branch": "master"}
+    bench.changes = {"program": "configure", "prompts": [prompt], "bazelrc": bazelrc}
+
+
+def test_an_interface_of_its_own_needs_no_release(bench: Bench, notes: list[str]) -> None:
+    own_interface(bench)
+    configured = bench.run(OWN, {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"})
+    assert configured.asked == ("TF_NEED_CUDA",)
+    text = (bench.tree / ".bazelrc").read_text()
+    assert "--define=cpu=Y" in text
+    assert "FLAVOUR=vanilla" in text
+    assert notes == [".bazelrc was not checked: the recipe records none of its lines"]
+
+
+def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
+    lines = [
+        "build --define=cpu=Y",
+        f"build --python_path={bench.folder}/build_out/small/bin/python3",
+        "build --action_env=FLAVOUR=vanilla",
+    ]
+    own_interface(bench, lines=lines)
+    answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"}
+    assert bench.run(OWN, answers).bazelrc == Artefact.of(bench.tree / ".bazelrc")
+    with pytest.raises(ToolError, match="is not what tfwright renders"):
+        bench.again({**answers, "FLAVOUR": "other"})
+
+
+def test_a_program_that_the_tree_does_not_have_is_named_with_those_that_it_has(
+    bench: Bench,
+) -> None:
+    bench.changes = {"program": "configure.sh"}
+    fault = bench.fails(WHOLE, RecipeError, r"no configure\.sh; it has configure$")
+    assert "'program' in [configure]" in fault.remedy
+
+
+def test_windows_line_ends_are_named_as_the_cause(bench: Bench) -> None:
+    bench.fails(WHOLE.replace("\n", "\r\n"), RecipeError, "Windows line ends")
+
+
+def test_a_toolkit_that_lacks_a_version_is_blamed_and_not_the_question_before(
+    bench: Bench,
+) -> None:
+    report = "Could not find any cudnn.h matching version '99' in any subdirectory:\n        ''\n"
+    fault = bench.fails(
+        f'#!/bin/sh\nprintf "{report}"\nexit 1\n', RecipeError, "find cudnn.h of version 99"
     )
+    assert "[configure.answers]" in fault.remedy
 
 
 def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> None:
@@ -292,7 +381,7 @@ def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> Non
 
 
 def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) -> None:
-    command, file = configure.steps(bench.job(ANSWERS))
+    command, file = Stage(configure).steps(bench.job(ANSWERS), {})
     assert isinstance(command, Command)
     assert command.env["PATH"].startswith(str(bench.folder / "build_out/small/bin:"))
     assert isinstance(file, Writes)
@@ -301,5 +390,8 @@ def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) ->
 
 def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
     job = bench.job(ANSWERS)
-    other = Job(job.recipe, HostFile(build_out=job.host_file.build_out, cuda=bench.folder))
+    other = BuildRequest(
+        recipe=job.recipe,
+        host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder),
+    )
     assert configure.inputs(job) != configure.inputs(other)

@@ -369,8 +369,8 @@ BRING = """
 import sys
 from pathlib import Path
 from tfwright.progress import SILENCE
-from tfwright.tools import mirror
-from tfwright.tools.mirror import Origin, Pin
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Origin, Pin
 url, commit, store = sys.argv[1:]
 mirror.bring(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, offline=False)
 """

@@ -10,7 +10,7 @@ import pytest
 
 from tfwright.errors import SupplyError
 from tfwright.progress import Progress
-from tfwright.tools.http.download import download
+from tfwright.tools.http.downloads import download
 
 CONTENT = b"TensorFlow" * 100_000
 DIGEST = hashlib.sha256(CONTENT).hexdigest()
@@ -63,9 +63,9 @@ def url(server: type[Server]) -> Iterator[str]:
 
 def test_a_file_arrives_whole_with_its_digest_and_its_progress(url: str, tmp_path: Path) -> None:
     heard: list[Progress] = []
-    assert download(url, tmp_path / "to/file", sha256=DIGEST, hear=heard.append) == DIGEST
+    assert download(url, tmp_path / "to/file", sha256=DIGEST, report=heard.append) == DIGEST
     assert (tmp_path / "to/file").read_bytes() == CONTENT
-    assert heard[-1] == Progress(len(CONTENT), len(CONTENT), "B", "archive.tar.gz")
+    assert heard[-1] == Progress(len(CONTENT), len(CONTENT), "B", "1 of 1 files")
 
 
 def test_other_bytes_than_were_pinned_are_refused_and_not_asked_for_again(

@@ -5,162 +5,187 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
-import platform
-import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
 
-from tfwright.configure import answering, bazelrc, catalogue
-from tfwright.configure.answers import UNKNOWN_PYTHON, complete, exports
-from tfwright.configure.catalogue import Answers
-from tfwright.documents.recipe import ConfigureTable
+from tfwright.configure import (
+    answering,
+    bazelrc,
+    catalogue,
+    expected,
+    failures,
+    rendering,
+    stanzas,
+    traits,
+)
+from tfwright.configure.answers import UNKNOWN_PYTHON, complete
+from tfwright.configure.dialect import Dialect
+from tfwright.configure.interview import Interview
+from tfwright.configure.traits import Scripts
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ConfigureTable, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.pipeline import stamps
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step, Writes
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.tools import files, git
 from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.render import TEMPLATES
 
-_TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
-_TOO_NEW = re.compile(r"Please downgrade your bazel installation to version (\S+) or lower")
-_CRASH = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
 LAST_WITH_SERVER = Release(1, 3)
 """Up to here it starts Bazel without --batch, and leaves a server behind."""
+LONGEST_BAZELRC = 1 << 20
+"""Bytes; what ./configure writes has a few kilobytes."""
 
 
-def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
+def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
+    table = recipe.configure
     python = {
         "PYTHON_BIN_PATH": str(inputs.python),
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
-    answers = complete(job.recipe, job.host_file, python, host.cuda, host.cudnn)
-    rendered = _render(tree.release, host.system, answers, table, host.python)
-    command = _command(job, tree.path, host.system, answers, tree.epoch)
-    _prepare_programs(job, inputs, tree.release)
+    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     git.restore(tree.path)
-    with _whole_or_nothing([tree.path / name for name in bazelrc.written_in(tree.release)]):
-        asked = _converse(job, command, tree.release, host.system, answers)
-        never_asked = _never_asked(job, table, tree.release, host.system, asked)
-        _agree(rendered, _written(tree), job.log("configure"))
-        target = tree.path / bazelrc.name(tree.release)
-        files.write(target, rendered)
+    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
+    interview = Interview(dialect, answers, table.by, host.python)
+    expected.insist_on_answers(interview)
+    rendered = expected.render(interview, table)
+    command = _command(job, table, tree.path, interview, tree.epoch)
+    _require_program(tree.path, table)
+    _prepare_programs(job, inputs, dialect)
+    written = expected.written_in(table, dialect)
+    with _whole_or_nothing([tree.path / name for name in written]):
+        asked = _converse(job, recipe, command, interview, written)
+        never_asked = _never_asked(job, table, interview, asked)
+        target = tree.path / written[0]
+        if rendered is None:
+            job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
+        else:
+            _agree(rendered, _text_of(tree.path, written), job.log("configure"), python)
+            files.write(target, rendered)
     return Configured(
         bazelrc=Artefact.of(target),
         asked=asked,
         never_asked=never_asked,
-        exported=bazelrc.exported(tree.release, answers),
+        exported=rendering.exported(interview),
     )
 
 
 def inputs(job: Job) -> Mapping[str, str]:
-    """Return the digests of the template and the catalogue, and the places that the host file gives."""
+    """Return the digests of template and catalogues, and the places that the host file gives."""
     host_file = job.host_file
+    documents = {
+        f"templates/{rendering.TEMPLATE}": TEMPLATES / rendering.TEMPLATE,
+        catalogue.FILE.name: catalogue.FILE,
+        traits.FILE.name: traits.FILE,
+    }
     return {
-        f"templates/{bazelrc.TEMPLATE}": files.sha256(TEMPLATES / bazelrc.TEMPLATE),
-        catalogue.FILE.name: files.sha256(catalogue.FILE),
+        **{name: files.sha256(path) for name, path in documents.items()},
         "the host file's cuda and cudnn": f"{host_file.cuda} {host_file.cudnn}",
     }
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
-    release, system = job.recipe.source.release, _system(job)
-    fetched = stamps.last(job, "fetch", Inputs)
-    python = {
-        **UNKNOWN_PYTHON,
-        **({"PYTHON_BIN_PATH": str(fetched.python)} if fetched and fetched.programs else {}),
-    }
-    command = _command(
-        job, job.places.tree, system, complete(job.recipe, job.host_file, python), source.epoch(job)
-    )
-    return (command, Writes(job.places.tree / bazelrc.name(release), rendered(job)))
+    python = dict(UNKNOWN_PYTHON)
+    if fetched and fetched.programs:
+        python["PYTHON_BIN_PATH"] = str(fetched.python)
+    table = recipe.configure
+    system, scripts = expected.system(recipe), _scripts_of_last(recipe, tree)
+    dialect = expected.dialect(recipe, system, scripts)
+    interview = Interview(dialect, complete(recipe, job.host_file, python), table.by)
+    command = _command(job, table, job.places.tree, interview, tree.epoch if tree else 0)
+    target = job.places.tree / expected.written_in(table, dialect)[0]
+    return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
 
-def rendered(job: Job) -> str:
+def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as that is known without a tree.
 
-    Places that are not known yet stand as ``@NAME@``. Raises RecipeError naming what the recipe
-    does not answer.
+    Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
-    release = job.recipe.source.release
-    answers = complete(
-        job.recipe,
-        job.host_file,
-        UNKNOWN_PYTHON,
-        Path("@CUDA_TOOLKIT_PATH@"),
-        Path("@CUDNN_INSTALL_PATH@"),
-    )
-    version = (
-        job.recipe.host.python if job.recipe.host.python != "any" else str(sys.version_info.major)
-    )
-    return _render(release, _system(job), answers, job.recipe.configure, version)
+    interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
+    expected.insist_on_answers(interview)
+    return expected.render(interview, recipe.configure) or ""
 
 
-def _system(job: Job) -> str:
-    """Return the system that the recipe is for; ours, where it fits any."""
-    return platform.system() if job.recipe.host.system == "any" else job.recipe.host.system
+def _scripts(tree: Path) -> Scripts:
+    """Return the files of a tree that show what its ./configure writes."""
+    found = {name: tree / name for name in traits.files()}
+    return {
+        name: path.read_text("utf-8", "replace")
+        for name, path in found.items()
+        if path.is_file() and not path.is_symlink()
+    }
 
 
-def _render(
-    release: Release, system: str, answers: Answers, table: ConfigureTable, python: str
-) -> str:
-    """Render the file, once it is certain that no expected question lacks its answer."""
-    lacking = catalogue.unanswered(release, system, answers)
-    if lacking:
-        raise answering.missing(lacking)
-    return bazelrc.render(release, system, answers, by=table.by, python=python)
+def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> Scripts:
+    """Return the same of the tree that the source stage left, if it is the recipe's."""
+    same = tree is not None and tree.commit == recipe.source.commit
+    return _scripts(tree.path) if tree and same else {}
 
 
 def _site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     command = Command((str(python), "-c", code), job.places.own, environment.clean(job.places.home))
-    return runner.run(
-        command,
-        job.log("configure-python"),
-        remedy="Run 'invoke build --again fetch' to make the target Python's venv anew.",
-    ).strip()
+    remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
+    return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
-def _command(job: Job, tree: Path, system: str, answers: Answers, epoch: int) -> Command:
+def _command(
+    job: Job, table: ConfigureTable, tree: Path, interview: Interview, epoch: int
+) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
-    everything = job.recipe.configure.by == "environment"
-    given = exports(job.recipe.source.release, system, answers, everything=everything)
-    return Command(
-        (str(tree / "configure"),),
-        tree,
-        environment.clean(job.places.home, (job.places.programs,), epoch, given),
-    )
+    places = job.places
+    clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
+    return Command((str(tree / table.program),), tree, clean)
 
 
-def _prepare_programs(job: Job, inputs: Inputs, release: Release) -> None:
-    """Put `bazel` and `python` under these very names into a directory for PATH.
+def _require_program(tree: Path, table: ConfigureTable) -> None:
+    """Insist that the tree has the program, and name what it has instead."""
+    path = tree / table.program
+    if not path.is_file():
+        others = sorted(found.name for found in path.parent.glob("configure*") if found.is_file())
+        hint = f"; it has {', '.join(others)}" if others else ""
+        raise RecipeError(
+            f"The source tree has no {table.program}{hint}",
+            remedy="Set 'program' in [configure] to the program that asks the questions.",
+        )
+    with path.open("rb") as script:
+        if script.readline(200).endswith(b"\r\n"):
+            raise RecipeError(
+                f"{table.program} has Windows line ends, so the system does not find its shell",
+                remedy="Add a patch to the recipe that replaces them by plain line ends.",
+            )
+
+
+def _prepare_programs(job: Job, inputs: Inputs, dialect: Dialect) -> None:
+    """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
     """
     bazel = f'exec "{inputs.bazel.path}"'
-    if release <= LAST_WITH_SERVER:
+    if not dialect.own and dialect.release <= LAST_WITH_SERVER:
         bazel += " --batch"
-    if release <= LAST_THAT_CLEANS:
+    if not dialect.own and dialect.release <= LAST_THAT_CLEANS:
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
-    for name, line in {"bazel": bazel, "python": python, "python3": python}.items():
+    pip = f"{python} -m pip"
+    lines = {"bazel": bazel, "python": python, "python3": python, "pip": pip, "pip3": pip}
+    for name, line in lines.items():
         files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
 
 
 @contextmanager
 def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
-    """Take away the files that ./configure writes: old ones before it runs, half ones after it failed."""
+    """Remove the files that ./configure writes: old ones before it runs, half ones if it fails."""
     for path in paths:
         files.remove(path)
     try:
@@ -172,71 +197,34 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, command: Command, release: Release, system: str, answers: Answers
+    job: Job, recipe: Recipe, command: Command, interview: Interview, written: Sequence[str]
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
-    table = job.recipe.configure
-    respondent = (answering.Typist if table.by == "dialogue" else answering.Watcher)(
-        release, system, answers
-    )
-    spoken = dialogue.converse(command, job.log("configure"), respondent, timeout=table.timeout)
-    written = [command.cwd / name for name in bazelrc.written_in(release)]
-    if spoken.status != 0 or not all(path.is_file() for path in written):
-        _explain(job, command, spoken)
+    table = recipe.configure
+    kind = answering.Typist if table.by == "dialogue" else answering.Watcher
+    respondent = kind(interview)
+    log = job.log("configure")
+    spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
+    if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
+        raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)
 
 
-def _explain(job: Job, command: Command, spoken: dialogue.Spoken) -> NoReturn:
-    """Say why ./configure wrote nothing, whatever its exit status: several releases exit with 0 then."""
-    crash = _CRASH.search(spoken.text)
-    evidence = Evidence(
-        command=command.argv,
-        status=spoken.status,
-        log=job.log("configure"),
-        lines=dialogue.last_lines(crash[0] if crash else spoken.text),
-    )
-    pinned = f"the recipe pins Bazel {job.recipe.bazel.version}"
-    if old := _TOO_OLD.search(spoken.text):
-        raise RecipeError(
-            f"This TensorFlow wants Bazel {old[1]} or newer; {pinned}",
-            remedy=f'Set version = "{old[1]}" in [bazel].',
-            evidence=evidence,
-        )
-    if new := _TOO_NEW.search(spoken.text):
-        raise RecipeError(
-            f"This TensorFlow wants Bazel {new[1]} or older; {pinned}",
-            remedy=f'Set version = "{new[1]}" in [bazel].',
-            evidence=evidence,
-        )
-    if crash:
-        raise ToolError(
-            f"./configure crashed: {evidence.lines[-1]}",
-            remedy="Correct the answer that it fell over; its questions stand in the log.",
-            evidence=evidence,
-        )
-    ending = (
-        f"exited with status {spoken.status}"
-        if spoken.status
-        else "exited with status 0 and wrote no bazelrc"
-    )
-    raise ToolError(
-        f"./configure {ending}", remedy="Do what its last lines ask for.", evidence=evidence
-    )
-
-
 def _never_asked(
-    job: Job, table: ConfigureTable, release: Release, system: str, asked: Sequence[str]
+    job: Job, table: ConfigureTable, interview: Interview, asked: Sequence[str]
 ) -> tuple[str, ...]:
-    """Return the recipe's answers that nobody wanted; a yes among them is an error."""
-    taken = set(asked) | set(
-        exports(release, system, table.answers, everything=table.by == "environment")
-    )
-    rest = tuple(variable for variable in table.answers if variable not in taken)
-    wanted = [variable for variable in rest if table.answers[variable] is True]
+    """Return the recipe's answers that were not asked for; a yes among them is an error."""
+    recipe = table.answers
+    stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
+    taken = {*asked, *interview.exports(), *stated}
+    rest = tuple(variable for variable in recipe if variable not in taken)
+    wanted = [variable for variable in rest if recipe[variable] is True]
     if wanted:
         raise RecipeError(
-            f"The recipe wants {', '.join(wanted)}, and ./configure never asked for it: it would be left out without a word",
-            remedy=f"Take the answer out of the recipe if TensorFlow {release} has no such question on {system}; the log holds all that were asked.",
+            f"The recipe wants {', '.join(wanted)}, but ./configure never asked for it, "
+            "so it would be left out",
+            remedy=f"Remove the answer if {interview.dialect} has no such question "
+            f"on {interview.dialect.system}; the log holds all that were asked.",
             evidence=Evidence(log=job.log("configure")),
         )
     if rest:
@@ -244,19 +232,28 @@ def _never_asked(
     return rest
 
 
-def _written(tree: Tree) -> str:
+def _text_of(tree: Path, written: Sequence[str]) -> str:
     """Return all that ./configure wrote for Bazel."""
-    return "\n".join(
-        (tree.path / name).read_text("utf-8") for name in bazelrc.written_in(tree.release)
-    )
+    texts = list[str]()
+    for name in written:
+        path = tree / name
+        if path.is_symlink() or path.stat().st_size > LONGEST_BAZELRC:
+            raise ToolError(
+                f"./configure wrote {name} as a link, or with more than {LONGEST_BAZELRC:,} bytes",
+                remedy="Look at what the tree's ./configure does.",
+            )
+        texts.append(path.read_text("utf-8", "replace"))
+    return "\n".join(texts)
 
 
-def _agree(rendered: str, written: str, log: Path) -> None:
-    """Insist that the template and TensorFlow say the same."""
+def _agree(rendered: str, written: str, log: Path, places: Mapping[str, str]) -> None:
+    """Insist that the rendered file and the one that ./configure wrote say the same."""
     difference = bazelrc.compare(rendered, written)
     if difference:
         raise ToolError(
-            f"What ./configure wrote is not what {bazelrc.TEMPLATE} renders from the same answers",
-            remedy="If the answers are right and TensorFlow is unchanged, correct the template; if a patch changed configure, add its lines there.",
+            "What ./configure wrote is not what tfwright renders from the same answers",
+            remedy="If the answers are right, then this ./configure differs from TensorFlow's, "
+            "by a patch or in a fork. Add its lines to the recipe:\n"
+            + stanzas.difference(difference, places),
             evidence=Evidence(log=log, lines=difference.lines()),
         )

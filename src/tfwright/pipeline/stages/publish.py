@@ -6,18 +6,26 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import HostError
-from tfwright.pipeline.results import Published, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.nightly.index import write as index
+from tfwright.pipeline import caching
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Built, Published, Verdict
+from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files, signing
+from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
 from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal.statement import BuildOutcome
 
-REVISION = 3
+REVISION = 4
 
 
-def run(job: Job, verdict: Verdict) -> Published:
+def run(job: Job, built: Built, verdict: Verdict) -> Published:
     """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
-    wheel, text = verdict.wheel, _statement(verdict)
+    wheel, text = (
+        verdict.wheel,
+        provenance(verdict.wheel.path, verdict.wheel.sha256, verdict, built),
+    )
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
     beside, enveloped = (
@@ -32,11 +40,24 @@ def run(job: Job, verdict: Verdict) -> Published:
     files.write(beside, text)
     if signed:
         files.write(enveloped, signed)
+    _index(job, place.name)
+    # Only now it is known that what the cache gave and took made a good wheel.
+    caching.publish(job, built)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(beside),
         envelope=Artefact.of(enveloped) if signed else None,
     )
+
+
+def _index(job: Job, wheel: str) -> None:
+    """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
+    lock = job.places.wheelhouse / ".lock"
+    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
+        notes = {wheel: {"recipe": job.name}}
+        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
+    for fault in update.refused:
+        job.listener.note(fault.what)
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -59,11 +80,13 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     return before != wheel.sha256
 
 
-def _statement(verdict: Verdict) -> bytes:
-    """Return the provenance of the wheel, with all that verify saw it do."""
-    wheel = verdict.wheel
+def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
+    """Return the provenance of a wheel, with all that verify saw it do.
+
+    `wheel` is the one that passed, or the same under another version.
+    """
     checks = [check.model_dump() for check in verdict.checks]
-    with archive.opened(wheel.path) as content:
-        return statement.write(
-            content, wheel.path.name, wheel.sha256, checks, dt.datetime.now(dt.UTC)
-        )
+    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built.cache)
+    outcome = BuildOutcome(checks, finished, cache)
+    with archive.opened(wheel) as content:
+        return statement.write(content, wheel.name, sha256, outcome)

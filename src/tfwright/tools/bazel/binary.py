@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.tools import files
-from tfwright.tools.http import download
+from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
@@ -221,7 +221,7 @@ def _release(wanted: _Wanted, room: Path) -> Path:
     """Download the official release."""
     url = f"{RELEASES}/{wanted.version}/{wanted.name}"
     try:
-        found = download.download(url, room / "bazel", pauses=PAUSES)
+        found = downloads.download(url, room / "bazel", pauses=PAUSES, alternatives=True)
         promised = wanted.sha256 or _published(f"{url}.sha256", room / "sha256")
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
@@ -232,7 +232,7 @@ def _release(wanted: _Wanted, room: Path) -> Path:
 
 def _published(url: str, to: Path) -> str:
     """Return the digest that stands beside a release."""
-    download.download(url, to, pauses=PAUSES)
+    downloads.download(url, to, pauses=PAUSES)
     found = re.match(r"[0-9a-f]{64}\b", to.read_text("utf-8", "replace"))
     if not found:
         raise _NotThereError(f"{url} holds no SHA-256")

@@ -3,6 +3,7 @@
 import fcntl
 import hashlib
 import os
+import shutil
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,22 +14,22 @@ from typing import BinaryIO
 from tfwright.errors import HostError
 
 PIECE = 1 << 20
-"""Bytes that are moved at once."""
+"""Bytes that are read from a server at once."""
 AHEAD = 8
 """Pieces that may wait to be hashed while more arrive."""
-EARLY = 4 << 20
-"""Bytes after which the disk is given something to do, while more arrive."""
+FLUSHED = 4 << 20
+"""Bytes after which the kernel is asked to begin writing them to the disk."""
 
 
 class BusyError(Exception):
-    """Another process, or another thread of this one, is filling the file."""
+    """Another process, or another thread of this one, is writing the file."""
 
 
-class Growing:
+class HashingWriter:
     """A file that grows at its end and whose digest is known at every moment.
 
-    Pieces are hashed while they are written and the next ones arrive, and the disk begins with what is
-    there, so that a single large file is slowed neither by its digest nor by the wait for the disk.
+    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to write
+    them early, so that a single large file waits neither for its digest nor for the disk.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -36,94 +37,103 @@ class Growing:
         self.size = 0
         self._stream = stream
         self._digest = hashlib.sha256()
-        self._beside = ThreadPoolExecutor(1, "sha256")
+        self._hasher = ThreadPoolExecutor(1, "sha256")
         self._hashing: deque[Future[None]] = deque()
         while piece := stream.read(PIECE):
             self._digest.update(piece)
             self.size += len(piece)
-        self._begun = self.size
+        self._flushed = self.size
 
     def append(self, piece: bytes) -> None:
         """Write a piece at the end. Raises HostError if the disk does not take it."""
         self._settle(AHEAD - 1)
-        self._hashing.append(self._beside.submit(self._digest.update, piece))
+        self._hashing.append(self._hasher.submit(self._digest.update, piece))
         rest = memoryview(piece)
         with _room_on_disk(self._stream.name):
             while rest:
                 rest = rest[self._stream.write(rest) :]
             self.size += len(piece)
-            self._begin_writing()
+            self._begin_flush()
 
     def restart(self) -> None:
-        """Forget everything that arrived."""
+        """Forget everything that arrived, and give its room on the disk back."""
         self._settle()
         self._stream.seek(0)
         self._stream.truncate()
         self._digest = hashlib.sha256()
-        self.size = self._begun = 0
+        self.size = self._flushed = 0
 
     def sha256(self) -> str:
-        """Return the digest of what is there."""
+        """Return the digest of what is there, as lower-case hex."""
         self._settle()
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """Let go of the file."""
-        self._beside.shutdown()
+        """Close the file."""
+        self._hasher.shutdown()
         self._stream.close()
 
-    def _begin_writing(self) -> None:
-        """Let the kernel begin to write what arrived, so that little is left to wait for at the end; macOS cannot be asked to."""
-        if self.size - self._begun >= EARLY and hasattr(os, "posix_fadvise"):
-            # What is not on the disk yet cannot be dropped from memory: Linux begins to write it, and does not wait.
-            os.posix_fadvise(
-                self._stream.fileno(), self._begun, self.size - self._begun, os.POSIX_FADV_DONTNEED
-            )
-            self._begun = self.size
+    def _begin_flush(self) -> None:
+        """Let the kernel begin to write what arrived; macOS has no such call."""
+        fresh = self.size - self._flushed
+        if fresh < FLUSHED or not hasattr(os, "posix_fadvise"):
+            return
+        # Linux cannot drop dirty pages from memory, so it begins to write them, and does not wait.
+        os.posix_fadvise(self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED)
+        self._flushed = self.size
 
-    def _settle(self, but: int = 0) -> None:
-        """Wait until all pieces are hashed, `but` for the newest ones."""
-        while len(self._hashing) > but:
+    def _settle(self, pending: int = 0) -> None:
+        """Wait until no more than `pending` pieces are still to be hashed."""
+        while len(self._hashing) > pending:
             self._hashing.popleft().result()
 
 
-class Partial(Growing):
-    """The beginning of a file with a known digest: it takes its place only when it has that digest."""
+class Partial(HashingWriter):
+    """The beginning of a file with a known digest: it gets its name only when it has that digest."""
 
     def __init__(self, final: Path, sha256: str) -> None:
-        """Go on with what an earlier writer left of `final`, or start it.
+        """Continue what an earlier writer left of `final`, or start it.
 
-        Raises BusyError while another one writes, and FileExistsError if the file is there by now.
+        An empty `sha256` means that the digest is not known: then nothing can be continued. Raises
+        BusyError while another writer is at it, and FileExistsError if the file is there by now.
         """
         self._final, self._sha256 = final, sha256
         self._path = beside(final)
         super().__init__(_locked(self._path))
-        if final.exists():
+        if final.exists() or not sha256:
             self.restart()
-        elif self.whole():
+        if final.exists():
+            self.close()
+            raise FileExistsError(final)
+        if self.whole():
             # The earlier writer was killed between the last byte and the file's name.
             self.keep()
-        else:
-            return
-        self.close()
-        raise FileExistsError(final)
+            self.close()
+            raise FileExistsError(final)
 
     def whole(self) -> bool:
-        """Tell whether everything is there."""
-        return self.sha256() == self._sha256
+        """Tell whether everything is there, as far as a known digest can tell."""
+        return bool(self._sha256) and self.sha256() == self._sha256
 
     def keep(self) -> None:
-        """Put the whole file into its place, on the disk before under its name. Raises HostError if the disk is full."""
-        if not self.whole():
-            message = f"{self._path} is not what it has to be"
+        """Give the complete file its name; its content reaches the disk first.
+
+        Raises HostError if the disk is full, ValueError if the digest is not the known one.
+        """
+        if self._sha256 and not self.whole():
+            message = f"{self._path} does not have the digest {self._sha256}"
             raise ValueError(message)
         with _room_on_disk(str(self._path)):
             os.fchmod(self._stream.fileno(), 0o444)
             os.fsync(self._stream.fileno())
             self._path.replace(self._final)
 
+    def room(self) -> int:
+        """Return how many bytes the file could have on this disk."""
+        return self.size + shutil.disk_usage(self._path.parent).free
+
     def close(self) -> None:
-        """Let go of the file; nothing stays of one that never began."""
+        """Close the file; an empty one is removed."""
         if not self.size:
             self._path.unlink(missing_ok=True)
         super().close()
@@ -135,23 +145,28 @@ def beside(final: Path) -> Path:
 
 
 def _locked(path: Path) -> BinaryIO:
-    """Open a partial file for this writer only; the kernel drops the lock when the process ends, however it ends."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        stream = path.open("a+b", buffering=0)
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    """Open a partial file for this writer only.
+
+    The kernel drops the lock when the process ends, however it ends.
+    """
+    with _room_on_disk(str(path)):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        while True:
+            stream = path.open("a+b", buffering=0)
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                stream.close()
+                raise BusyError from None
+            if _is_still(stream, path):
+                stream.seek(0)
+                return stream
+            # Another writer finished the file, and gave it its name, before we had the lock.
             stream.close()
-            raise BusyError from None
-        if _is_still(stream, path):
-            stream.seek(0)
-            return stream
-        stream.close()
 
 
 def _is_still(stream: BinaryIO, path: Path) -> bool:
-    """Tell whether `path` still names the open file: another writer may have finished it before we had the lock."""
+    """Tell whether `path` still names the open file."""
     try:
         return os.path.samestat(os.fstat(stream.fileno()), path.stat())
     except FileNotFoundError:
@@ -160,6 +175,7 @@ def _is_still(stream: BinaryIO, path: Path) -> bool:
 
 @contextmanager
 def _room_on_disk(name: str) -> Iterator[None]:
+    """Turn what a disk answers to a write into a HostError that names the file."""
     try:
         yield
     except OSError as fault:

@@ -1,7 +1,6 @@
 """Programs that ask: run on a terminal of their own, each question answered as it comes."""
 
 import os
-import re
 import signal
 import time
 from collections.abc import Iterator
@@ -10,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from tfwright.errors import Evidence, ToolError
-from tfwright.tools.process import pseudo_terminal
+from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.tools.process import pseudo_terminal, reading
 from tfwright.tools.process.runner import GRACE_SECONDS, TAIL_LINES, Command
 
 if TYPE_CHECKING:
@@ -19,20 +18,29 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 SETTLE_SECONDS = 0.02
-"""A question that stands at the end is believed once nothing follows it for so long: a pty may split a write."""
+"""A question at the end counts once nothing follows it for so long: a pty may split a write."""
 QUIET_SECONDS = 1.5
-"""A line that looks like a question, and that nobody knows, is one once the program is silent for so long."""
+"""After so long a silence, a program may be waiting for an answer to a question that is not known."""
 FIRST_PATIENCE = 2
 """How many times longer the first question may take: Bazel unpacks itself before it."""
+MOST_TEXT = 64 << 20
+"""Characters without a question; a program that prints more has lost its way."""
+END = 1 << 14
+"""Characters of a text, from its end, in which a question is looked for."""
+LONGEST_LINE = 500
+"""Characters of a line that an error shows."""
+LONGEST_ANSWER = 4095
+"""Bytes of a line that a terminal hands on; it would cut off the rest."""
 
-_LOOKS_LIKE_A_QUESTION = re.compile(r"[^\n]*([:?\])>]| )\Z")
+_QUESTION_ENDS = (":", "?", "]", ")", ">", " ")
+"""How a question ends, where the system does not tell whether the program waits for an answer."""
 
 
 class Respondent(Protocol):
-    """Knows the questions. `text` is always what was printed since the last answer, with plain line ends."""
+    """Knows the questions. `text` is what was printed since the last answer, with plain line ends."""
 
     def recognises(self, text: str) -> bool:
-        """Say whether `text` ends in a question that is known."""
+        """Say whether `text`, the end of what was printed, ends in a question that is known."""
 
     def answer(self, text: str) -> str:
         """Return the line to type; raise a TfwrightError if there is none, or none that makes sense."""
@@ -59,46 +67,103 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
     patience = timeout * FIRST_PATIENCE
     with _talking(command, log) as child:
         while True:
-            text, asks = _listen(child, respondent, patience, log)
-            said.append(text)
+            listener = _Listener(child, respondent, patience)
+            try:
+                asks = listener.hear()
+            except _LostError as lost:
+                raise _lost(command, log, listener.text(), str(lost)) from None
+            said.append(listener.text())
             if not asks:
                 break
-            child.sendline(respondent.answer(text))
+            child.sendline(_typed(respondent.answer(listener.text())))
             patience = timeout
         status = _status(child)
     return Spoken("".join(said), status)
 
 
-def _listen(
-    child: "pexpect.spawn[str]", respondent: Respondent, patience: float, log: Path
-) -> tuple[str, bool]:
-    """Read up to the next question, or to the end; return the text, and whether it asks something."""
-    import pexpect
+def _typed(answer: str) -> str:
+    """Return an answer that a terminal takes as one line."""
+    if len(answer.encode()) <= LONGEST_ANSWER:
+        return answer
+    raise RecipeError(
+        f"An answer of {len(answer.encode()):,} bytes is longer than a terminal takes as one line",
+        remedy='Set by = "environment" in the recipe\'s [configure], or shorten the answer.',
+        evidence=Evidence(lines=(answer[:LONGEST_LINE],)),
+    )
 
-    text = ""
-    deadline = time.monotonic() + patience
-    while True:
-        known = respondent.recognises(text)
-        try:
-            text = (
-                text + child.read_nonblocking(CHUNK, SETTLE_SECONDS if known else QUIET_SECONDS)
-            ).replace("\r\n", "\n")
-        except pexpect.EOF:
-            return text, False
-        except pexpect.TIMEOUT:
-            if known or _LOOKS_LIKE_A_QUESTION.search(text):
-                return text, True
-        if time.monotonic() > deadline:
-            raise _silent(child, text, patience, log)
+
+class _LostError(Exception):
+    """The program neither asks nor ends."""
+
+
+class _Listener:
+    """Hears a program out, up to its next question or its end."""
+
+    def __init__(
+        self, child: "pexpect.spawn[str]", respondent: Respondent, patience: float
+    ) -> None:
+        self.child, self.respondent, self.patience = child, respondent, patience
+        self.deadline = time.monotonic() + patience
+        self.pieces: list[str] = []
+        self.size = 0
+        self.end = ""
+
+    def hear(self) -> bool:
+        """Read; return whether the program asks. Raises _LostError if it does neither in time."""
+        import pexpect
+
+        quiet_since = time.monotonic()
+        looked = False
+        while True:
+            try:
+                self._add(self.child.read_nonblocking(CHUNK, SETTLE_SECONDS))
+                quiet_since, looked = time.monotonic(), False
+            except pexpect.EOF:
+                return False
+            except pexpect.TIMEOUT:
+                # The end is looked at once for each pause, since the questions are many.
+                if not looked and self.respondent.recognises(self.end):
+                    return True
+                looked = True
+                if time.monotonic() - quiet_since > QUIET_SECONDS:
+                    if self._waits():
+                        return True
+                    quiet_since = time.monotonic()
+            self._keep_to_limits()
+
+    def text(self) -> str:
+        """Return all that was heard, with plain line ends."""
+        return "".join(self.pieces).replace("\r\n", "\n")
+
+    def _add(self, piece: str) -> None:
+        self.pieces.append(piece)
+        self.size += len(piece)
+        # A line end may have come in two pieces.
+        self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
+
+    def _waits(self) -> bool:
+        """Say whether a silent program waits for an answer to a question that is not known."""
+        pid = self.child.pid
+        waits = reading.waits_for_input(pid) if pid else None
+        if waits is not None:
+            return waits
+        return self.end.endswith(_QUESTION_ENDS)
+
+    def _keep_to_limits(self) -> None:
+        if time.monotonic() > self.deadline:
+            message = f"asked nothing and did not end for {self.patience:g} seconds"
+            raise _LostError(message)
+        if self.size > MOST_TEXT:
+            message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+            raise _LostError(message)
 
 
 @contextmanager
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    child = pseudo_terminal.spawn(
-        command, remedy="Check the checkout: invoke build --fresh makes a new one."
-    )
+    remedy = f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
+    child = pseudo_terminal.spawn(command, remedy=remedy)
     with log.open("w", encoding="utf-8") as child.logfile:
         try:
             yield child
@@ -122,16 +187,21 @@ def _status(child: "pexpect.spawn[str]") -> int:
     return -child.signalstatus if child.signalstatus else child.exitstatus or 0
 
 
-def _silent(child: "pexpect.spawn[str]", text: str, patience: float, log: Path) -> ToolError:
+def _lost(command: Command, log: Path, text: str, what: str) -> ToolError:
     return ToolError(
-        f"{Path(str(child.command)).name} asked nothing and did not end for {patience:g} seconds",
-        remedy="Look at its last lines; if it only needs longer, raise 'timeout' in the recipe's [configure].",
-        evidence=Evidence(
-            command=[str(child.command), *child.args], log=log, lines=last_lines(text)
-        ),
+        f"{Path(command.argv[0]).name} {what}",
+        remedy="Look at its last lines. If it only needs longer, "
+        "raise 'timeout' in the recipe's [configure].",
+        evidence=Evidence(command=command.argv, log=log, lines=last_lines(text)),
     )
 
 
 def last_lines(text: str) -> tuple[str, ...]:
-    """Return the last lines of a text that are not blank."""
-    return tuple(line.rstrip() for line in text.splitlines() if line.strip())[-TAIL_LINES:]
+    """Return the last lines of a text that are not blank, each cut to what a reader can take in."""
+    end = text[-TAIL_LINES * (CHUNK >> 4) :]
+    lines = [line.rstrip() for line in end.splitlines() if line.strip()]
+    return tuple(_shortened(line) for line in lines[-TAIL_LINES:])
+
+
+def _shortened(line: str) -> str:
+    return line if len(line) <= LONGEST_LINE else f"…{line[-LONGEST_LINE:]}"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pexpect
 
 SCREEN = (50, 4096)
-"""Rows and columns. Wide: no terminal shall break a question that holds a long path, and Bazel cuts its progress to the width."""
+"""Rows and columns. Wide, since a question may hold a long path and Bazel cuts its progress off."""
 
 
 def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":

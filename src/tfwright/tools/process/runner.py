@@ -68,14 +68,17 @@ def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None =
 
 @contextmanager
 def leashed(
-    command: Command, stdout: int, stderr: int = subprocess.STDOUT
+    command: Command,
+    stdout: int,
+    stderr: int = subprocess.STDOUT,
+    stdin: int = subprocess.DEVNULL,
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Start a program that ends with this process, however that ends, and its children with it.
 
     It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
     the kernel hangs up on the whole session. Without it a build that is started again would meet the
-    programs of the one before, still writing. `stdout` and
-    `stderr` are those of Popen; stdin is empty.
+    programs of the one before, still writing. `stdout`, `stderr` and `stdin` are those of Popen;
+    without one, stdin is empty.
     """
     terminal, end_of_program = os.openpty()
     try:
@@ -83,7 +86,7 @@ def leashed(
             command.argv,
             cwd=command.cwd,
             env=dict(command.env),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             start_new_session=True,
             preexec_fn=lambda: settle(end_of_program),  # noqa: PLW1509 a few system calls, no lock
             pass_fds=file_lock.HELD,

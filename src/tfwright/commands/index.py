@@ -1,0 +1,80 @@
+"""`invoke index`: the wheel index of a build host, or of the wheelhouse: refresh, serve, yank."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents import host_file, nightly
+from tfwright.documents.nightly import NightlyFile
+from tfwright.errors import RecipeError
+from tfwright.nightly import site
+from tfwright.nightly import state as states
+from tfwright.nightly.index import nginx, write
+from tfwright.nightly.index.write import IndexUpdate
+from tfwright.tools.http import server
+from tfwright.tools.process import file_lock
+
+PORT = 8080
+
+
+@dataclass(frozen=True)
+class IndexPlace:
+    """Which index is meant, and how it is laid out."""
+
+    folder: Path
+    packages: str
+    """The folder of the wheels below it."""
+    nightly: NightlyFile | None = None
+    """The build host that it belongs to; None for the wheelhouse of builds by hand."""
+
+
+def place(folder: str = "") -> IndexPlace:
+    """Return the index in a folder; without one the build host's, else the wheelhouse."""
+    if folder:
+        path = Path(folder).resolve()
+        if not path.is_dir():
+            raise RecipeError(
+                f"There is no folder {path}", remedy="Name a folder that holds wheels."
+            )
+        packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
+        return IndexPlace(path, packages)
+    if nightly.path().exists():
+        wanted = nightly.read()
+        return IndexPlace(wanted.directory / "site", write.PACKAGES, wanted)
+    return IndexPlace(host_file.read().build_out / "wheelhouse", "")
+
+
+def refresh(found: IndexPlace) -> IndexUpdate:
+    """Bring an index up to date with its wheels."""
+    found.folder.mkdir(parents=True, exist_ok=True)
+    if found.nightly is None:
+        lock = found.folder / ".lock"
+        with file_lock.held(lock, "invoke index", wait=True):
+            return write.refresh(found.folder, replace=True, packages=found.packages)
+    with states.opened(found.nightly.directory) as state:
+        return site.publish(found.nightly, state, dt.datetime.now(dt.UTC))
+
+
+def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
+    """Yank a wheel, or take that back with None; the index shows it at once."""
+    if found.nightly is None:
+        raise RecipeError(
+            "Only the index of a build host keeps yanked wheels",
+            remedy="Delete the wheel from the wheelhouse, or set up nightly.toml.",
+        )
+    site.yank(found.nightly.directory, filename, reason)
+    refresh(found)
+
+
+@contextmanager
+def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
+    """Listen on loopback; give the address and the function that serves until Ctrl-C."""
+    with server.listening(found.folder, port) as listener:
+        yield f"http://{server.LOOPBACK}:{listener.server_address[1]}/", listener.serve_forever
+
+
+def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:
+    """Return the nginx configuration that serves an index to other machines."""
+    return nginx.configuration(found.folder, port, name, found.packages)

@@ -1,0 +1,47 @@
+"""`invoke nightly`: one night of a build host."""
+
+import datetime as dt
+from collections.abc import Callable
+
+from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.documents import host_file, nightly
+from tfwright.nightly import channels, night, notices
+from tfwright.nightly import state as states
+from tfwright.nightly.due import DueTarget
+from tfwright.nightly.night import BuildHost, NightOutcome
+from tfwright.progress import SILENCE, Listener
+
+
+def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
+    """Return this build host, as its two files describe it."""
+    wanted = nightly.read()
+    builder = PipelineBuilder(wanted, host_file.read(), listener)
+    return BuildHost(wanted, builder, hear=hear, channels=channels.of(wanted.notices))
+
+
+def run(
+    listener: Listener, hear: Callable[[str], None], *, only: str, now: bool, wait: bool
+) -> NightOutcome:
+    """Run one night."""
+    return night.run(host(listener, hear), only=only, now=now, wait=wait)
+
+
+def plan(*, only: str, now: bool) -> list[DueTarget]:
+    """Say what a night would build."""
+    return night.plan(host(), only=only, now=now)
+
+
+def watch() -> int:
+    """Send what waits, and a notice if no night came for too long; build nothing."""
+    wanted = nightly.read()
+    found = channels.of(wanted.notices)
+    moment = dt.datetime.now(dt.UTC)
+    with states.opened(wanted.directory) as state:
+        notices.raise_all(wanted, state, moment, found)
+        return notices.send(state, moment, found)
+
+
+def page() -> str:
+    """Return where the first page is, for people."""
+    wanted = nightly.read()
+    return wanted.url or str(wanted.directory / "site" / "index.html")

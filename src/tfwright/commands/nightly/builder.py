@@ -1,0 +1,334 @@
+"""Builds a target with the pipeline: doctor, build, inspect, smoke, compare, and what is kept of it."""
+
+import gzip
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfwright.commands import lock as locks
+from tfwright.commands import reproduce as reproduction
+from tfwright.commands import smoke as smoking
+from tfwright.commands.nightly import targets
+from tfwright.commands.nightly.targets import FollowedCommit
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import HostError, TfwrightError
+from tfwright.host import examination, probes
+from tfwright.nightly import cache, due, labels
+from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.night import BuildOrder
+from tfwright.pipeline import cost, engine, stamps
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Published, Tree, Verdict
+from tfwright.pipeline.stages import PIPELINE
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
+from tfwright.tools.git import remote
+from tfwright.trial.run import TrialOutcome
+from tfwright.wheel import archive
+from tfwright.wheel.compare import comparison
+from tfwright.wheel.inspect import inspection
+from tfwright.wheel.inspect.inspection import Inspection
+from tfwright.wheel.seal import envelope, sbom, statement
+
+LARGEST_FILES = 25
+"""Files of a wheel whose sizes are kept."""
+PLAIN_LOG = 4 * 1024**2
+"""Bytes from which on a log is kept packed."""
+MOST_LINES = 200
+"""Differences from the last good wheel that are kept."""
+
+
+@dataclass
+class PipelineBuilder:
+    """The builder of a real build host."""
+
+    nightly: NightlyFile
+    host_file: HostFile
+    listener: Listener = SILENCE
+    offline: bool = False
+    _followed: dict[str, FollowedCommit | None] = field(default_factory=dict)
+    """What each target follows, asked once a night."""
+
+    def fingerprint(self, target: Target) -> Mapping[str, str]:
+        """Return what decides the target's wheel now."""
+        followed = targets.resolve(target, self.host_file)
+        self._followed[target.name] = followed
+        return targets.fingerprint(self._job(target), followed)
+
+    def _job(self, target: Target) -> BuildRequest:
+        followed = self._followed.get(target.name)
+        return targets.job_of(target, self.host_file, followed, self.listener)
+
+    def build(self, order: BuildOrder) -> NightlyBuild:
+        """Build one target; whatever fails is in the result."""
+        begun = time.monotonic()
+        job = self._job(order.target)
+        build = NightlyBuild(
+            id=order.id,
+            target=order.target.name,
+            recipe=order.target.recipe,
+            started=order.started,
+            seconds=0.0,
+            result="built",
+            commit=job.recipe.source.commit,
+            fingerprint=dict(order.fingerprint),
+            host=targets.host_lines(),
+            **self._since_last_good(order, job),
+        )
+        try:
+            update = self._attempt(order, job)
+        except TfwrightError as fault:
+            update = _failure(fault, order.work)
+        update |= _kept_logs(job, order.work)
+        update["stages"] = _stage_times(job)
+        update["seconds"] = time.monotonic() - begun
+        return NightlyBuild.model_validate({**build.model_dump(), **update})
+
+    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+        """Return what changed since the last good build."""
+        last = order.last_good
+        if last is None:
+            return {}
+        changed = due.differing(last.fingerprint, order.fingerprint)
+        found: dict[str, object] = {"against": last.id, "changed": changed}
+        now = job.recipe.source.commit
+        if last.commit and last.commit != now:
+            address = targets.origin_of(job.recipe.source.url, self.host_file)
+            pairs = remote.subjects(job.places.git, address, last.commit, now)
+            lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
+            found["commits"] = tuple(lines)
+        return found
+
+    def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+        """Run doctor and the pipeline, then look at the wheel."""
+        findings = examination.examine(job.recipe, job.host_file, probes.here())
+        for finding in findings:
+            if finding.blocks:
+                raise HostError(str(finding), remedy=finding.remedy)
+        made = engine.build(job)
+        if not isinstance(made, Published):
+            raise TypeError("the last stage makes Published")
+        wheel = self._labelled(order, job, made)
+        report = inspection.inspect(wheel)
+        inspection.insist(report)
+        _write_bill(wheel)
+        found = {
+            "wheel": wheel.name,
+            "version": wheel.name.split("-")[1],
+            "sha256": files.sha256(wheel),
+            "size": wheel.stat().st_size,
+            "needs": _needs(report),
+            "sizes": _sizes(wheel),
+            "differences": tuple(_differences(order.last_wheel, wheel)),
+        }
+        return {**found, "smoke": tuple(self._smoke(order, job, wheel))}
+
+    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
+        """Put the wheel under its nightly version, with its provenance, into the build."""
+        source = made.wheel.path
+        version = self._version(order.target, job, source)
+        wheel = order.work / source.name
+        if version == source.name.split("-")[1]:
+            shutil.copyfile(source, wheel)
+            self._copy_provenance(made, wheel)
+            return wheel
+        wheel = labels.relabel(source, order.work, version)
+        self._write_provenance(job, wheel, order)
+        return wheel
+
+    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
+        """Return the version of a target's wheel."""
+        followed = self._followed.get(target.name)
+        tree = stamps.last(job, "source", Tree)
+        commit = followed.commit if followed else ""
+        epoch = tree.epoch if tree else 0
+        version = wheel.name.split("-")[1]
+        return labels.labelled_version(version, target.local, commit=commit, epoch=epoch)
+
+    @staticmethod
+    def _copy_provenance(made: Published, wheel: Path) -> None:
+        shutil.copyfile(made.statement.path, _beside(wheel, statement.SUFFIX))
+        if made.envelope:
+            shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
+
+    @staticmethod
+    def _write_provenance(job: BuildRequest, wheel: Path, order: BuildOrder) -> None:
+        """Write the statement about the wheel as it is named now, signed where there is a key."""
+        verdict = stamps.last(job, "verify", Verdict)
+        checks = [item.model_dump() for item in verdict.checks] if verdict else []
+        with archive.opened(wheel) as content:
+            text = statement.write(content, wheel.name, files.sha256(wheel), checks, order.started)
+        files.write(_beside(wheel, statement.SUFFIX), text)
+        if job.host_file.sign:
+            signed = envelope.write(text, job.host_file.sign.key)
+            files.write(_beside(wheel, envelope.SUFFIX), signed)
+
+    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> Iterator[SmokeLine]:
+        """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
+        if not order.target.smoke:
+            return
+        module = next(iter(job.recipe.verify.imports), "tensorflow")
+        interpreter = job.recipe.host.python
+        python = "" if interpreter == "any" else interpreter
+        request = smoking.Request(
+            wheel, job.host_file, python, job.recipe.verify.requirements, module
+        )
+        outcomes: list[TrialOutcome] = []
+        try:
+            report = smoking.smoke(request, outcomes.append)
+        except TfwrightError as fault:
+            yield SmokeLine(program="install", status="failed", detail=fault.what)
+            return
+        files.write(order.work / "smoke.json", report.dump())
+        for outcome in report.outcomes:
+            yield SmokeLine(
+                program=outcome.program,
+                status=outcome.status,
+                detail=outcome.reason,
+                seconds=outcome.seconds,
+            )
+
+    def reproduce(self, target: Target, wheel: Path) -> str:
+        """Build a wheel again from nothing, offline; say how it differs."""
+        job = self._job(target)
+        original = reproduction.published(job)
+        rebuilt = reproduction.reproduce(job, original, cached=False, control=False).rebuilt
+        version = wheel.name.split("-")[1]
+        if version != rebuilt.name.split("-")[1]:
+            rebuilt = labels.relabel(rebuilt, rebuilt.parent, version)
+        found = comparison.compare(wheel, rebuilt)
+        if found.same:
+            return ""
+        first = found.differences[0]
+        return f"{len(found.differences)} differences, first {first.member}: {first.what}"
+
+    def links(self, target: Target) -> str:
+        """Ask the servers of a target's archives; name what no server has any more."""
+        rows = locks.rot(self._job(target), deep=False)
+        lost = [row.name for row in rows if not row.left and not row.kept]
+        kept = [row.name for row in rows if not row.left and row.kept]
+        said = [f"no server has {', '.join(lost)}"] if lost else []
+        said += [f"only this host's vault has {', '.join(kept)}"] if kept else []
+        return "; ".join(said)
+
+    def make_room(self, wanted: int) -> int:
+        """Remove what the build cache used longest ago, if space is short; return what is free."""
+        place = _existing(self.nightly.directory)
+        free = shutil.disk_usage(place).free
+        if free >= wanted:
+            return free
+        folder = self.host_file.cache_directory
+        cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
+        return shutil.disk_usage(place).free
+
+
+def _beside(wheel: Path, suffix: str) -> Path:
+    return wheel.with_name(wheel.name + suffix)
+
+
+def _existing(path: Path) -> Path:
+    return path if path.exists() else _existing(path.parent)
+
+
+def _write_bill(wheel: Path) -> None:
+    """Put the bill of materials next to the wheel, where programs find it without unpacking."""
+    with archive.opened(wheel) as content, suppress(KeyError):
+        member = f"{archive.metadata_directory(content)}/{sbom.NAME}"
+        files.write(_beside(wheel, ".cdx.json"), content.read(member))
+
+
+def _needs(report: Inspection) -> dict[str, str]:
+    """Return what a machine must have for a wheel, as inspect read it off the libraries."""
+    summary = report.summary
+    if summary is None:
+        return {}
+    found = {name.lower(): need.version for name, need in summary.needs.items()}
+    shown = ("glibc", "glibcxx", "cpu", "macos")
+    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
+    if summary.architectures:
+        wanted["gpu"] = ",".join(summary.architectures)
+    cuda = dict(report.stated).get("cuda_version", "")
+    return {**wanted, "cuda": cuda} if cuda else wanted
+
+
+def _sizes(wheel: Path) -> dict[str, int]:
+    """Return the unpacked bytes of the largest files of a wheel."""
+    with archive.opened(wheel) as content:
+        members = sorted(archive.files(content), key=lambda member: -member.file_size)
+    return {member.filename: member.file_size for member in members[:LARGEST_FILES]}
+
+
+def _differences(before: Path | None, now: Path) -> Iterator[str]:
+    """Say in what a wheel differs from the last good one."""
+    if before is None or not before.is_file():
+        return
+    found = comparison.compare(before, now)
+    for difference in found.differences[:MOST_LINES]:
+        where = f"{difference.member}: " if difference.member else ""
+        yield f"{where}{difference.what}"
+
+
+def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
+    """Return what broke: the line, its cause and what helps."""
+    blocked = isinstance(fault, HostError)
+    stage = fault.stage or "check"
+    lines = [line for line in fault.evidence.lines if line.strip()]
+    broken = Breakage(
+        stage=stage, line=lines[-1] if lines else fault.what, cause=fault.what, remedy=fault.remedy
+    )
+    log = fault.evidence.log
+    if log and log.is_file():
+        broken = _diagnosed(broken, log)
+    files.write(work / "failure.txt", f"{fault.what}\n{fault.remedy}\n")
+    return {"result": "blocked" if blocked else "failed", "broken": broken}
+
+
+def _diagnosed(broken: Breakage, log: Path) -> Breakage:
+    """Let the catalogue say which line broke, why, and what helps."""
+    from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+
+    found = logs.diagnose(str(log))
+    update: dict[str, object] = {"log": f"logs/{log.name}"}
+    if found.first:
+        update |= {"line": found.first.what, "number": found.first.line}
+    match = next((match for match in found.matches if match.explains), None)
+    if match:
+        update |= {"line": match.text, "number": match.line}
+        update |= {"cause": match.entry.cause, "remedy": match.entry.remedy}
+    return broken.model_copy(update=update)
+
+
+def _kept_logs(job: BuildRequest, work: Path) -> dict[str, object]:
+    """Copy the logs and Bazel's profile into the build."""
+    folder = work / "logs"
+    folder.mkdir(exist_ok=True)
+    profile = cost.profile(job)
+    names = [_copied(log, folder).name for log in sorted(job.places.logs.glob("*.log"))]
+    kept = [f"logs/{name}" for name in names]
+    if not profile.is_file():
+        return {"logs": tuple(kept)}
+    _packed(profile, folder / f"{profile.name}.gz")
+    return {"logs": tuple(kept), "profile": f"logs/{profile.name}.gz"}
+
+
+def _copied(log: Path, folder: Path) -> Path:
+    """Copy a log, packed if it is long; the page reads plain ones."""
+    target = folder / log.name
+    if log.stat().st_size <= PLAIN_LOG:
+        return Path(shutil.copyfile(log, target))
+    return _packed(log, target.with_name(f"{log.name}.gz"))
+
+
+def _packed(source: Path, target: Path) -> Path:
+    with source.open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
+        shutil.copyfileobj(plain, packed)
+    return target
+
+
+def _stage_times(job: BuildRequest) -> dict[str, float]:
+    """Return what the last run of each stage took."""
+    return {stage.name: round(stage.seconds, 2) for stage in cost.of(job, PIPELINE).stages}

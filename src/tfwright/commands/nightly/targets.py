@@ -1,0 +1,173 @@
+"""A target as a recipe and a job: the axes applied, a followed commit in place of the pinned one."""
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tfwright import __version__
+from tfwright.documents import nightly, recipe
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import Target
+from tfwright.documents.recipe import PATCHES, Recipe
+from tfwright.errors import RecipeError
+from tfwright.host import probes, pythons
+from tfwright.pipeline import host_facts
+from tfwright.pipeline.job import BuildRequest
+from tfwright.progress import SILENCE, Listener
+from tfwright.tools import files
+from tfwright.tools.git import remote
+from tfwright.tools.git.mirror import Origin
+from tfwright.wheel.seal import sealing
+
+CAPABILITIES = "TF_CUDA_COMPUTE_CAPABILITIES"
+LOCKS = "locks"
+"""The folder of the locks of targets with axes, next to ``nightly.toml``."""
+OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+"""The parts of a fingerprint that no recipe decides."""
+UNHASHED = {"name", "verified", "summary"}
+
+
+@dataclass(frozen=True)
+class FollowedCommit:
+    """What a followed branch or tag pattern names now."""
+
+    commit: str
+    name: str
+    """The branch, or the tag."""
+
+
+def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
+    """Return the recipe of a target; raise RecipeError if an axis does not fit it."""
+    base = recipe.read(target.recipe)
+    content = base.model_dump()
+    content["name"] = target.name
+    if target.python:
+        content["host"]["python"] = target.python
+    if target.capabilities:
+        content["configure"]["answers"][CAPABILITIES] = target.capabilities
+        content["verify"]["architectures"] = _architectures(target.capabilities)
+    if followed:
+        content["source"] |= {"commit": followed.commit, "branch": followed.name}
+    # Release and the like are not what their tables are written as.
+    content["source"]["release"] = base.source.release
+    try:
+        return Recipe.model_validate(content)
+    except ValidationError as fault:
+        first = fault.errors(include_url=False)[0]
+        raise RecipeError(
+            f"{target.name}: {'.'.join(map(str, first['loc']))}: {first['msg']}",
+            remedy="Correct the axes of this recipe in nightly.toml.",
+        ) from fault
+
+
+def _architectures(capabilities: str) -> tuple[str, ...]:
+    """Return what every library with GPU code has to hold then."""
+    found = []
+    for text in capabilities.split(","):
+        digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+        found.append(f"compute_{digits}" if text.startswith("compute") else f"sm_{digits}")
+    return tuple(found)
+
+
+def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:
+    """Ask the server what a followed name stands for now; None for a pinned target."""
+    follow = target.follow
+    if follow is None:
+        return None
+    url = recipe.read(target.recipe).source.url
+    store = host_file.build_out / "git"
+    store.mkdir(parents=True, exist_ok=True)
+    address = origin_of(url, host_file)
+    if follow.branch:
+        return FollowedCommit(remote.head(store, address, follow.branch), follow.branch)
+    tag, commit = remote.newest_tag(store, address, str(follow.tags))
+    return FollowedCommit(commit, tag)
+
+
+def origin_of(url: str, host_file: HostFile) -> str:
+    """Return the address that is asked for a repository: this host may name a mirror."""
+    return Origin.of(host_file.mirror_of(url) or url).address
+
+
+def job_of(
+    target: Target,
+    host_file: HostFile,
+    followed: FollowedCommit | None = None,
+    listener: Listener = SILENCE,
+) -> BuildRequest:
+    """Return the job that builds a target."""
+    found = recipe_of(target, followed)
+    lock = lock_of(target)
+    return BuildRequest(
+        recipe=found,
+        host_file=host_file.of(found),
+        listener=listener,
+        locked=lock if lock.is_file() else None,
+    )
+
+
+def lock_of(target: Target) -> Path:
+    """Return where the lock of a target is: beside the recipe, unless it differs from the recipe."""
+    if target.python or target.capabilities or target.follow:
+        return nightly.path().parent / LOCKS / f"{target.name}.lock"
+    return recipe.find(target.recipe).with_suffix(".lock")
+
+
+def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
+    """Return what decides a target's wheel, by names that a reader knows."""
+    content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
+    if followed:
+        content["source"].pop("commit", None)
+        content["source"].pop("branch", None)
+    parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
+    source = job.recipe.source
+    for path in (*source.patches, *source.assets.values()):
+        parts[f"patches/{path}"] = files.sha256(PATCHES / path)[:16]
+    if job.locked:
+        parts["the lock"] = files.sha256(job.locked)[:16]
+    parts["the commit"] = job.recipe.source.commit
+    return {**parts, **_toolchain(job)}
+
+
+def _digest(table: object) -> str:
+    text = json.dumps(table, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _toolchain(job: BuildRequest) -> Mapping[str, str]:
+    """Return the versions of what builds: as text, so that the page can show them."""
+    interpreter = pythons.find(job.recipe.host.python, job.host_file)
+    sealer = f"{__version__}, deflate {sealing.sealer().deflate}"
+    if interpreter is None:
+        return {"the target Python": "none", "tfwright": sealer}
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+    found = host_facts.found(job.recipe, job.host_file, facts)
+    named = {
+        "the compiler": found.compiler,
+        "glibc": found.glibc,
+        "the target Python": found.python,
+        "CUDA": found.cuda,
+        "cuDNN": found.cudnn,
+        "tfwright": sealer,
+    }
+    return {name: text for name, text in named.items() if text}
+
+
+@functools.cache
+def host_lines() -> dict[str, str]:
+    """Describe this host for a build's page: nothing in it names a person or a network."""
+    host = probes.here()
+    described = {
+        "system": str(host.release),
+        "machine": host.machine,
+        "processor": str(host.processor),
+        "compiler": host.compiler.value,
+        "glibc": host.glibc.value,
+        "GPUs": ", ".join(str(gpu) for gpu in host.gpus),
+    }
+    return {name: text for name, text in described.items() if text}

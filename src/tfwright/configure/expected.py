@@ -1,0 +1,88 @@
+"""What a recipe makes of its ./configure, before and without running it."""
+
+import platform
+import sys
+from pathlib import Path
+
+from tfwright.configure import answering, bazelrc, rendering, validation
+from tfwright.configure.answers import UNKNOWN_PYTHON, complete
+from tfwright.configure.dialect import Dialect, of_recipe, of_tensorflow
+from tfwright.configure.interview import Interview
+from tfwright.configure.traits import Scripts
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ConfigureTable, Recipe
+from tfwright.errors import RecipeError
+
+UNKNOWN_CUDA = Path("@CUDA_TOOLKIT_PATH@")
+UNKNOWN_CUDNN = Path("@CUDNN_INSTALL_PATH@")
+
+
+def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None) -> Interview:
+    """Return the answers of a recipe as far as they are known without a tree.
+
+    Places that are not known yet stand as ``@NAME@``. `scripts` are the files of the tree that
+    show what it writes, if there is one.
+    """
+    answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
+    target = recipe.host.python
+    version = target if target != "any" else str(sys.version_info.major)
+    spoken = dialect(recipe, system(recipe), scripts or {})
+    return Interview(spoken, answers, recipe.configure.by, version)
+
+
+def dialect(recipe: Recipe, system: str, scripts: Scripts) -> Dialect:
+    """Return what the recipe's tree asks and writes on a system."""
+    own = recipe.configure.prompts
+    if recipe.source.interface == "own":
+        return of_recipe(system, own)
+    return of_tensorflow(recipe.source.exact, system, own, scripts)
+
+
+def system(recipe: Recipe) -> str:
+    """Return the system that the recipe is for; ours, where it fits any."""
+    return platform.system() if recipe.host.system == "any" else recipe.host.system
+
+
+def insist_on_answers(interview: Interview) -> None:
+    """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
+    serious = [fault for fault in validation.faults(interview) if not fault.harmless]
+    if serious:
+        raise _refusal(serious)
+    lacking = interview.unanswered()
+    if lacking:
+        raise answering.missing(lacking)
+
+
+def _refusal(faults: list[validation.AnswerFault]) -> RecipeError:
+    if len(faults) == 1:
+        return RecipeError(f"[configure.answers] {faults[0]}", remedy=faults[0].remedy)
+    lines = [f"  {fault}" for fault in faults]
+    return RecipeError(
+        "\n".join([f"[configure.answers] has {len(faults)} faults:", *lines]),
+        remedy="\n".join(dict.fromkeys(fault.remedy for fault in faults)),
+    )
+
+
+def remarks(interview: Interview) -> list[str]:
+    """Return a line for each answer that changes nothing."""
+    faults = [fault for fault in validation.faults(interview) if fault.harmless]
+    return [f"[configure.answers] {fault}. {fault.remedy}" for fault in faults]
+
+
+def render(interview: Interview, table: ConfigureTable) -> str | None:
+    """Render the file; return None where the recipe says nothing of an interface of its own."""
+    changes = table.bazelrc
+    answers = interview.answers.items()
+    places = {name: value for name, value in answers if isinstance(value, str)}
+    if not interview.dialect.own:
+        return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
+    if not changes.lines:
+        return None
+    return bazelrc.amended("\n".join(changes.lines), changes.adds, changes.omits, places)
+
+
+def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
+    """Return the paths, in the tree, of the files that ./configure writes for Bazel."""
+    if table.writes:
+        return (table.writes,)
+    return (".bazelrc",) if dialect.own else bazelrc.written_in(dialect.release)

@@ -1,0 +1,69 @@
+"""Why ./configure ended without its file, read off what it printed."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError
+from tfwright.tools.process import dialogue
+from tfwright.tools.process.dialogue import Spoken
+from tfwright.tools.process.runner import Command
+
+_TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
+_TOO_NEW = re.compile(r"Please downgrade your bazel installation to version (\S+) or lower")
+_CRASH = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
+_NOT_FOUND = re.compile(
+    r"Could not find any (?P<what>\S+?)\*?(?: matching version '(?P<version>[^']*)')? "
+)
+SEARCHED_FILES = 20
+"""Lines of a report that some file was not found: the first is the reason, then folders follow."""
+
+
+def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> TfwrightError:
+    """Return the error that says why, whatever the exit status: several releases exit with 0 then."""
+    crash = _CRASH.search(spoken.text)
+    lines = dialogue.last_lines(crash[0] if crash else spoken.text)
+    evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)
+    for pattern, limit in ((_TOO_OLD, "newer"), (_TOO_NEW, "older")):
+        found = pattern.search(spoken.text)
+        if found:
+            return RecipeError(
+                f"This TensorFlow wants Bazel {found[1]} or {limit}; the recipe pins Bazel {bazel}",
+                remedy=f'Set version = "{found[1]}" in [bazel].',
+                evidence=evidence,
+            )
+    missing = list(_not_found(spoken.text))
+    if missing:
+        return _toolkit_lacks(missing[-1], spoken, command, log)
+    if crash:
+        return ToolError(
+            f"./configure crashed: {lines[-1]}",
+            remedy="Correct the answer to the last question in the log.",
+            evidence=evidence,
+        )
+    ending = f"status {spoken.status}" if spoken.status else "status 0 and wrote no bazelrc"
+    remedy = "Its last lines say what it needs."
+    return ToolError(f"./configure exited with {ending}", remedy=remedy, evidence=evidence)
+
+
+def _not_found(text: str) -> Iterator[re.Match[str]]:
+    """Find what find_cuda_config.py (1.14 and later) says that it did not find."""
+    return _NOT_FOUND.finditer(text)
+
+
+def _toolkit_lacks(
+    found: re.Match[str], spoken: Spoken, command: Command, log: Path
+) -> RecipeError:
+    version = f" of version {found['version']}" if found["version"] else ""
+    rest = spoken.text[found.start() :].splitlines()[:SEARCHED_FILES]
+    return RecipeError(
+        f"./configure did not find {found['what']}{version} in the places of CUDA",
+        remedy="Correct the version in [configure.answers], or the places of CUDA and cuDNN "
+        "in the host file; 'invoke doctor' shows what they hold.",
+        evidence=Evidence(
+            command=command.argv,
+            status=spoken.status,
+            log=log,
+            lines=tuple(line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()),
+        ),
+    )

@@ -1,0 +1,73 @@
+"""One run of ./configure: who asks, what is answered, and how the answers go in."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tfwright.configure.dialect import Dialect
+from tfwright.configure.prompt import Answers, Prompt
+from tfwright.documents.release import Release
+
+By = Literal["dialogue", "environment"]
+"""How the answers go in; the file that ./configure writes differs a little with it."""
+
+
+@dataclass(frozen=True)
+class Interview:
+    """All that decides what ./configure asks and writes."""
+
+    dialect: Dialect
+    answers: Answers
+    by: By = "dialogue"
+    python: str = "3"
+    """Version of the target Python; some lines of the file name its first digit."""
+
+    def unanswered(self) -> list[Prompt]:
+        """Return the prompts that must be expected and that have no answer."""
+        return [prompt for prompt in self.dialect.prompts if self._lacks(prompt)]
+
+    def _lacks(self, prompt: Prompt) -> bool:
+        if prompt.variable in self.answers or prompt.optional or prompt.environment:
+            return False
+        return prompt.applies(self.answers)
+
+    def exports(self) -> dict[str, str]:
+        """Return the answers that ./configure is to find in its environment.
+
+        In a dialogue these are the ones that it reads nowhere else, and those that it looks for
+        there before it asks. An answer that the version does not know is left out, since some
+        would still act; a repository with an interface of its own gets them all.
+        """
+        everything = self.by == "environment"
+        if self.dialect.own:
+            wanted = set(self.answers) if everything else self._unasked()
+        else:
+            prompts = self.dialect.prompts
+            wanted = {
+                prompt.variable for prompt in prompts if _is_exported(prompt, everything=everything)
+            }
+        return {
+            variable: self._exported(variable) for variable in self.answers if variable in wanted
+        }
+
+    def _unasked(self) -> set[str]:
+        asked = {prompt.variable for prompt in self.dialect.prompts if prompt.asked}
+        return set(self.answers) - asked
+
+    def _exported(self, variable: str) -> str:
+        # 1.5 takes any text that is not empty for a yes, here alone.
+        line = self.dialect.release
+        empty_for_no = variable == "TF_SET_ANDROID_WORKSPACE" and line == Release(1, 5)
+        return as_text(self.answers[variable], "1", "" if empty_for_no else "0")
+
+
+def _is_exported(prompt: Prompt, *, everything: bool) -> bool:
+    if prompt.stated:
+        return False
+    return everything or prompt.environment or prompt.preset
+
+
+def as_text(value: bool | str, yes: str, no: str) -> str:  # noqa: FBT001 an answer, not a switch
+    """Spell an answer."""
+    if isinstance(value, str):
+        return value
+    return yes if value else no

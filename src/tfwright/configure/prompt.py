@@ -1,0 +1,119 @@
+"""One question of a ./configure, as the catalogue and a recipe know it."""
+
+import re
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from tfwright.documents.names import Line
+from tfwright.documents.recipe import PromptTable, Variable
+from tfwright.documents.release import ExactRelease, first_of, last_of
+from tfwright.documents.toml import Table
+
+Answer = bool | str
+"""Yes or no, or a text."""
+Answers = Mapping[str, Answer]
+"""By TensorFlow's variables."""
+
+
+def _compiles(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as fault:
+        message = f"not a regular expression: {fault}"
+        raise ValueError(message) from fault
+    return pattern
+
+
+class Prompt(Table):
+    """One question, or one variable that ./configure reads without asking."""
+
+    variable: Variable
+    question: Annotated[str, AfterValidator(_compiles)] = ""
+    """Regular expression of the whole question."""
+    support: Line = ""
+    """Short for the question whether to build TensorFlow with this support."""
+    kind: Literal["yes-no", "text", ""] = ""
+    takes: Literal["any", "version", "capabilities", "flags"] = "any"
+    """What a text must look like."""
+    yes: Line = "y"
+    no: Line = "n"
+    since: Line = "0.0"
+    until: Line = "99.0"
+    fork: Line = ""
+    system: Literal["Linux", "Darwin", "any"] = "any"
+    when: Line = ""
+    optional: bool = False
+    empty: bool = False
+    """An empty text is an answer of its own, not a request for whatever the default may be."""
+    feature: Line = ""
+    environment: bool = False
+    preset: bool = False
+    """It is asked only if what the environment says leads nowhere, so it is exported as well."""
+    stated: bool = False
+    """./configure finds this out on the host; the recipe states it because the file names it."""
+    afterwards: Line = ""
+    """What became of the feature in releases that do not ask any more."""
+
+    @property
+    def yes_no(self) -> bool:
+        """Whether the answer is yes or no."""
+        return self.kind == "yes-no" or (not self.kind and bool(self.support))
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is a question at all."""
+        return not self.environment and not self.stated
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """What matches if the question stands at the very end of a text."""
+        # bash's `read -p` has no colon before 1.4; both spellings end in one space.
+        short = (
+            rf"Do you wish to build TensorFlow with {re.escape(self.support)} support\? "
+            r"\[(Y/n|y/N)\]:? "
+        )
+        return re.compile(rf"(?:{self.question or short})\Z")
+
+    def belongs_to(self, version: ExactRelease, system: str) -> bool:
+        """Say whether a version has this prompt on a system, as ``uname -s`` names it."""
+        in_range = first_of(self.since) <= version.numbers <= last_of(self.until)
+        in_fork = version.fork.startswith(self.fork)
+        return in_range and in_fork and self.system in {"any", system}
+
+    def applies(self, answers: Answers) -> bool:
+        """Say whether it is asked, given the other answers; one without an answer counts as no."""
+        if not self.when:
+            return True
+        alternatives = [part.split(" and ") for part in self.when.split(" or ")]
+        return any(all(_holds(term, answers) for term in terms) for terms in alternatives)
+
+    def typed(self, answer: Answer) -> str:
+        """Return the line that a person would type."""
+        if isinstance(answer, str):
+            return answer
+        return self.yes if answer else self.no
+
+
+def _holds(term: str, answers: Answers) -> bool:
+    variable = term.removeprefix("not ")
+    given = bool(answers.get(variable))
+    return given if term == variable else not given
+
+
+def from_recipe(table: PromptTable) -> Prompt:
+    """Return a recipe's own question in the form of the catalogue's."""
+    parts = [re.escape(part) for part in table.question.split("*")]
+    return Prompt(
+        variable=table.variable,
+        question=r"[^\n]*".join(parts),
+        kind=table.kind,
+        yes=table.yes,
+        no=table.no,
+        when=table.when,
+        optional=table.optional,
+        empty=True,
+        environment=table.environment,
+    )

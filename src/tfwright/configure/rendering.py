@@ -1,0 +1,163 @@
+"""The file that Bazel reads, rendered from the answers."""
+
+import os
+import platform
+import re
+from pathlib import Path
+
+from tfwright.configure.bazelrc import FIRST_OWN_FILE
+from tfwright.configure.interview import Interview, as_text
+from tfwright.configure.prompt import Answer
+from tfwright.documents.release import Release
+from tfwright.tools import render as templates
+
+TEMPLATE = "tf_configure.bazelrc.j2"
+
+
+def render(interview: Interview) -> str:
+    """Return the file that ./configure writes for these answers.
+
+    The answers must be complete: see `Interview.unanswered`.
+    """
+    dialect = interview.dialect
+    written = settled(interview)
+    features = [prompt for prompt in dialect.prompts if prompt.feature]
+    values = {
+        "answers": written,
+        "by": interview.by,
+        "clang_major": _clang_major(written),
+        "features": [(prompt.feature, prompt.variable) for prompt in features],
+        "python_major": interview.python.partition(".")[0],
+        "release": dialect.release,
+        "system": dialect.system,
+        "traits": dialect.traits,
+    }
+    return templates.render(TEMPLATE, values)
+
+
+def _clang_major(answers: dict[str, Answer]) -> str:
+    """Read the major version of the clang that is used off its path; configure asks the program."""
+    variable = "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
+    found = re.search(r"(?:llvm|clang)-(\d+)", str(answers.get(variable, "")))
+    return found[1] if found else ""
+
+
+def settled(interview: Interview) -> dict[str, Answer]:
+    """Return the answers as the version writes them: it cuts versions and follows links."""
+    answers = dict(interview.answers)
+    for variable, value in answers.items():
+        if isinstance(value, str) and value:
+            answers[variable] = _settle(interview, variable, value)
+    if "TENSORRT_INSTALL_PATH" in answers:
+        answers["TENSORRT_INSTALL_PATH"] = _library_folder(interview, answers)
+    if interview.dialect.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
+        answers["NCCL_INSTALL_PATH"] = _nccl_folder(interview, answers)
+    return answers
+
+
+def _settle(interview: Interview, variable: str, value: str) -> str:
+    traits = interview.dialect.traits
+    if traits["versions_cut"] and variable in _KEPT_PARTS:
+        return _cut(value, _KEPT_PARTS[variable])
+    if traits["nccl_version_cut"] and variable == "TF_NCCL_VERSION":
+        return _cut(value, 1)
+    if variable.endswith("COMPUTE_CAPABILITIES") and traits["capabilities_joined"]:
+        return "".join(value.split())
+    if variable == "TF_SYSTEM_LIBS":
+        return _sorted_libraries(value, by_blanks=traits["system_libs_by_blanks"])
+    if value.startswith(("/", "~")) and _follows(interview) and _followed(interview, variable):
+        # configure itself calls these two, and pathlib treats '..' in another way.
+        return os.path.realpath(os.path.expanduser(value))  # noqa: PTH111
+    return value
+
+
+_KEPT_PARTS = {"TF_CUDA_VERSION": 2, "TF_CUDNN_VERSION": 1}
+"""How many numbers of a version remain where versions are cut."""
+
+
+def _cut(version: str, parts: int) -> str:
+    """Return a version with exactly so many numbers: 9.2.148 is 9.2, and 9 is 9.0."""
+    return ".".join([*version.split("."), *["0"] * parts][:parts])
+
+
+def _sorted_libraries(text: str, *, by_blanks: bool) -> str:
+    """Sort the names as configure does, which keeps a blank behind a comma."""
+    separator = "," if "," in text or not by_blanks else None
+    return ",".join(sorted(text.split(separator)))
+
+
+def _follows(interview: Interview) -> bool:
+    """Say whether links can be followed: not those of another system."""
+    return interview.dialect.system == platform.system()
+
+
+def _followed(interview: Interview, variable: str) -> bool:
+    """Say whether a version writes what the links of a path lead to, instead of the path."""
+    traits, release = interview.dialect.traits, interview.dialect.release
+    match variable:
+        case "CUDNN_INSTALL_PATH":
+            return release >= Release(1, 4) or interview.by == "dialogue"
+        case "NCCL_INSTALL_PATH" | "TENSORRT_INSTALL_PATH":
+            return True
+        case "CUDA_TOOLKIT_PATH":
+            return traits["cuda_found"] and traits["cuda_links_followed"]
+        case "GCC_HOST_COMPILER_PATH":
+            return traits["compiler_links_followed"]
+        case "CLANG_COMPILER_PATH" | "CLANG_CUDA_COMPILER_PATH":
+            return release >= Release(2, 13)
+        case _:
+            return False
+
+
+def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
+    """Return where TensorRT's library really lies, which configure writes instead of the answer."""
+    prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
+    name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
+    if _follows(interview):
+        for folder in (prefix, prefix / "lib", prefix / "lib64"):
+            links = sorted(folder.glob("libnvinfer.so*"))
+            found = [link.resolve() for link in links if link.resolve().name == name]
+            if found:
+                return str(found[0].parent)
+    return str(prefix)
+
+
+_NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-gnu", "")
+"""Where configure looks for NCCL's library, in this order."""
+
+
+def _nccl_folder(interview: Interview, answers: dict[str, Answer]) -> str:
+    """Return the folder of NCCL's library, which 1.12 and 1.13 write instead of the answer."""
+    prefix = str(answers["NCCL_INSTALL_PATH"])
+    name = f"libnccl.so.{answers.get('TF_NCCL_VERSION', '')}"
+    for folder in _NCCL_FOLDERS:
+        if _follows(interview) and Path(prefix, folder, name).exists():
+            return str(Path(prefix, folder))
+    return f"{prefix}/lib"
+
+
+def exported(interview: Interview) -> dict[str, str]:
+    """Return the answers that a build needs in its environment, because no file carries them.
+
+    0.10 to 1.1 export what the CUDA and OpenCL questions were answered with, and their
+    repository rules read it there; 0.8 and 0.9 write it into their sources.
+    """
+    if not Release(0, 10) <= interview.dialect.release < FIRST_OWN_FILE:
+        return {}
+    answers = interview.answers
+    return {name: as_text(answers[name], "1", "0") for name in _EXPORTED if name in answers}
+
+
+_EXPORTED = (
+    "TF_NEED_CUDA",
+    "TF_NEED_OPENCL",
+    "GCC_HOST_COMPILER_PATH",
+    "CUDA_TOOLKIT_PATH",
+    "TF_CUDA_VERSION",
+    "CUDNN_INSTALL_PATH",
+    "TF_CUDNN_VERSION",
+    "TF_CUDA_COMPUTE_CAPABILITIES",
+    "HOST_CXX_COMPILER",
+    "HOST_C_COMPILER",
+    "COMPUTECPP_TOOLKIT_PATH",
+)

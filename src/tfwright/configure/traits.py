@@ -1,0 +1,81 @@
+"""What one ./configure writes and another does not, by version or by reading the script itself."""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from tfwright.documents.names import Line
+from tfwright.documents.release import ExactRelease, first_of, last_of
+from tfwright.documents.toml import Table, load
+
+FILE = Path(__file__).with_name("traits.toml")
+SCRIPT = "configure.py"
+"""Where signs are looked for; releases up to 1.3 have a script in bash instead."""
+
+Scripts = Mapping[str, str]
+"""Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
+
+
+class Trait(Table):
+    """One difference, in one range of versions."""
+
+    name: Line
+    since: Line = "0.0"
+    until: Line = "99.0"
+    fork: Line = ""
+    """How the fork of such a version begins; empty for upstream's and all forks'."""
+    holds: bool = True
+    sign: str = ""
+    """Regular expression that only a script with this trait contains."""
+    file: Line = SCRIPT
+
+    def covers(self, version: ExactRelease) -> bool:
+        """Say whether a version lies in this range."""
+        if not first_of(self.since) <= version.numbers <= last_of(self.until):
+            return False
+        family = re.match(r"[a-z]*", self.fork)
+        # Branches of a fork are dated, so their names sort by age: nv21.04 < nv22.12.
+        return not family or (version.fork.startswith(family[0]) and version.fork >= self.fork)
+
+
+class TraitTable(Table):
+    """The document."""
+
+    trait: tuple[Trait, ...]
+
+
+@lru_cache
+def everything() -> tuple[Trait, ...]:
+    """Return all entries of the table."""
+    return load(FILE, TraitTable).trait
+
+
+def files() -> tuple[str, ...]:
+    """Return the paths, in a tree, of the files that hold signs."""
+    return tuple(dict.fromkeys(trait.file for trait in everything()))
+
+
+def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
+    """Return every trait's name, and whether this ./configure has it.
+
+    What its script shows counts more than its version: a commit between two releases, or a patch of
+    the recipe, may have changed the script.
+    """
+    traits = dict[str, bool]()
+    for trait in everything():
+        traits.setdefault(trait.name, False)
+        if trait.covers(version):
+            traits[trait.name] = trait.holds
+    if SCRIPT in scripts:
+        traits |= _shown(scripts)
+    return traits
+
+
+def _shown(scripts: Scripts) -> dict[str, bool]:
+    """Return the traits that can be read off the files at hand."""
+    signs = {trait.name: trait for trait in everything() if trait.sign and trait.file in scripts}
+    return {
+        name: re.search(trait.sign, scripts[trait.file], re.MULTILINE) is not None
+        for name, trait in signs.items()
+    }

@@ -1,0 +1,202 @@
+"""What is wrong with a recipe's answers, as far as the recipe alone tells."""
+
+import difflib
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tfwright.configure import catalogue
+from tfwright.configure.interview import Interview
+from tfwright.configure.prompt import Answer, Prompt
+from tfwright.documents.release import Release, last_of
+
+LONGEST_LINE = 4095
+"""Bytes of a line that a terminal hands on; it cuts off what is behind them."""
+FROM_THE_HOST = {
+    "PYTHON_BIN_PATH",
+    "PYTHON_LIB_PATH",
+    "CUDA_TOOLKIT_PATH",
+    "CUDNN_INSTALL_PATH",
+    "TF_CUDA_PATHS",
+}
+"""Answers that the host file and the host add, whether or not the release asks for them."""
+
+
+@dataclass(frozen=True)
+class AnswerFault:
+    """One answer that cannot be what its author meant."""
+
+    variable: str
+    what: str
+    remedy: str
+    harmless: bool = False
+    """Whether the build does what the answer says in spite of it."""
+
+    def __str__(self) -> str:
+        return f"{self.variable}: {self.what}"
+
+
+def faults(interview: Interview) -> list[AnswerFault]:
+    """Return all faults of the answers, in the order of the recipe."""
+    found = list[AnswerFault]()
+    for variable, answer in interview.answers.items():
+        if variable not in FROM_THE_HOST:
+            found += _of_answer(interview, variable, answer)
+    return [*found, *_of_platforms(interview)]
+
+
+def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
+    prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
+    if prompts:
+        yield from _of_value(interview, prompts[0], answer)
+        if not any(prompt.applies(interview.answers) for prompt in prompts):
+            yield _without_effect(interview, prompts[0], answer)
+    elif not interview.dialect.own:
+        yield _not_asked(interview, variable, answer)
+
+
+def _without_effect(interview: Interview, prompt: Prompt, answer: Answer) -> AnswerFault:
+    what = f"{interview.dialect} asks for it only with {prompt.when}"
+    remedy = f"Remove {prompt.variable} from the recipe, or answer what it depends on."
+    return AnswerFault(prompt.variable, what, remedy, harmless=answer is not True)
+
+
+def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFault:
+    """Say of a variable that this version does not read what is known of it elsewhere."""
+    dialect = interview.dialect
+    known = catalogue.of_variable(variable)
+    if not known:
+        return _unheard_of(interview, variable)
+    what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+    ended = [prompt for prompt in known if prompt.afterwards]
+    if ended and dialect.version.numbers > _end(ended[-1]):
+        what += f"; {ended[-1].afterwards}"
+    built_in = "built in" in what
+    remedy = f"Remove {variable} from the recipe."
+    return AnswerFault(variable, what, remedy, harmless=answer is False and not built_in)
+
+
+def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
+    names = [prompt.variable for prompt in interview.dialect.prompts]
+    near = difflib.get_close_matches(variable, names, n=1)
+    guess = f"; did you mean {near[0]}?" if near else ""
+    what = f"no ./configure of {interview.dialect} reads it{guess}"
+    remedy = (
+        f"Correct or remove {variable}. If a patch or a fork asks for it, "
+        "describe the question in [[configure.prompts]]."
+    )
+    return AnswerFault(variable, what, remedy)
+
+
+def _asked_by(prompts: list[Prompt]) -> str:
+    spans = [f"{prompt.since} to {prompt.until}" for prompt in prompts]
+    spans = [span.removesuffix(" to 99.0") for span in spans]
+    systems = {prompt.system for prompt in prompts}
+    where = f" on {systems.pop()}" if len(systems) == 1 and "any" not in systems else ""
+    return f"{', '.join(spans)} did{where}" if spans else ""
+
+
+def _end(prompt: Prompt) -> tuple[int, int, int]:
+    return last_of(prompt.until)
+
+
+def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
+    """Judge one answer by what its prompt takes."""
+    if prompt.yes_no:
+        if isinstance(answer, str):
+            yield AnswerFault(
+                prompt.variable,
+                f"{answer!r} is neither true nor false",
+                f"Write {prompt.variable} = true or {prompt.variable} = false, without quotes.",
+            )
+        return
+    if isinstance(answer, bool):
+        remedy = f'Write a text in quotes: {prompt.variable} = "...".'
+        yield AnswerFault(prompt.variable, "takes a text, not true or false", remedy)
+        return
+    if not answer.strip() and not (prompt.empty or prompt.environment):
+        yield AnswerFault(
+            prompt.variable,
+            "is empty, so configure would use whatever its default is",
+            f"State the value in the recipe, or remove {prompt.variable}.",
+        )
+    elif answer:
+        yield from _of_text(interview, prompt, answer)
+
+
+def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[AnswerFault]:
+    what = {
+        "version": _version,
+        "capabilities": _capabilities,
+        "flags": _flags,
+        "any": _nothing,
+    }[prompt.takes](interview, text)
+    if what:
+        yield AnswerFault(prompt.variable, *what)
+    if interview.by == "dialogue" and len(text.encode()) > LONGEST_LINE:
+        yield AnswerFault(
+            prompt.variable,
+            f"is longer than the {LONGEST_LINE} bytes that a terminal takes as one line",
+            'Set by = "environment" in [configure].',
+        )
+
+
+def _nothing(_interview: Interview, _text: str) -> None:
+    return None
+
+
+def _version(_interview: Interview, text: str) -> tuple[str, str] | None:
+    if re.fullmatch(r"\d+(\.\d+)*", text):
+        return None
+    return f"{text!r} is not a version", "Write numbers with dots, such as 10.1."
+
+
+def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
+    """Refuse what configure refuses, crashes on, or takes for something else."""
+    traits, release = interview.dialect.traits, interview.dialect.release
+    if traits["capabilities_joined"]:
+        text = "".join(text.split())
+    remedy = "Separate compute capabilities by commas, such as 3.5,7.0."
+    for capability in text.split(","):
+        prefixed = re.fullmatch(r"(sm|compute)_(\d+)(\d)", capability)
+        plain = re.fullmatch(r"(\d+)\.\d+", capability)
+        if prefixed and not traits["capabilities_with_prefix"]:
+            what = f"{interview.dialect} does not know the spelling {capability!r}"
+            return what, f"Write {prefixed[2]}.{prefixed[3]}."
+        if not prefixed and not plain:
+            return f"{capability!r} is not a compute capability", remedy
+        major = int((prefixed and prefixed[2]) or (plain and plain[1]) or 0)
+        if major < OLDEST_CAPABILITY and release >= Release(1, 4):
+            what = f"TensorFlow does not accept {capability}, only 3.0 and higher"
+            return what, f"Remove {capability} from the list."
+    return None
+
+
+OLDEST_CAPABILITY = 3
+
+
+def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
+    """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
+    for word in text.split():
+        try:
+            shlex.split(word)
+        except ValueError:
+            what = f"configure splits flags at blanks, so the quotes of {word} do not match"
+            return what, "Use flags without blanks inside; compile.flags takes any flag of Bazel's."
+    return None
+
+
+def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
+    """Refuse two GPU platforms at once where configure does, after all its questions."""
+    release = interview.dialect.release
+    if interview.dialect.own or release < Release(1, 12):
+        return
+    answers = interview.answers
+    chosen = [name for name in _PLATFORMS if answers.get(name) is True]
+    if len(chosen) > 1:
+        what = f"excludes {' and '.join(chosen[1:])} in {interview.dialect}"
+        yield AnswerFault(chosen[0], what, "Answer only one of them with true.")
+
+
+_PLATFORMS = ("TF_NEED_CUDA", "TF_NEED_ROCM", "TF_NEED_OPENCL_SYCL")

@@ -1,0 +1,252 @@
+"""``nightly.toml``: which recipes a build host builds at night, and what it does with the wheels.
+
+It is part of the host's configuration, next to ``host.toml``. docs/build-host.md describes each key.
+"""
+
+import os
+import re
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from packaging.version import InvalidVersion, Version
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+
+from tfwright.documents.host_file import HostPath
+from tfwright.documents.names import Line, Name
+from tfwright.documents.recipe import Capabilities
+from tfwright.documents.toml import Table, load
+from tfwright.errors import RecipeError
+
+UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def _bytes(value: object) -> object:
+    """Read a size such as ``"200 GiB"``; a plain number is bytes."""
+    if not isinstance(value, str):
+        return value
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE)
+    if not found:
+        raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
+    unit = found[2].upper().removesuffix("B") and found[2].upper()
+    return int(float(found[1]) * UNITS[unit])
+
+
+def _local(text: str) -> str:
+    try:
+        local = Version(f"0+{text}").local
+    except InvalidVersion:
+        local = None
+    if not local:
+        raise ValueError('must be a local version such as "cu118.sm86": letters, digits and dots')
+    return local
+
+
+def _web_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w.~%+-]*)*", text):
+        raise ValueError("must be an http:// or https:// address without query or user name")
+    return text.rstrip("/") + "/"
+
+
+Size = Annotated[int, BeforeValidator(_bytes), Field(ge=0)]
+LocalVersion = Annotated[str, AfterValidator(_local)]
+"""What stands after the ``+`` of a version."""
+PythonVersion = Annotated[str, StringConstraints(pattern=r"^\d\.\d{1,2}$")]
+MailAddress = Annotated[str, StringConstraints(pattern=r"^[\w.+-]+@[\w.-]+$")]
+
+
+class FollowTable(Table):
+    """What a recipe follows, instead of the commit that its file pins."""
+
+    branch: Name | None = None
+    """The newest commit of this branch is built."""
+    tags: Annotated[str, StringConstraints(pattern=r"^[\w.*?\[\]/-]+$")] | None = None
+    """The newest version among the tags that match this pattern is built: ``v2.*``."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if bool(self.branch) == bool(self.tags):
+            raise ValueError("give either branch or tags")
+        return self
+
+
+class NightlyRecipe(Table):
+    """A recipe that this host builds."""
+
+    name: Name
+    """As ``invoke recipes`` lists it, or the path of a file that ends in ``.toml``."""
+    local: LocalVersion | None = None
+    """The local version of its wheels: ``cu118`` makes ``2.20.0+cu118``. Without it, none is added
+    to a pinned recipe without axes."""
+    follow: FollowTable | None = None
+    python: tuple[PythonVersion, ...] = ()
+    """Build it for each of these Pythons instead of the recipe's own."""
+    capabilities: tuple[Capabilities, ...] = ()
+    """Build it for each of these sets of compute capabilities: ``["8.6", "8.9,9.0"]``."""
+    smoke: bool = True
+    """Whether the wheel is tried in a fresh venv; without it, wheels stay ``untested``."""
+
+
+class RetentionTable(Table):
+    """How long builds are kept. The last good one, and what a pointer names, always stay."""
+
+    count: Annotated[int, Field(ge=1)] = 60
+    """Builds of one target that the index lists; older ones are hidden."""
+    size: Size = 500 * 10**9
+    """Bytes of all builds together; beyond that the oldest are hidden."""
+    hidden_days: Annotated[int, Field(ge=0)] = 14
+    """Days between hiding a build and deleting it."""
+    free: Size = 30 * 10**9
+    """Bytes that must be free before a build begins."""
+
+
+class MailTable(Table):
+    """Notices by mail."""
+
+    to: tuple[MailAddress, ...]
+    sender: MailAddress
+    host: Annotated[str, StringConstraints(pattern=r"^[\w.-]+$")] = "localhost"
+    port: Annotated[int, Field(gt=0, lt=65536)] = 25
+    security: Literal["none", "starttls", "tls"] = "none"
+    user: Line | None = None
+    password_file: Path | None = None
+    """A file that only its owner can read, or the name of a systemd credential."""
+
+
+class WebhookTable(Table):
+    """Notices as JSON, posted to an address."""
+
+    url_file: Path | None = None
+    """A file that holds the address, for addresses that are secrets themselves."""
+    url: Line | None = None
+    token_file: Path | None = None
+    """Sent as ``Authorization: Bearer``; a file that only its owner can read."""
+
+    @model_validator(mode="after")
+    def _one_address(self) -> Self:
+        if bool(self.url) == bool(self.url_file):
+            raise ValueError("give either url or url_file")
+        if self.url and not re.match(r"https?://", self.url):
+            raise ValueError("url must start with http:// or https://")
+        return self
+
+
+class ProgramTable(Table):
+    """Notices as JSON on the standard input of a program."""
+
+    command: Annotated[tuple[Line, ...], Field(min_length=1)]
+
+
+class NoticesTable(Table):
+    """Who hears of failures."""
+
+    stale_nights: Annotated[int, Field(ge=1)] = 3
+    """Nights without a good build, or without any run, after which a notice is sent."""
+    mail: tuple[MailTable, ...] = ()
+    webhook: tuple[WebhookTable, ...] = ()
+    program: tuple[ProgramTable, ...] = ()
+
+
+class ProjectTable(Table):
+    """What the index says of a project (PEP 792)."""
+
+    status: Literal["active", "archived", "quarantined", "deprecated"]
+    reason: Line = ""
+
+
+class NightlyFile(Table):
+    """The whole of ``nightly.toml``."""
+
+    directory: HostPath
+    """Where state, builds, index and pages are kept; ``site`` in it is what a web server serves."""
+    title: Line = "Nightly wheels"
+    url: Annotated[str, AfterValidator(_web_address)] | None = None
+    """Where users find the site; install commands and the feed name it."""
+    hours: Annotated[float, Field(gt=0, le=24 * 7)] = 8.0
+    """The night's budget: a build that would not end within it waits for the next night."""
+    reproduce: bool = True
+    """Whether one unchanged recipe a night is built again from nothing, offline."""
+    links: bool = True
+    """Whether the servers of one recipe's archives are asked each night."""
+    pages: bool = True
+    variants: bool = False
+    """Experimental: write the variant.json of PEP 825, proved from the wheel's own code."""
+    recipe: tuple[NightlyRecipe, ...] = ()
+    projects: dict[Name, ProjectTable] = {}
+    """Status of a project in the index, by its normalised name."""
+    retention: RetentionTable = RetentionTable()
+    notices: NoticesTable = NoticesTable()
+
+    @model_validator(mode="after")
+    def _targets_differ(self) -> Self:
+        names = [target.name for target in targets(self)]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"recipe: {twice[0]} is listed twice; each name needs its own line")
+        return self
+
+
+class Target(Table):
+    """One line of the page: a recipe with one choice of Python and compute capabilities."""
+
+    name: str
+    recipe: str
+    local: str = ""
+    python: str = ""
+    """Empty for the recipe's own."""
+    capabilities: str = ""
+    """Empty for the recipe's own."""
+    follow: FollowTable | None = None
+    smoke: bool = True
+
+
+def targets(nightly: NightlyFile) -> list[Target]:
+    """Return every target of a host, in the order of the file."""
+    found = []
+    for recipe in nightly.recipe:
+        axes = product(recipe.python or ("",), recipe.capabilities or ("",))
+        found += [_target(recipe, python, capabilities) for python, capabilities in axes]
+    return found
+
+
+def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
+    """Return a recipe's target for one choice on each axis."""
+    architectures = [_architecture(text) for text in capabilities.split(",") if text]
+    parts = [Path(recipe.name).stem if recipe.name.endswith(".toml") else recipe.name]
+    parts += [f"py{python}"] if python else []
+    parts += ["_".join(architectures)] if architectures else []
+    # The Python is in the wheel's tag already; two sets of architectures would share one name.
+    local = ".".join(part for part in (recipe.local, *architectures) if part)
+    return Target(
+        name="-".join(parts),
+        recipe=recipe.name,
+        local=local,
+        python=python,
+        capabilities=capabilities,
+        follow=recipe.follow,
+        smoke=recipe.smoke,
+    )
+
+
+def _architecture(text: str) -> str:
+    digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
+    return f"{'ptx' if text.startswith('compute') else 'sm'}{digits}"
+
+
+def path() -> Path:
+    """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
+    named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
+
+
+def read(file: Path | None = None) -> NightlyFile:
+    """Read ``nightly.toml``; raise RecipeError if it is missing or faulty."""
+    place = file or path()
+    if not place.exists():
+        raise RecipeError(
+            f"There is no {place}",
+            remedy="Write one; docs/build-host.md begins with an example of six lines.",
+        )
+    return load(place, NightlyFile)

@@ -1,0 +1,171 @@
+"""A nightly build as a document, and the immutable directory that holds it.
+
+A build directory is complete or absent: it is filled under ``work``, its ``build.json`` is written
+last, and one rename puts it below ``site/builds``. Nothing changes in it after that, except that a
+person may add a file ``keep``.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tfwright.tools import files
+
+DOCUMENT = "build.json"
+KEEP = "keep"
+"""A file of this name in a build's directory protects the build from retention."""
+
+Result = Literal["built", "failed", "blocked"]
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class SmokeLine(_Frozen):
+    """What one smoke program gave."""
+
+    program: str
+    status: str
+    """``passed``, ``failed`` or ``skipped``."""
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class Breakage(_Frozen):
+    """What broke: the one line, its cause and what helps."""
+
+    stage: str
+    line: str
+    """The line of the log that says it, or the error message."""
+    cause: str = ""
+    remedy: str = ""
+    log: str = ""
+    """The log that holds the line, relative to the build's directory."""
+    number: int = 0
+    """The line's number in that log; 0 where it is not known."""
+
+    @property
+    def thread(self) -> str:
+        """The same for the same cause: without numbers, paths and digests, which vary by night."""
+        plain = re.sub(r"/\S+|\b[0-9a-f]{7,}\b|\d+", "#", self.cause or self.line)
+        return hashlib.sha256(f"{self.stage}\n{plain}".encode()).hexdigest()[:16]
+
+
+class CommitLine(_Frozen):
+    """A commit of the source between two builds."""
+
+    commit: str
+    subject: str
+
+
+class NightlyBuild(_Frozen):
+    """Everything that is known of one build."""
+
+    id: str
+    target: str
+    recipe: str
+    started: dt.datetime
+    seconds: float
+    result: Result
+    version: str = ""
+    wheel: str = ""
+    """File name; empty without a wheel."""
+    sha256: str = ""
+    size: int = 0
+    commit: str = ""
+    fingerprint: dict[str, str] = {}
+    """What decides the wheel: name of each part to its digest or its text."""
+    changed: tuple[str, ...] = ()
+    """In which parts it differs from the last good build."""
+    commits: tuple[CommitLine, ...] = ()
+    """Commits since the last good build, newest first."""
+    against: str = ""
+    """Identifier of that last good build."""
+    broken: Breakage | None = None
+    smoke: tuple[SmokeLine, ...] = ()
+    stages: dict[str, float] = {}
+    """Seconds by stage."""
+    needs: dict[str, str] = {}
+    """``glibc``, ``cpu``, ``gpu``, ``cuda``, as ``invoke inspect`` read them."""
+    sizes: dict[str, int] = {}
+    """Bytes of the largest files in the wheel."""
+    architectures: dict[str, int] = {}
+    """Bytes of GPU code by architecture."""
+    differences: tuple[str, ...] = ()
+    """In what the wheel differs from the last good one."""
+    logs: tuple[str, ...] = ()
+    """Relative to the build's directory."""
+    profile: str = ""
+    """Bazel's profile, relative to the build's directory."""
+    host: dict[str, str] = {}
+    unpublished: str = ""
+    """Why a wheel is not in the index: its name is taken."""
+
+    @property
+    def tested(self) -> str:
+        """What the tests of the wheel gave, as the index shows it."""
+        ran = [line for line in self.smoke if line.status != "skipped"]
+        if any(line.status == "failed" for line in ran):
+            return "smoke failed"
+        return "passed" if ran else "untested"
+
+    @property
+    def good(self) -> bool:
+        """Whether it gave a wheel that failed no test."""
+        return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
+
+
+def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]) -> str:
+    """Return a build's name: date, target, and a digest that no other build of the day has."""
+    known = json.dumps([started.isoformat(), sorted(fingerprint.items())])
+    short = hashlib.sha256(known.encode()).hexdigest()[:8]
+    return f"{started:%Y-%m-%d}-{target}-{short}"
+
+
+def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
+    """Complete a build's directory and put it in its place below `home`; return that place."""
+    for folder, _, names in os.walk(work):
+        # A build's tools may have left files that a web server cannot read.
+        Path(folder).chmod(0o755)
+        for name in names:
+            (Path(folder) / name).chmod(0o644)
+    files.write(work / DOCUMENT, build.model_dump_json(indent=1))
+    home.mkdir(parents=True, exist_ok=True)
+    place = home / build.id
+    work.rename(place)
+    _sync_folder(home)
+    return place
+
+
+def read(folder: Path) -> NightlyBuild | None:
+    """Return the document of a build's directory; None if there is none that can be read."""
+    try:
+        return NightlyBuild.model_validate_json((folder / DOCUMENT).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]:
+    """Yield every complete build below a folder, oldest first, without the known ones."""
+    here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
+    for name in sorted(here.difference(known)):
+        build = read(home / name)
+        if build and build.id == name:
+            yield build
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in a folder survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

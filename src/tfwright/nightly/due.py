@@ -1,0 +1,149 @@
+"""What is worth building tonight, in which order, within the budget."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tfwright.documents.nightly import Target
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.state import Nightfall, State
+
+UNKNOWN_SECONDS = 3600.0
+"""How long a target is expected to take that was never built here."""
+
+Why = Literal["changed", "never built", "failed before", "asked for", "unchanged"]
+
+
+@dataclass(frozen=True)
+class DueTarget:
+    """A target, and why it is or is not built tonight."""
+
+    target: Target
+    fingerprint: Mapping[str, str]
+    why: Why
+    changed: tuple[str, ...] = ()
+    """The parts that differ from the last good build."""
+    seconds: float = UNKNOWN_SECONDS
+    """What the last build took."""
+    within_budget: bool = True
+    last_good: str = ""
+    """Identifier of the last good build."""
+
+    @property
+    def due(self) -> bool:
+        """Whether there is anything to build."""
+        return self.why != "unchanged"
+
+
+RANK = {"asked for": 0, "changed": 1, "never built": 1, "failed before": 2, "unchanged": 3}
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier nights say of a target."""
+
+    last: NightlyBuild | None
+    last_good: NightlyBuild | None
+    nights: Sequence[Nightfall]
+
+
+def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
+    """Read what is known of each target."""
+    history = state.history()
+    last: dict[str, str] = {}
+    good: dict[str, str] = {}
+    for kept in state.builds():
+        # A host that lacks something says nothing about the fingerprint.
+        if kept.result != "blocked":
+            last[kept.target] = kept.id
+        if kept.good:
+            good[kept.target] = kept.id
+    found = {}
+    for target in targets:
+        name = target.name
+        newest, newest_good = (state.build(ids.get(name, "")) for ids in (last, good))
+        found[name] = Past(newest, newest_good, history.get(name, []))
+    return found
+
+
+def judge(
+    target: Target, fingerprint: Mapping[str, str], past: Past, *, asked: bool = False
+) -> DueTarget:
+    """Say whether a target has to be built, given what decides its wheel now."""
+    good = past.last_good
+    changed = differing(good.fingerprint if good else {}, fingerprint) if good else ()
+    seconds = past.last.seconds if past.last else UNKNOWN_SECONDS
+    why: Why = "unchanged"
+    if asked:
+        why = "asked for"
+    elif past.last is None:
+        why = "never built"
+    elif differing(past.last.fingerprint, fingerprint):
+        why = "changed"
+    elif not past.last.good:
+        why = "failed before"
+    identifier = good.id if good else ""
+    return DueTarget(target, fingerprint, why, tuple(changed), seconds, last_good=identifier)
+
+
+def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
+    """Name the parts of two fingerprints that differ."""
+    names = dict.fromkeys((*now, *before))
+    return tuple(name for name in names if before.get(name) != now.get(name))
+
+
+def ordered(found: Sequence[DueTarget], past: Mapping[str, Past]) -> list[DueTarget]:
+    """Sort by worth: what changed, then the newest failure, then what waited longest.
+
+    Among equals the shorter build comes first, so that a budget serves the most targets.
+    """
+
+    def worth(due: DueTarget) -> tuple[float, float, float, str]:
+        nights = past[due.target.name].nights
+        newest = -_moment(nights[-1].at) if nights else 0.0
+        failure = -_failing_since(nights) if due.why == "failed before" else 0.0
+        waited = -newest if due.why != "failed before" else 0.0
+        return RANK[due.why], failure, waited or due.seconds, due.target.name
+
+    return sorted(found, key=worth)
+
+
+def _failing_since(nights: Sequence[Nightfall]) -> float:
+    """Return when the present failure began, in seconds since 1970; a new one ranks first."""
+    since = 0.0
+    for fell in reversed(nights):
+        if fell.verdict not in {"failed", "smoke failed"}:
+            break
+        since = _moment(fell.at)
+    return since
+
+
+def _moment(at: dt.datetime) -> float:
+    return at.timestamp()
+
+
+def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
+    """Mark which targets fit into the night's budget, by what they took last time.
+
+    The first one always fits: a build longer than every night would otherwise never come.
+    """
+    left = hours * 3600
+    marked = []
+    first = True
+    for due in found:
+        fits = not due.due or first or due.seconds <= left
+        if due.due and fits:
+            left -= due.seconds
+            first = False
+        marked.append(
+            DueTarget(**{**vars(due), "within_budget": fits}) if not fits else due,
+        )
+    return marked
+
+
+def in_turn(candidates: Sequence[Target], checked: Mapping[str, dt.datetime]) -> Target | None:
+    """Return the candidate that was checked longest ago; one never checked comes first."""
+    never = dt.datetime.min.replace(tzinfo=dt.UTC)
+    ranked = sorted(candidates, key=lambda target: (checked.get(target.name, never), target.name))
+    return ranked[0] if ranked else None

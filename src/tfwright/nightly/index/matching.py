@@ -1,0 +1,161 @@
+"""``match.json``: which wheel of an index fits which machine, before anything large is downloaded."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+from urllib.parse import quote
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from tfwright.errors import SupplyError, WheelError
+from tfwright.host import cuda, versions
+from tfwright.host.match import Wish
+from tfwright.nightly.index.wheels import IndexedWheel, parse_name
+
+FILE = "match.json"
+
+Word = Annotated[str, Field(pattern=r"^[\w.,+ -]*$", max_length=400)]
+"""Text that is safe to print, wherever it comes from."""
+
+
+class MatchEntry(BaseModel):
+    """What a client needs to know of one wheel to choose it."""
+
+    model_config = ConfigDict(frozen=True)
+
+    project: Word
+    version: Word
+    filename: Annotated[str, Field(max_length=255)]
+    url: str
+    """Relative to the index."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    size: int
+    """Bytes."""
+    recipe: Word
+    state: Word
+    python: tuple[Word, ...]
+    """Interpreter tags: ``cp36``."""
+    platform: tuple[Word, ...]
+    needs: dict[Word, Word]
+    """Read off the libraries: ``glibc``, ``cpu``, ``cuda`` and ``gpu``, a list with commas."""
+
+
+class MatchDocument(BaseModel):
+    """The whole file."""
+
+    model_config = ConfigDict(frozen=True)
+
+    format: Literal[1] = 1
+    wheels: tuple[MatchEntry, ...]
+
+
+@dataclass(frozen=True)
+class MatchedWheel:
+    """A wheel of an index, and what keeps it from a machine."""
+
+    entry: MatchEntry
+    differs: tuple[str, ...]
+    """What does not fit; empty for a wheel that fits."""
+
+
+def document(wheels: Sequence[IndexedWheel], folder: str) -> bytes:
+    """Return the text of ``match.json`` for the wheels of an index, which lie in `folder`."""
+    entries = tuple(_entry(wheel, folder) for wheel in wheels if wheel.yanked is None)
+    return MatchDocument(wheels=entries).model_dump_json().encode()
+
+
+def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
+    tags = parse_wheel_filename(wheel.filename)[-1]
+    # The values are ours, and validating 5,000 of them takes a third of a second.
+    return MatchEntry.model_construct(
+        project=wheel.project,
+        version=wheel.version,
+        filename=wheel.filename,
+        url=f"{folder}{quote(wheel.filename)}",
+        sha256=wheel.sha256,
+        size=wheel.size,
+        recipe=wheel.recipe,
+        state=wheel.state,
+        python=tuple(sorted({tag.interpreter for tag in tags})),
+        platform=tuple(sorted({tag.platform for tag in tags})),
+        needs=dict(wheel.needs),
+    )
+
+
+def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
+    """Compare the wheels of a ``match.json`` with a wish: fitting ones first, newest first.
+
+    Raises SupplyError if the text, which comes from a server, is not such a document.
+    """
+    try:
+        entries = MatchDocument.model_validate_json(text).wheels
+        for entry in entries:
+            parse_name(entry.filename)
+    except (ValidationError, WheelError) as fault:
+        raise SupplyError(
+            f"The index's {FILE} cannot be read: {_first_line(fault)}",
+            remedy="Check the URL: it is the one that holds simple/ and packages/.",
+        ) from fault
+    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
+    found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
+    found.sort(key=lambda wheel: len(wheel.differs))
+    return found
+
+
+def _first_line(fault: ValidationError | WheelError) -> str:
+    if isinstance(fault, WheelError):
+        return fault.what
+    first = fault.errors(include_url=False, include_input=False)[0]
+    place = ".".join(str(part) for part in first["loc"])
+    return f"{place}: {first['msg']}"
+
+
+def _version(entry: MatchEntry) -> Version:
+    """Return the version in the file's name; what an entry says beside it is not trusted."""
+    try:
+        return parse_wheel_filename(entry.filename)[1]
+    except InvalidWheelFilename:
+        return Version("0")
+
+
+def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
+    """Say what of a wheel does not fit the wish."""
+    if wanted.python and not _runs_on_python(entry.python, wanted.python):
+        yield f"for Python {', '.join(entry.python)}"
+    if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):
+        yield f"for {', '.join(entry.platform)}"
+    glibc = entry.needs.get("glibc", "")
+    if wanted.glibc and glibc and versions.older(wanted.glibc, glibc):
+        yield f"needs glibc {glibc}"
+    toolkit = entry.needs.get("cuda", "")
+    if wanted.cuda and not versions.is_of(toolkit, wanted.cuda):
+        yield f"CUDA {toolkit}" if toolkit else "no CUDA"
+    yield from _gpu_differences(entry, wanted)
+
+
+def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
+    if not wanted.gpu:
+        return
+    built = [name for name in entry.needs.get("gpu", "").split(",") if name]
+    if not built:
+        yield "no GPU code"
+    elif not cuda.runs_on(built, wanted.gpu):
+        yield f"GPU code for {', '.join(built)} only"
+
+
+def _runs_on_python(tags: Sequence[str], version: str) -> bool:
+    major, _, minor = version.partition(".")
+    exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
+    return any(tag in exact for tag in tags)
+
+
+def _is_platform(tag: str, wanted: Wish) -> bool:
+    """Say whether a platform tag is of the system and machine that are wanted."""
+    if tag == "any":
+        return True
+    of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
+    machine = wanted.machine
+    universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
+    return of_system and (not machine or tag.endswith(machine) or universal)

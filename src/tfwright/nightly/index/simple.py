@@ -1,0 +1,128 @@
+"""The simple repository API as text: HTML (PEP 503) and JSON (PEP 691), both of version 1.4.
+
+Everything that a wheel says about itself is escaped: its author may be hostile. The `provenance`
+key stays empty. PEP 740 wants a certificate there, and our statements are signed by a plain key.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+from urllib.parse import quote
+
+from tfwright.nightly.index.wheels import IndexedWheel
+
+API_VERSION = "1.4"
+"""PEP 833 froze HTML at this version; it is the one that brought the status of a project."""
+HTML_TYPE = "application/vnd.pypi.simple.v1+html"
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+
+
+@dataclass(frozen=True)
+class IndexedProject:
+    """A project of the index: one page."""
+
+    name: str
+    """Normalised."""
+    wheels: tuple[IndexedWheel, ...]
+    """Oldest version first; hidden ones are left out."""
+    status: str = "active"
+    """As PEP 792 names them: active, archived, quarantined, deprecated."""
+    reason: str = ""
+
+
+def project_json(project: IndexedProject, packages: str) -> bytes:
+    """Return the JSON page of a project; `packages` is the relative URL of the wheels' folder."""
+    status = {"status": project.status}
+    if project.reason:
+        status["reason"] = project.reason
+    page = {
+        "meta": {"api-version": API_VERSION},
+        "name": project.name,
+        "project-status": status,
+        "versions": list(dict.fromkeys(wheel.version for wheel in project.wheels)),
+        "files": [_file_json(wheel, packages) for wheel in project.wheels],
+    }
+    return _compact(page)
+
+
+def _file_json(wheel: IndexedWheel, packages: str) -> dict[str, object]:
+    """Return one file of a project's JSON page."""
+    described: dict[str, object] = {
+        "filename": wheel.filename,
+        "url": packages + quote(wheel.filename),
+        "hashes": {"sha256": wheel.sha256},
+        "size": wheel.size,
+        "upload-time": wheel.uploaded,
+        # Only this key: pip 22.2 to 23.0 stumble over the older name in JSON (PEP 714).
+        "core-metadata": {"sha256": wheel.metadata_sha256},
+        "yanked": False if wheel.yanked is None else wheel.yanked or True,
+    }
+    if wheel.requires_python:
+        described["requires-python"] = wheel.requires_python
+    return described
+
+
+def project_html(project: IndexedProject, packages: str) -> bytes:
+    """Return the HTML page of a project, for clients that know no JSON."""
+    metas = [_meta("pypi:project-status", project.status)]
+    if project.reason:
+        metas.append(_meta("pypi:project-status-reason", project.reason))
+    anchors = (_anchor(wheel, packages) for wheel in project.wheels)
+    return _page(f"Links for {project.name}", metas, anchors)
+
+
+def _anchor(wheel: IndexedWheel, packages: str) -> str:
+    """Return the link to one wheel, with its attributes."""
+    target = f"{packages}{quote(wheel.filename)}#sha256={wheel.sha256}"
+    metadata = f"sha256={wheel.metadata_sha256}"
+    attributes = {
+        "href": target,
+        "data-requires-python": wheel.requires_python or None,
+        "data-core-metadata": metadata,
+        # The name before PEP 714, which pip before 23.1.2 and uv read.
+        "data-dist-info-metadata": metadata,
+        "data-yanked": wheel.yanked,
+        # Not in the standard, but uv's exclude-newer reads it.
+        "data-upload-time": wheel.uploaded,
+    }
+    written = [
+        f'{name}="{escape(value)}"' for name, value in attributes.items() if value is not None
+    ]
+    return f"<a {' '.join(written)}>{escape(wheel.filename)}</a><br>"
+
+
+def root_json(names: Sequence[str]) -> bytes:
+    """Return the JSON list of all projects."""
+    projects = [{"name": name} for name in names]
+    return _compact({"meta": {"api-version": API_VERSION}, "projects": projects})
+
+
+def root_html(names: Sequence[str]) -> bytes:
+    """Return the HTML list of all projects."""
+    anchors = (f'<a href="{quote(name)}/">{escape(name)}</a><br>' for name in names)
+    return _page("Simple index", [], anchors)
+
+
+def _page(title: str, metas: Sequence[str], body: Iterator[str]) -> bytes:
+    """Return an HTML 5 document, which pip of 2018 parses as well."""
+    head = [_meta("pypi:repository-version", API_VERSION), *metas]
+    lines = [
+        "<!DOCTYPE html>",
+        '<html lang="en"><head><meta charset="utf-8">',
+        *head,
+        f"<title>{escape(title)}</title></head><body>",
+        f"<h1>{escape(title)}</h1>",
+        *body,
+        "</body></html>",
+        "",
+    ]
+    return "\n".join(lines).encode()
+
+
+def _meta(name: str, content: str) -> str:
+    return f'<meta name="{name}" content="{escape(content)}">'
+
+
+def _compact(page: object) -> bytes:
+    return json.dumps(page, separators=(",", ":")).encode()

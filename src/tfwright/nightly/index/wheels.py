@@ -1,0 +1,146 @@
+"""One wheel as the index lists it, read from the file itself."""
+
+import email.parser
+import hashlib
+import re
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files
+from tfwright.wheel import archive
+
+LARGEST_METADATA = 4 * 1024**2
+"""Bytes of a METADATA file that the index reads; TensorFlow's has about 4,000."""
+SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
+"""A file name that needs no quoting in a URL other than of ``+`` and ``!``, and that no shell reads."""
+
+
+@dataclass(frozen=True)
+class IndexedWheel:
+    """A wheel of the index, with everything that the simple API says about it."""
+
+    filename: str
+    project: str
+    """Normalised, as PEP 503 asks."""
+    version: str
+    """Normalised, local part included: ``1.8.0+cu92.sm30``."""
+    sha256: str
+    size: int
+    """Bytes."""
+    metadata_sha256: str
+    """Of the METADATA file, byte for byte as it is in the wheel."""
+    requires_python: str = ""
+    uploaded: str = ""
+    """UTC, ISO 8601, when the wheel entered the index."""
+    recipe: str = ""
+    build: str = ""
+    """Identifier of the nightly build that made it."""
+    state: str = ""
+    """What its tests gave: ``untested``, ``smoke failed``, ``passed``, ``reproduced``."""
+    yanked: str | None = None
+    """The reason, which may be empty; None for a wheel that is not yanked."""
+    hidden: bool = False
+    """Whether the index leaves it out; the file stays until it is deleted."""
+    extras: tuple[str, ...] = ()
+    """Suffixes of the files next to it: provenance, signature, bill of materials."""
+    needs: tuple[tuple[str, str], ...] = ()
+    """What ``invoke inspect`` read off its libraries: ``glibc``, ``cpu``, ``gpu``, ``cuda``."""
+
+    @property
+    def sort_key(self) -> tuple[Version, str]:
+        """Oldest version first, then by file name."""
+        return Version(self.version), self.filename
+
+    def noted(self, **changes: object) -> "IndexedWheel":
+        """Return the same wheel with other notes, such as ``yanked``."""
+        return replace(self, **changes)  # type: ignore[arg-type]  # the fields check themselves
+
+
+class ParsedName(NamedTuple):
+    """What a wheel's file name says."""
+
+    project: str
+    version: str
+
+
+def parse_name(filename: str) -> ParsedName:
+    """Read a wheel's file name; raise WheelError unless an index can list it."""
+    if not SAFE_NAME.fullmatch(filename):
+        raise _unfit(filename, "its name holds a character that an index cannot list")
+    try:
+        project, version, _, _ = parse_wheel_filename(filename)
+    except (InvalidWheelFilename, InvalidVersion) as fault:
+        raise _unfit(filename, " ".join(str(fault).split())) from fault
+    return ParsedName(project, str(version))
+
+
+def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
+    """Read a wheel file; return what the index lists and the bytes of its METADATA.
+
+    Raises WheelError if the file is damaged, or if its METADATA contradicts its name: pip and uv
+    would refuse such a wheel only after they had downloaded it.
+    """
+    name = parse_name(path.name)
+    with archive.opened(path) as wheel:
+        metadata = _metadata(wheel, path.name)
+    headers = email.parser.BytesParser().parsebytes(metadata, headersonly=True)
+    _refuse_other_name(path.name, name, headers.get("Name"), headers.get("Version"))
+    listed = IndexedWheel(
+        filename=path.name,
+        project=name.project,
+        version=name.version,
+        sha256=files.sha256(path),
+        size=path.stat().st_size,
+        metadata_sha256=hashlib.sha256(metadata).hexdigest(),
+        requires_python=_requires_python(headers.get("Requires-Python")),
+        uploaded=uploaded,
+    )
+    return listed, metadata
+
+
+def _metadata(wheel: zipfile.ZipFile, filename: str) -> bytes:
+    """Return the METADATA file of an open wheel."""
+    member = f"{archive.metadata_directory(wheel)}/METADATA"
+    try:
+        size = wheel.getinfo(member).file_size
+    except KeyError:
+        raise _unfit(filename, "it has no METADATA file") from None
+    if size > LARGEST_METADATA:
+        raise _unfit(filename, f"its METADATA has {size:,} bytes")
+    return wheel.read(member)
+
+
+def _refuse_other_name(
+    filename: str, named: ParsedName, project: str | None, version: str | None
+) -> None:
+    """Raise WheelError if METADATA names another project or version than the file name."""
+    try:
+        stated = ParsedName(canonicalize_name(project or ""), str(Version(version or "")))
+    except InvalidVersion:
+        raise _unfit(filename, f"its METADATA states the version {version!r}") from None
+    if stated != named:
+        text = f"its METADATA is about {stated.project} {stated.version}"
+        raise _unfit(filename, text)
+
+
+def _requires_python(stated: str | None) -> str:
+    """Return the specifier that METADATA states; a malformed one would hide every other wheel."""
+    try:
+        return str(SpecifierSet(stated)) if stated else ""
+    except InvalidSpecifier:
+        return ""
+
+
+def _unfit(filename: str, why: str) -> WheelError:
+    return WheelError(
+        f"{filename!r} cannot enter the index: {why}",
+        remedy="Build the wheel again, or leave it out of the folder.",
+        evidence=Evidence(where=filename),
+    )

@@ -1,0 +1,171 @@
+"""A wheel under another version: the same files, with a local version that says what it is for.
+
+Two wheels of TensorFlow 1.8.0 for different GPUs would have one name. The version is changed in the
+name, in METADATA and in the bill of materials; compressed members are copied as they are, so that
+half a gigabyte takes seconds.
+"""
+
+import datetime as dt
+import json
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from packaging.version import Version
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.tools import files
+from tfwright.wheel import archive, record
+from tfwright.wheel.seal import sbom
+from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
+
+COPIED = 1024 * 1024
+
+
+def labelled_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
+    """Return the version that a wheel gets.
+
+    A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.
+    The day is the commit's own, so that a build from the same commit has the same name.
+    """
+    base = Version(version)
+    parts = [local] if local else []
+    public = base.public
+    if commit:
+        day = dt.datetime.fromtimestamp(epoch, dt.UTC)
+        public = f"{base.base_version}.dev{day:%Y%m%d}"
+        parts.insert(0, f"g{commit[:10]}")
+    elif base.local:
+        parts.insert(0, base.local)
+    return f"{public}+{'.'.join(parts)}" if parts else public
+
+
+def relabel(source: Path, folder: Path, version: str) -> Path:
+    """Write the wheel at `source` under another version into `folder`; return its path.
+
+    The same wheel and version give the same bytes. Raises WheelError for a damaged wheel.
+    """
+    project, old, rest = source.name.split("-", 2)
+    target = folder / f"{project}-{version}-{rest}"
+    with (
+        archive.opened(source) as wheel,
+        files.replacing(target) as temporary,
+        temporary.open("wb") as stream,
+    ):
+        _write(wheel, ZipWriter(stream, _moment(wheel)), old, version)
+    return target
+
+
+def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
+    """Return the time of the members, which is one in a sealed wheel."""
+    return wheel.infolist()[0].date_time
+
+
+def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) -> None:
+    """Copy every member, under its new name where that holds the version."""
+    info = archive.metadata_directory(wheel)
+    renamed = _Renaming(info, version)
+    changed = dict(_changed(wheel, info, old, version))
+    for member in archive.files(wheel):
+        if member.filename == f"{info}/RECORD":
+            continue
+        name = renamed(member.filename)
+        if member.filename in changed:
+            _add(writer, name, changed[member.filename], member)
+        else:
+            _copy(wheel, writer, name, member)
+    listed = _record(wheel, renamed, changed, info)
+    _add(writer, f"{renamed.info}/RECORD", listed, wheel.getinfo(f"{info}/RECORD"))
+    writer.finish()
+
+
+class _Renaming:
+    """Puts the new version into the two folders whose names hold one."""
+
+    def __init__(self, info: str, version: str) -> None:
+        project = info.removesuffix(".dist-info").rpartition("-")[0]
+        self.info = f"{project}-{version}.dist-info"
+        data = info.removesuffix(".dist-info") + ".data"
+        self._folders = {info: self.info, data: f"{project}-{version}.data"}
+
+    def __call__(self, name: str) -> str:
+        top, slash, rest = name.partition("/")
+        return self._folders.get(top, top) + slash + rest
+
+
+def _changed(
+    wheel: zipfile.ZipFile, info: str, old: str, version: str
+) -> Iterator[tuple[str, bytes]]:
+    """Yield the files that state the version, with the new one in them."""
+    metadata = f"{info}/METADATA"
+    head, blank, body = wheel.read(metadata).partition(b"\n\n")
+    lines = head.split(b"\n")
+    stated = [number for number, line in enumerate(lines) if line.startswith(b"Version:")]
+    if len(stated) != 1:
+        raise WheelError(
+            f"METADATA of {wheel.filename} states {len(stated)} versions",
+            remedy="Build the wheel again.",
+            evidence=Evidence(where=metadata),
+        )
+    lines[stated[0]] = f"Version: {version}".encode()
+    yield metadata, b"\n".join(lines) + blank + body
+    bill = f"{info}/{sbom.NAME}"
+    if bill in wheel.namelist():
+        yield bill, _bill(wheel.read(bill), old, version)
+
+
+def _bill(content: bytes, old: str, version: str) -> bytes:
+    """Return the bill of materials with the new version of its subject."""
+    page = json.loads(content)
+    subject = page.get("metadata", {}).get("component", {})
+    if subject.get("version") == old:
+        subject["version"] = version
+    if "purl" in subject:
+        subject["purl"] = subject["purl"].replace(f"@{old}", f"@{version.replace('+', '%2B')}")
+    return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
+
+
+def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
+    """Write a member that has new content, uncompressed: it is small."""
+    mode = like.external_attr >> 16 or stat.S_IFREG | 0o644
+    member = ZipMember(
+        name, zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content), mode
+    )
+    writer.add(member, [content])
+
+
+def _copy(wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo) -> None:
+    """Write a member with the compressed bytes that it has."""
+    mode = old.external_attr >> 16 or stat.S_IFREG | 0o644
+    member = ZipMember(name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode)
+    writer.add(member, _packed(wheel, old))
+
+
+def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    stream = archive.packed(wheel, member)
+    left = member.compress_size
+    while left:
+        part = stream.read(min(left, COPIED))
+        if not part:
+            raise EOFError(f"{member.filename} is cut off")
+        left -= len(part)
+        yield part
+
+
+def _record(
+    wheel: zipfile.ZipFile, renamed: _Renaming, changed: Mapping[str, bytes], info: str
+) -> bytes:
+    """Return RECORD for the new names and contents."""
+    lines = []
+    for line in record.read(wheel):
+        if line.path == f"{info}/RECORD":
+            continue
+        name = renamed(line.path)
+        if line.path in changed:
+            lines.append(record.entry(name, changed[line.path]))
+        else:
+            lines.append(line._replace(path=name))
+    lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
+    return record.render(lines).encode()

@@ -1,0 +1,363 @@
+"""One night: what is due is built, one target after the other, and the site shows what came of it.
+
+Whoever builds is handed in, so that a year of nights can be played in seconds. A failure of one
+target touches no other. Every step leaves the directory in a state from which the next start goes
+on: a kill costs the build under way and nothing else.
+"""
+
+import datetime as dt
+import errno
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from tfwright.documents.nightly import NightlyFile, Target, targets
+from tfwright.errors import HostError, TfwrightError
+from tfwright.nightly import builds, due, notices, retention, site
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.due import DueTarget, Past
+from tfwright.nightly.state import State, Verdict
+from tfwright.tools import files
+from tfwright.tools.process import file_lock
+
+LOCK = "lock"
+WORK = "work"
+"""The folder of unfinished builds; whatever lies in it at a start was cut off."""
+RESUMED_WITHIN = dt.timedelta(hours=20)
+"""An unfinished night that is older than this is over; its targets are due again."""
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Builder(Protocol):
+    """Builds targets: the pipeline, or a stand-in of a test."""
+
+    def fingerprint(self, target: Target) -> Mapping[str, str]:
+        """Return what decides the target's wheel now; a followed commit is resolved for it."""
+
+    def build(self, order: "BuildOrder") -> NightlyBuild:
+        """Build a target into the order's directory; a failure is part of the result."""
+
+    def reproduce(self, target: Target, wheel: Path) -> str:
+        """Build a wheel again from nothing, offline; say how it differs, nothing if it is equal."""
+
+    def links(self, target: Target) -> str:
+        """Ask the servers of a target's archives; say what is lost, nothing if all is there."""
+
+    def make_room(self, wanted: int) -> int:
+        """Free space in caches until so many bytes are free; return how many are."""
+
+
+@dataclass(frozen=True)
+class BuildOrder:
+    """One build that the builder is asked for."""
+
+    id: str
+    target: Target
+    fingerprint: Mapping[str, str]
+    work: Path
+    """An empty directory that the builder fills."""
+    started: dt.datetime
+    last_good: NightlyBuild | None
+    last_wheel: Path | None
+    """The last good wheel, to compare with."""
+
+
+@dataclass(frozen=True)
+class BuildHost:
+    """A build host: its file, who builds, and what time it is."""
+
+    nightly: NightlyFile
+    builder: Builder
+    clock: Callable[[], dt.datetime] = lambda: dt.datetime.now(dt.UTC)
+    hear: Callable[[str], None] = lambda _: None
+    """Is given a line for each thing that happens."""
+    channels: tuple[notices.Channel, ...] = ()
+
+    @property
+    def directory(self) -> Path:
+        """Where everything of this host is kept."""
+        return self.nightly.directory
+
+    @property
+    def site(self) -> Path:
+        """What a web server serves."""
+        return self.directory / "site"
+
+    @property
+    def builds(self) -> Path:
+        """The complete builds."""
+        return self.site / "builds"
+
+
+@dataclass(frozen=True)
+class NightOutcome:
+    """What a night did."""
+
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    reproduced: str = ""
+    """The target that was built again; empty if none was."""
+    linked: str = ""
+    """The target whose archives' servers were asked."""
+    hidden: int = 0
+    deleted: int = 0
+
+
+def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[DueTarget]:
+    """Say what a night would build, without changing anything."""
+    with states.opened(host.directory) as state:
+        found, _ = _judged(host, state, _chosen(host, only), asked=now)
+        return found
+
+
+def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False) -> NightOutcome:
+    """Run one night to its end; return what it did.
+
+    `only` names a recipe or a target, `now` builds even what is unchanged. Raises HostError if
+    another process, perhaps on another host, runs a night in the same directory.
+    """
+    chosen = _chosen(host, only)
+    with _alone(host, wait=wait), states.opened(host.directory) as state:
+        night = _recover(host, state)
+        # What a killed night built is offered before anything else is tried.
+        site.publish(host.nightly, state, host.clock(), pages=False)
+        found, blocked = _judged(host, state, chosen, asked=now)
+        done = set(_verdicts_of(state, night))
+        for target, why in blocked.items():
+            state.judge(target, night, "blocked", detail=why)
+        waiting = [item for item in found if item.target.name not in done]
+        idle = [item.target.name for item in waiting if not item.due]
+        state.judge_unchanged(idle, night)
+        for item in waiting:
+            if item.due:
+                _attempt(host, state, night, item)
+        reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
+        linked = _links(host, state, found) if host.nightly.links else ""
+        return _close(host, state, night, NightOutcome(reproduced=reproduced, linked=linked))
+
+
+def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> NightOutcome:
+    """End a night: retention, the site, the notices."""
+    moment = host.clock()
+    hidden = retention.hide(host.nightly, state, host.site, moment.date())
+    state.end_night(night, moment)
+    site.publish(host.nightly, state, moment)
+    # Only after the index has dropped a wheel may its file go.
+    deleted = retention.delete(host.nightly, state, host.site, moment.date())
+    notices.raise_all(host.nightly, state, moment, host.channels)
+    notices.send(state, moment, host.channels)
+    return NightOutcome(
+        _verdicts_of(state, night), outcome.reproduced, outcome.linked, hidden, deleted
+    )
+
+
+@contextmanager
+def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
+    """Hold the directory's lock; two hosts may share the directory."""
+    place = host.directory / LOCK
+    try:
+        with file_lock.held(place, "invoke nightly", wait=wait):
+            yield
+    except HostError as fault:
+        if fault.evidence.where != str(place):
+            raise
+        raise HostError(
+            f"Another night runs in {host.directory}: {fault.what}",
+            remedy="Wait for it, or add --wait; nothing was changed.",
+            evidence=fault.evidence,
+        ) from fault
+
+
+def _chosen(host: BuildHost, only: str) -> list[Target]:
+    """Return the targets of a recipe, or all; raise HostError if none has that name."""
+    everything = targets(host.nightly)
+    chosen = [target for target in everything if only in {"", target.name, target.recipe}]
+    if only and not chosen:
+        names = ", ".join(target.name for target in everything) or "none"
+        raise HostError(
+            f"nightly.toml has no recipe {only!r}",
+            remedy=f"Add a [[recipe]] with this name, or choose one of: {names}.",
+        )
+    return chosen
+
+
+def _recover(host: BuildHost, state: State) -> int:
+    """Clear what a killed night left, keep what it finished; return the number of this night."""
+    files.remove(host.directory / WORK)
+    moment = host.clock()
+    night = state.unfinished_night()
+    last = state.last_night()
+    if night is not None and last and moment - last > RESUMED_WITHIN:
+        state.end_night(night, last)
+        night = None
+    known = state.known_builds()
+    resumed = night if night is not None else state.begin_night(moment)
+    retention.sweep(state, host.site)
+    for build in builds.all_below(host.builds, known):
+        host.hear(f"{build.target}: found the finished build {build.id} of a cut-off night")
+        state.add_build(build)
+    for kept in state.unjudged():
+        cut_off = state.build(kept.id)
+        if cut_off:
+            detail = _detail(cut_off)
+            state.judge(cut_off.target, resumed, _verdict(cut_off), cut_off.id, detail)
+    return resumed
+
+
+def _judged(
+    host: BuildHost, state: State, chosen: list[Target], *, asked: bool
+) -> tuple[list[DueTarget], dict[str, str]]:
+    """Return each target with why it is due, best first, and those whose inputs are unknown."""
+    past = due.past_of(state, chosen)
+    found, blocked = [], {}
+    for target in chosen:
+        try:
+            fingerprint = host.builder.fingerprint(target)
+        except TfwrightError as fault:
+            blocked[target.name] = fault.what
+            continue
+        found.append(due.judge(target, fingerprint, past[target.name], asked=asked))
+    ordered = due.ordered(found, past)
+    return due.fitting(ordered, host.nightly.hours), blocked
+
+
+def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
+    return {name: fell[-1].verdict for name, fell in state.history(night).items()}
+
+
+def _attempt(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
+    """Build one target that is due, and keep the verdict."""
+    name = item.target.name
+    if not item.within_budget:
+        hours = item.seconds / 3600
+        state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")
+        host.hear(f"{name}: out of tonight's budget")
+        return
+    host.hear(f"{name}: {item.why}" + (f" ({', '.join(item.changed)})" if item.changed else ""))
+    lacking = _lacking_room(host)
+    if lacking:
+        state.judge(name, night, "blocked", detail=lacking)
+        return
+    build = _build(host, state, item)
+    state.judge(name, night, _verdict(build), build.id, _detail(build))
+    # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
+    site.publish(host.nightly, state, host.clock(), pages=False)
+    host.hear(f"{name}: {_verdict(build)} after {build.seconds:.0f} s {_detail(build)}".rstrip())
+
+
+def _lacking_room(host: BuildHost) -> str:
+    """See to free space before a build; say what is missing."""
+    wanted = host.nightly.retention.free
+    free = host.builder.make_room(wanted)
+    if free >= wanted:
+        return ""
+    return f"only {free / 1e9:.1f} GB are free; retention.free asks for {wanted / 1e9:.1f} GB"
+
+
+def _build(host: BuildHost, state: State, item: DueTarget) -> NightlyBuild:
+    """Build a target, and put the result into its immutable directory."""
+    started = host.clock()
+    identifier = builds.identifier(started, item.target.name, item.fingerprint)
+    work = host.directory / WORK / identifier
+    last = state.build(item.last_good)
+    wheel = host.builds / last.id / last.wheel if last else None
+    order = BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
+    try:
+        work.mkdir(parents=True)
+        build = site.unless_taken(host.site, host.builder.build(order))
+        _describe(host, work, build, last)
+        builds.finish(work, host.builds, build)
+    except OSError as fault:
+        if fault.errno not in NO_ROOM:
+            raise
+        build = _full(host, order)
+    state.add_build(build)
+    return build
+
+
+def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None) -> None:
+    """Put the build's own page, and the same as Markdown, next to its files."""
+    from tfwright.nightly.pages import build as page  # noqa: PLC0415 templates are slow to load
+
+    files.write(work / page.PAGE, page.page(build, work, last, host.builds))
+    files.write(work / "report.md", page.markdown(build, work))
+
+
+def _full(host: BuildHost, order: BuildOrder) -> NightlyBuild:
+    """Return the build that a full disk stopped; its files are gone, so that the next one can."""
+    files.remove(order.work)
+    return NightlyBuild(
+        id=order.id,
+        target=order.target.name,
+        recipe=order.target.recipe,
+        started=order.started,
+        seconds=(host.clock() - order.started).total_seconds(),
+        result="blocked",
+        fingerprint=dict(order.fingerprint),
+        broken=builds.Breakage(
+            stage="publish",
+            line="No space left on device",
+            cause="the disk of the build host is full",
+            remedy="Free some space, or lower retention.size in nightly.toml.",
+        ),
+    )
+
+
+def _verdict(build: NightlyBuild) -> Verdict:
+    """Return what a build means for its target."""
+    if build.result != "built":
+        return build.result
+    if build.unpublished:
+        return "failed"
+    tested = build.tested
+    if tested == "smoke failed":
+        return "smoke failed"
+    return "untested" if tested == "untested" else "good"
+
+
+def _detail(build: NightlyBuild) -> str:
+    """Return the one line that says what broke."""
+    if build.unpublished:
+        return build.unpublished
+    if build.broken:
+        return f"{build.broken.stage}: {build.broken.line}"
+    failed = [line.program for line in build.smoke if line.status == "failed"]
+    return f"smoke: {failed[0]}" if failed else ""
+
+
+def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
+    """Build one unchanged, pinned target again from nothing; return its name."""
+    pinned = [item.target for item in found if not item.due and not item.target.follow]
+    past: Mapping[str, Past] = due.past_of(state, pinned)
+    with_wheel = [target for target in pinned if past[target.name].last_good]
+    turns = {name: check.at for name, check in state.checks("reproduced").items()}
+    target = due.in_turn(with_wheel, turns)
+    build = past[target.name].last_good if target else None
+    if target is None or build is None:
+        return ""
+    why = _asked(lambda: host.builder.reproduce(target, host.builds / build.id / build.wheel))
+    for kind in ("reproduced", f"reproduced:{build.id}"):
+        state.check(target.name, kind, host.clock(), passed=not why, detail=why)
+    host.hear(f"{target.name}: reproduced" if not why else f"{target.name}: {why}")
+    return target.name
+
+
+def _links(host: BuildHost, state: State, found: list[DueTarget]) -> str:
+    """Ask the servers of one target's archives; return its name."""
+    turns = {name: check.at for name, check in state.checks("links").items()}
+    target = due.in_turn([item.target for item in found], turns)
+    if target is None:
+        return ""
+    why = _asked(lambda: host.builder.links(target))
+    state.check(target.name, "links", host.clock(), passed=not why, detail=why)
+    return target.name
+
+
+def _asked(question: Callable[[], str]) -> str:
+    """Return the answer; a check that cannot be made says why, and fails no night."""
+    try:
+        return question()
+    except TfwrightError as fault:
+        return fault.what

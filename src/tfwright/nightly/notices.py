@@ -1,0 +1,154 @@
+"""Notices: one thread for each cause, opened by a failure and closed by the next success.
+
+A notice is first written into the state and then sent, so that a channel that fails delays it and
+loses nothing. No failure to send ever fails the night.
+"""
+
+import datetime as dt
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Protocol
+
+from tfwright.documents.nightly import NightlyFile, targets
+from tfwright.errors import TfwrightError
+from tfwright.nightly.builds import Breakage
+from tfwright.nightly.standing import Standing, stand
+from tfwright.nightly.state import State
+
+MOST_ATTEMPTS = 50
+"""After so many nights a notice is given up; the page still shows what it was about."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something that the owner of the build host should know."""
+
+    thread: str
+    """The same for every notice about one cause, so that mail programs group them."""
+    target: str
+    kind: str
+    """``failing``, ``stale`` or ``fixed``."""
+    subject: str
+    text: str
+    url: str = ""
+    """The page of the build, if the site has an address."""
+
+
+class Channel(Protocol):
+    """A way to send notices."""
+
+    @property
+    def name(self) -> str:
+        """A name that stays the same, without secrets."""
+
+    def send(self, notice: Notice) -> None:
+        """Send one notice; raise TfwrightError if that failed."""
+
+
+def raise_all(
+    nightly: NightlyFile, state: State, now: dt.datetime, channels: Sequence[Channel]
+) -> list[Notice]:
+    """Write a notice for every transition since the last call; return them."""
+    history = state.history()
+    changes = []
+    for target in targets(nightly):
+        nights = history.get(target.name, [])
+        standing = stand(nights, now, nightly.notices.stale_nights)
+        build = next((fell.build for fell in reversed(nights) if fell.build), "")
+        url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
+        known = _open_threads(state, target.name)
+        kind = _kind(standing, nightly.notices.stale_nights)
+        changes += _changes(target.name, standing, kind, known, url)
+    _record(state, changes, now, channels)
+    return changes
+
+
+def _changes(
+    target: str, standing: Standing, kind: str, known: Sequence[str], url: str
+) -> list[Notice]:
+    """Return what there is to say of one target; `known` are its open threads."""
+    if standing.fine:
+        text = "The last night was good.\n"
+        return [Notice(name, target, "fixed", f"{target}: fixed", text) for name in known]
+    cause = Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
+    thread = f"{target} {kind} {cause}".rstrip()
+    if not kind or thread in known:
+        return []
+    since = f" since {standing.since:%Y-%m-%d}" if standing.since else ""
+    good = f"{standing.last_good:%Y-%m-%d}" if standing.last_good else "never"
+    text = f"{standing.detail or standing.word}\nLast good: {good}.\n"
+    return [Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)]
+
+
+def _kind(standing: Standing, stale_nights: int) -> str:
+    """Return what a target's thread is about; empty if there is nothing to say yet."""
+    if standing.word in {"newly failing", "still failing"}:
+        return "failing"
+    stale = standing.word == "stale" or standing.nights_bad >= stale_nights
+    return "stale" if stale else ""
+
+
+def _open_threads(state: State, target: str) -> list[str]:
+    rows = state.database.execute(
+        "select thread from thread where target = ? and closed is null", (target,)
+    )
+    return [row[0] for row in rows]
+
+
+def _record(
+    state: State, changes: Sequence[Notice], now: dt.datetime, channels: Sequence[Channel]
+) -> None:
+    """Open and close threads and queue their notices, in one transaction: none is lost."""
+    with state.database as transaction:
+        for notice in changes:
+            closed = now.isoformat() if notice.kind == "fixed" else None
+            transaction.execute(
+                "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
+                " on conflict (thread) do update set closed = excluded.closed",
+                (notice.thread, notice.target, now.isoformat(), closed),
+            )
+            body = json.dumps(asdict(notice))
+            for channel in channels:
+                transaction.execute(
+                    "insert into notice (thread, body, created, channel) values (?, ?, ?, ?)",
+                    (notice.thread, body, now.isoformat(), channel.name),
+                )
+
+
+def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
+    """Send what waits, oldest first; return how many notices went out.
+
+    A channel that fails is left alone until the next night.
+    """
+    sent = 0
+    for channel in channels:
+        rows = state.database.execute(
+            "select number, body from notice where channel = ? and sent is null"
+            " and attempts < ? order by number",
+            (channel.name, MOST_ATTEMPTS),
+        ).fetchall()
+        for number, body in rows:
+            problem = _sent(channel, Notice(**json.loads(body)))
+            _mark(state, number, now, problem)
+            if problem:
+                break
+            sent += 1
+    return sent
+
+
+def _sent(channel: Channel, notice: Notice) -> str:
+    """Send one notice; return why that failed."""
+    try:
+        channel.send(notice)
+    except TfwrightError as fault:
+        return fault.what
+    return ""
+
+
+def _mark(state: State, number: int, now: dt.datetime, problem: str) -> None:
+    with state.database as transaction:
+        transaction.execute(
+            "update notice set sent = ?, attempts = attempts + 1, problem = ? where number = ?",
+            (None if problem else now.isoformat(), problem, number),
+        )

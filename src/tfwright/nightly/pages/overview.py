@@ -1,0 +1,167 @@
+"""The first page: one line for each target, trouble first, with what broke and what helps."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tfwright.documents.nightly import NightlyFile, Target, targets
+from tfwright.nightly import site
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.pages import drawing, words
+from tfwright.nightly.standing import Standing, StandingWord, stand
+from tfwright.nightly.state import CheckedOn, KeptBuild, Nightfall, State
+
+ORDER: tuple[StandingWord, ...] = (
+    "newly failing",
+    "still failing",
+    "stale",
+    "blocked",
+    "out of budget",
+    "never run",
+    "newly fixed",
+    "untested",
+    "good",
+    "good-unchanged",
+)
+TONE: Mapping[StandingWord, str] = {
+    "newly failing": "bad",
+    "still failing": "bad",
+    "stale": "bad",
+    "blocked": "warn",
+    "out of budget": "warn",
+    "never run": "dim",
+    "newly fixed": "good",
+    "untested": "warn",
+    "good": "good",
+    "good-unchanged": "good",
+}
+MARK = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
+"""Colour alone tells nothing to one reader in twelve."""
+
+
+@dataclass(frozen=True)
+class OverviewRow:
+    """One target on the first page."""
+
+    target: Target
+    standing: Standing
+    tone: str
+    mark: str
+    kept: KeptBuild | None
+    """The newest wheel that users can have."""
+    size_change: str
+    spark: drawing.Drawing
+    reproduced: str
+    reproduced_tone: str
+    install: str
+    failed: NightlyBuild | None
+    """What broke, while the target fails."""
+    failed_here: bool
+    """Whether the page of that build is still there."""
+    days: int
+    """Days since the standing began."""
+
+
+def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewRow]:
+    """Return every target of a host, those in trouble first."""
+    since = max(0, state.nights() - 400)
+    history, kept = state.history(since), state.builds()
+    checks = state.checks("reproduced")
+    found = []
+    by_target: dict[str, list[KeptBuild]] = {}
+    for build in kept:
+        by_target.setdefault(build.target, []).append(build)
+    reproduced = site.reproductions(state)
+    for target in targets(nightly):
+        nights, own = history.get(target.name, []), by_target.get(target.name, [])
+        check = checks.get(target.name)
+        found.append(_row(nightly, state, target, nights, own, check, reproduced, now))
+    found.sort(key=lambda row: (ORDER.index(row.standing.word), row.target.name))
+    return found
+
+
+def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
+    nightly: NightlyFile,
+    state: State,
+    target: Target,
+    nights: Sequence[Nightfall],
+    own: Sequence[KeptBuild],
+    check: CheckedOn | None,
+    reproduced: set[str],
+    now: dt.datetime,
+) -> OverviewRow:
+    """Return one line of the page."""
+    standing = stand(nights, now, nightly.notices.stale_nights)
+    wheels = [build for build in own if build.listed and not build.hidden]
+    newest = wheels[-1] if wheels else None
+    before = wheels[-2].size if len(wheels) > 1 else 0
+    failed = None if standing.fine else _last_failure(state, nights)
+    here = {build.id for build in own}
+    says = _reproduction(newest, check, reproduced)
+    tone = TONE[standing.word]
+    seconds = {build.id: build.seconds for build in own}
+    return OverviewRow(
+        target=target,
+        standing=standing,
+        tone=tone,
+        mark=MARK[tone],
+        kept=newest,
+        size_change=words.change(before, newest.size) if newest else "",
+        spark=drawing.sparkline(nights, seconds),
+        reproduced=says[0],
+        reproduced_tone=says[1],
+        install=install_command(nightly, newest),
+        failed=failed,
+        failed_here=bool(failed and failed.id in here),
+        days=words.days_since(standing.since, now),
+    )
+
+
+def _last_failure(state: State, nights: Sequence[Nightfall]) -> NightlyBuild | None:
+    """Return the newest build of a target that fails."""
+    identifier = next((fell.build for fell in reversed(nights) if fell.build), "")
+    return state.build(identifier) if identifier else None
+
+
+def _reproduction(
+    newest: KeptBuild | None, check: CheckedOn | None, reproduced: set[str]
+) -> tuple[str, str]:
+    """Say whether the newest wheel was built again to the same bytes."""
+    if newest and newest.id in reproduced:
+        return "reproduced", "good"
+    if check and not check.passed:
+        return f"not reproduced on {words.day(check.at)}: {check.detail}", "bad"
+    return "not reproduced yet", "dim"
+
+
+def install_command(nightly: NightlyFile, build: KeptBuild | NightlyBuild | None) -> str:
+    """Return the command that installs exactly this wheel.
+
+    A version with a local part cannot be on a public index, so the exact pin also keeps out a
+    wheel of the same name from elsewhere.
+    """
+    if build is None or not build.wheel or not nightly.url:
+        return ""
+    project = build.wheel.split("-")[0].replace("_", "-")
+    index = f"{nightly.url}r/{build.target}/"
+    return f"pip install --extra-index-url {index} {project}=={build.version}"
+
+
+def sentence(found: Sequence[OverviewRow]) -> tuple[str, str]:
+    """Say in one sentence whether all is well; return it with its tone."""
+    if not found:
+        return "No recipe is listed in nightly.toml yet.", "dim"
+    counts: dict[str, int] = {}
+    for row in found:
+        counts[row.standing.word] = counts.get(row.standing.word, 0) + 1
+    fine = sum(row.standing.fine for row in found)
+    if fine == len(found):
+        every = "The recipe has" if fine == 1 else f"All {fine} recipes have"
+        return f"{every} a current wheel.", "good"
+    parts = [f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)]
+    tone = "bad" if any(row.tone == "bad" for row in found) else "warn"
+    return f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.", tone
+
+
+def _by_order(item: tuple[str, int]) -> int:
+    return [str(word) for word in ORDER].index(item[0])

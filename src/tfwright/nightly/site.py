@@ -1,0 +1,185 @@
+"""The site: packages, index, pointers and pages, made from the state and the builds.
+
+Publishing is the same work after every start and every build; what is in place already is left
+alone. The pointers come last: they never name anything that is not there.
+"""
+
+import datetime as dt
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright.documents.nightly import NightlyFile
+from tfwright.errors import RecipeError, WheelError
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.index import catalog, write
+from tfwright.nightly.index.wheels import parse_name
+from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
+from tfwright.nightly.state import KeptBuild, State
+from tfwright.tools import files
+
+POINTERS = "pointers"
+NAMES = ("nightly", "stable", "last-good")
+YANKED = "yanked.json"
+"""File name of each yanked wheel to the reason, in the build host's directory."""
+
+
+def publish(
+    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool = True
+) -> IndexUpdate:
+    """Bring the site up to date with the state."""
+    site = nightly.directory / "site"
+    kept = state.builds()
+    for item in kept:
+        if item.listed:
+            _place_wheel(site, item)
+    notes = _notes(kept, yanked(nightly.directory), state)
+    statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
+    update = write.refresh(site, notes, now, statuses=statuses)
+    if pages and nightly.pages:
+        from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
+
+        write_pages(nightly, state, site, now)
+    for target, own in _by_target(kept).items():
+        _point(site, target, own, state, gated=nightly.reproduce)
+    return update
+
+
+def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
+    """Return the build; if its wheel's name stands for other bytes, with the reason in it."""
+    if not build.wheel:
+        return build
+    with catalog.opened(site / PACKAGES) as known:
+        taken = known.digests()
+    try:
+        catalog.refuse_other_bytes(taken, build.wheel, build.sha256)
+    except WheelError as fault:
+        return build.model_copy(update={"unpublished": f"{fault.what}. {fault.remedy}"})
+    return build
+
+
+def yanked(directory: Path) -> dict[str, str]:
+    """Return the yanked wheels of a build host, each with its reason."""
+    try:
+        found = json.loads((directory / YANKED).read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as fault:
+        raise RecipeError(
+            f"{directory / YANKED} is not valid JSON: {fault}",
+            remedy="Correct the file, or delete it to take back every yank.",
+        ) from fault
+    return {str(name): str(reason) for name, reason in dict(found).items()}
+
+
+def yank(directory: Path, filename: str, reason: str | None) -> None:
+    """Yank a wheel with a reason, or take the yank back with None.
+
+    Raises WheelError if the index has no such wheel.
+    """
+    parse_name(filename)
+    if not (directory / "site" / PACKAGES / filename).is_file():
+        raise WheelError(
+            f"The index has no wheel {filename}",
+            remedy="Give the whole file name, as the index lists it.",
+        )
+    known = yanked(directory)
+    known.pop(filename, None)
+    if reason is not None:
+        known[filename] = reason
+    files.write(directory / YANKED, json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def _place_wheel(site: Path, build: KeptBuild) -> None:
+    """Link a build's wheel, and what describes it, into the folder that the index lists."""
+    source = site / "builds" / build.id / build.wheel
+    target = site / PACKAGES / build.wheel
+    if target.exists() or not source.exists():
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # The wheel comes last: the index lists it only when all about it is there.
+    for suffix in (*EXTRAS, ""):
+        described = source.with_name(source.name + suffix)
+        if described.exists():
+            _link(described, target.with_name(target.name + suffix))
+
+
+def _link(source: Path, target: Path) -> None:
+    """Give a file a second name; where the file system has no links, copy it."""
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        with files.replacing(target) as temporary:
+            shutil.copyfile(source, temporary)
+
+
+def _notes(
+    kept: list[KeptBuild], withdrawn: Mapping[str, str], state: State
+) -> dict[str, dict[str, object]]:
+    """Return what the index shows of each wheel beyond what is in the file."""
+    reproduced = reproductions(state)
+    notes: dict[str, dict[str, object]] = {}
+    for build in kept:
+        if not build.listed:
+            continue
+        notes[build.wheel] = {
+            "recipe": build.target,
+            "build": build.id,
+            "state": "reproduced" if build.id in reproduced else build.tested,
+            "yanked": withdrawn.get(build.wheel),
+            "hidden": build.hidden is not None,
+            "needs": build.needs,
+        }
+    return notes
+
+
+def reproductions(state: State) -> set[str]:
+    """Return the identifiers of the builds that were built again to the same bytes."""
+    rows = state.database.execute(
+        "select kind from checked where kind like 'reproduced:%' and passed"
+    )
+    return {kind.partition(":")[2] for (kind,) in rows}
+
+
+def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
+    """Group the builds that have a wheel in the index."""
+    grouped: dict[str, list[KeptBuild]] = {}
+    for item in kept:
+        if item.listed:
+            grouped.setdefault(item.target, []).append(item)
+    return grouped
+
+
+def pointed(own: list[KeptBuild], reproduced: set[str], *, gated: bool) -> dict[str, KeptBuild]:
+    """Return what each pointer of a target names; `gated` asks for a reproduction of `stable`."""
+    found = {}
+    for build in own:
+        found["nightly"] = build
+        if build.good:
+            found["last-good"] = build
+        if build.tested == "passed" and (not gated or build.id in reproduced):
+            found["stable"] = build
+    return found
+
+
+def _point(site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool) -> None:
+    """Write a target's pointers, each by one rename."""
+    folder = site / POINTERS / target
+    for name, build in pointed(own, reproductions(state), gated=gated).items():
+        text = json.dumps(
+            {
+                "build": build.id,
+                "url": f"../../builds/{build.id}/",
+                "wheel": build.wheel,
+                "version": build.version,
+                "sha256": build.sha256,
+                "started": build.started.isoformat(),
+            },
+            indent=1,
+        )
+        place = folder / f"{name}.json"
+        if not place.exists() or place.read_text("utf-8") != text:
+            files.write(place, text)

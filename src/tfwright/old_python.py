@@ -1,0 +1,73 @@
+"""What a Python that is too old says: the one line that works on this system.
+
+Python 2.7 and every Python 3 read this file, so it uses only what all of them know.
+"""
+
+import os
+import sys
+
+NEEDED = (3, 11)
+NEWER = ("3.14", "3.13", "3.12", "3.11")
+"""Versions that are looked for, the newest first."""
+PACKAGES = {
+    "ubuntu 22.04": "sudo apt-get install python3.11 python3.11-venv",
+    "rhel 9": "sudo dnf install python3.12",
+    "rocky 9": "sudo dnf install python3.12",
+    "almalinux 9": "sudo dnf install python3.12",
+    "rhel 8": "sudo dnf install python3.12",
+    "rocky 8": "sudo dnf install python3.12",
+    "almalinux 8": "sudo dnf install python3.12",
+}
+"""Releases whose own packages include a newer Python beside the default one."""
+
+
+def message(arguments):
+    # type: (list[str]) -> str
+    """Return what is needed, and one command that runs tfwright with it."""
+    words = " ".join(["tasks.py"] + arguments)
+    return (
+        "tfwright needs Python %d.%d or newer to run; this is %d.%d. Recipes can build for older\n"
+        "ones all the same. Run instead:\n\n    %s"
+        % (NEEDED + sys.version_info[:2] + (_line(words),))
+    )
+
+
+def _line(words):
+    # type: (str) -> str
+    """Return the shell line that works on this system."""
+    for version in NEWER:
+        found = _on_path("python" + version)
+        if found:
+            return "%s %s" % (found, words)
+    if sys.platform == "darwin":
+        return "brew install python@3.13 && python3.13 " + words
+    package = PACKAGES.get(_system())
+    if package:
+        return "%s && python%s %s" % (package, package.split("python")[1].split()[0], words)
+    runner = "uv run --no-project --python 3.13 python " + words
+    if _on_path("uv"):
+        return runner
+    # pipx and pip of these systems are too old to run a tool that was never installed.
+    return "curl -LsSf https://astral.sh/uv/install.sh | sh && ~/.local/bin/" + runner
+
+
+def _system():
+    # type: () -> str
+    """Return the distribution with its release, as `rhel 9` or `ubuntu 22.04`."""
+    fields = {}
+    if os.path.exists("/etc/os-release"):
+        with open("/etc/os-release") as lines:
+            for row in lines:
+                name, _, value = row.strip().partition("=")
+                fields[name] = value.strip('"')
+    name, version = fields.get("ID", ""), fields.get("VERSION_ID", "")
+    return "%s %s" % (name, version if name == "ubuntu" else version.partition(".")[0])
+
+
+def _on_path(program):
+    # type: (str) -> str
+    """Return the name of a program that can be started; empty where there is none."""
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        if folder and os.access(os.path.join(folder, program), os.X_OK):
+            return program
+    return ""

@@ -1,0 +1,46 @@
+"""What may reach a terminal: text of unknown origin, with everything that a terminal obeys made visible.
+
+Names in a wheel, lines of a log and answers of a server are chosen by strangers. An escape sequence in
+them can clear the screen, set the clipboard or forge a line of ours; a direction mark can turn a path
+round. `printable` is the only place that decides which characters pass.
+"""
+
+import re
+
+LONGEST_LINE = 500
+"""Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
+CUT = "…"
+_UNSAFE = re.compile(r"[^\x20-\x7e]")
+"""Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is slow."""
+_KEPT_IN_TEXT = frozenset("\n\t")
+
+
+def printable(text: object, longest: int | None = None) -> str:
+    r"""Return `text` as one line that is safe to show: ``\x1b[2J`` instead of an escape sequence.
+
+    Control characters, line ends, direction marks, lone surrogates and unassigned characters are
+    written as Python escapes them. `longest` cuts the result to that many characters.
+    """
+    return _shortened(_UNSAFE.sub(_escaped, str(text)), longest)
+
+
+def printable_lines(text: object) -> str:
+    """Return `text` with its line feeds and tabs kept, and everything else as in `printable`."""
+    return _UNSAFE.sub(_escaped_within_line, str(text))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    letter = found[0]
+    if letter.isprintable():
+        return letter
+    return letter.encode("unicode_escape").decode("ascii")
+
+
+def _escaped_within_line(found: re.Match[str]) -> str:
+    return found[0] if found[0] in _KEPT_IN_TEXT else _escaped(found)
+
+
+def _shortened(text: str, longest: int | None) -> str:
+    if longest is None or len(text) <= longest:
+        return text
+    return text[: longest - len(CUT)] + CUT

@@ -1,0 +1,49 @@
+"""The commands of tfwright, one module for each group of `invoke --list`; no logic."""
+
+from typing import Any
+
+from invoke import Collection
+
+from tfwright.tasks import build, build_host, choose, develop, keep, look
+
+GROUPS: dict[str, tuple[Any, ...]] = {
+    "choose": (choose.recipes, choose.match, choose.doctor),
+    "build": (build.build, build.plan, build.shell, build.toolkit, build.clean),
+    "look": (
+        look.inspect,
+        look.compare,
+        look.smoke,
+        look.cost,
+        look.diagnose,
+        look.reproduce,
+    ),
+    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache),
+    "build host": (
+        build_host.nightly,
+        build_host.index,
+        build_host.report,
+        build_host.bisect,
+    ),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema),
+}
+"""The commands by what they are for, in the order of `invoke --list`."""
+REPLACED = {
+    "unbundle": "invoke bundle --unpack FILE",
+    "bazelrc": "invoke plan --bazelrc",
+    "links": "invoke vault --links",
+}
+"""Commands of earlier versions, and what does the same now."""
+
+
+def collection() -> Collection:
+    """Return all commands for invoke; `build` runs where none is named."""
+    made = Collection()
+    for tasks in GROUPS.values():
+        for task in tasks:
+            made.add_task(task)
+    return made
+
+
+def names() -> dict[str, tuple[str, ...]]:
+    """Return the names of the commands by group."""
+    return {group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()}

@@ -1,0 +1,147 @@
+"""Commands that build: build, plan, shell, toolkit, clean."""
+
+import sys
+from pathlib import Path
+
+from invoke import Context, task
+
+from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+
+
+@task(
+    default=True,
+    help=RECIPE
+    | {
+        "until": "stop after this stage",
+        "again": "run this stage even if its result is up to date",
+        "fresh": "forget what was built of this recipe; caches stay",
+        "offline": "use only what is on this host",
+        "jobs": "how many actions Bazel runs at once",
+        "wait": "wait until another build of the same recipe ends",
+        "cache": "take results of earlier builds from the build cache",
+    },
+)
+def build(
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    fresh: bool = False,
+    offline: bool = False,
+    jobs: str = "",
+    wait: bool = False,
+    cache: bool = True,
+) -> None:
+    """Build a recipe into a wheel; stages whose result is up to date are skipped."""
+    with explained(
+        resume=f"invoke build --recipe {recipe}"
+        + (f" --until {until}" if until != "publish" else "")
+    ):
+        from tfwright.pipeline import engine
+        from tfwright.terminal import console
+
+        engine.insist(until, again)
+        job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+        job = job if cache else job.without_cache()
+        console.announce(job)
+        console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+
+
+@task(
+    help=RECIPE
+    | JSON
+    | {
+        "until": "stop after this stage",
+        "again": "plan as if this stage were asked for again",
+        "offline": "plan a build without a network",
+        "bazelrc": "print the .tf_configure.bazelrc that the recipe's answers give, and end",
+    }
+)
+def plan(
+    _: Context,
+    recipe: str = "demo",
+    until: str = "publish",
+    again: str = "",
+    offline: bool = False,
+    bazelrc: bool = False,
+    json: bool = False,
+) -> None:
+    """Show which stages would run and why, with their commands, environment and files.
+
+    Nothing is run and nothing is changed. A recipe that this host cannot build is planned as well.
+    """
+    with explained():
+        from tfwright.commands import plan as plans
+        from tfwright.pipeline import engine
+        from tfwright.terminal import plan as page
+
+        engine.insist(until, again)
+        job = job_of(recipe, until=until, offline=offline)
+        if bazelrc:
+            sys.stdout.write(plans.bazelrc(job))
+            return
+        planned, findings = plans.plan(job, again=again)
+        page.show_plan(planned, findings, as_json=json)
+
+
+@task(help=RECIPE | {"stage": "whose directory and environment"})
+def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
+    """Open a shell in a stage's directory, with the environment of its first command."""
+    with explained():
+        from tfwright.pipeline import engine
+
+        engine.enter(job_of(recipe), stage)
+
+
+@task(
+    help=RECIPE
+    | {
+        "cuda": "NVIDIA's CUDA, as downloaded: the .run file for Linux, of macOS's disk image the toolkit's .tar.gz",
+        "cudnn": "NVIDIA's cuDNN, as downloaded: a .tgz, .tar.xz or wheel",
+        "cuda-sha256": "digest of the former, where the recipe pins none",
+        "cudnn-sha256": "digest of the latter",
+        "licence-accepted": "say that you have read and accepted NVIDIA's licence; without it you are shown where it is",
+    }
+)
+def toolkit(
+    _: Context,
+    recipe: str = "demo",
+    cuda: str = "",
+    cudnn: str = "",
+    cuda_sha256: str = "",
+    cudnn_sha256: str = "",
+    licence_accepted: bool = False,
+) -> None:
+    """Unpack the CUDA or cuDNN that you downloaded to where the recipe's build finds it.
+
+    It needs no root and leaves /usr/local alone.
+    """
+    with explained():
+        from tfwright.commands import toolkit as toolkits
+        from tfwright.terminal import doctor as page
+
+        job = job_of(recipe)
+        toolkits.insist(job.recipe, cuda, cudnn)
+        for name, archive, digest in (("cuda", cuda, cuda_sha256), ("cudnn", cudnn, cudnn_sha256)):
+            if archive:
+                page.show_toolkit(
+                    *toolkits.install(
+                        job,
+                        toolkits.KINDS[name],
+                        Path(archive),
+                        digest,
+                        licence_accepted=licence_accepted,
+                    )
+                )
+
+
+@task(
+    help=RECIPE
+    | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
+)
+def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
+    """Remove what was built of a recipe, except its wheels."""
+    with explained():
+        from tfwright.pipeline import engine
+
+        engine.clean(job_of(recipe), caches=caches)

@@ -1,0 +1,129 @@
+"""Commands of a build host: nightly, index, report, bisect."""
+
+import sys
+
+from invoke import Context, task
+
+from tfwright.tasks.common import JSON, explained
+
+
+@task(
+    help=JSON
+    | {
+        "recipe": "only this recipe of nightly.toml",
+        "dry-run": "show what would be built, and why; change nothing",
+        "now": "build even what did not change",
+        "wait": "wait for another night in the same directory",
+        "watch": "only send notices: what waits, and that no night came for too long",
+        "install": "write the timer that runs a night: user, system, cron or launchd",
+        "uninstall": "remove that timer",
+        "at": "time of day for --install",
+        "yes": "do not ask before --install or --uninstall",
+    }
+)
+def nightly(
+    _: Context,
+    recipe: str = "",
+    dry_run: bool = False,
+    now: bool = False,
+    wait: bool = False,
+    watch: bool = False,
+    install: str = "",
+    uninstall: str = "",
+    at: str = "02:00",
+    yes: bool = False,
+    json: bool = False,
+) -> None:
+    """Run one night of this build host: build what changed, publish it, show it on a page."""
+    with explained(resume="invoke nightly"):
+        from tfwright.commands import nightly
+        from tfwright.terminal import console
+        from tfwright.terminal import nightly as page
+        from tfwright.terminal.text import tell
+
+        if install or uninstall:
+            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+        if watch:
+            tell(f"{nightly.watch()} notices sent")
+        elif dry_run:
+            page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
+        else:
+            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
+            page.show_outcome(outcome, nightly.page(), as_json=json)
+
+
+@task(
+    help={
+        "folder": "a folder of wheels, instead of the build host's or the wheelhouse",
+        "serve": "serve it to this machine until Ctrl-C",
+        "port": "of --serve, or of the configuration that --nginx prints",
+        "nginx": "print the nginx configuration for this server name",
+        "yank": "file name of a wheel that nothing but an exact pin may take any more",
+        "unyank": "file name of a wheel to offer again",
+        "reason": "why, for --yank; pip shows it",
+    }
+)
+def index(
+    _: Context,
+    folder: str = "",
+    serve: bool = False,
+    port: int = 8080,
+    nginx: str = "",
+    yank: str = "",
+    unyank: str = "",
+    reason: str = "",
+) -> None:
+    """Bring the wheel index up to date; serve it, or yank a wheel."""
+    with explained():
+        from tfwright.commands import index
+        from tfwright.terminal import index as page
+
+        place = index.place(folder)
+        if nginx:
+            sys.stdout.write(index.nginx_configuration(place, port, nginx))
+            return
+        if yank or unyank:
+            index.yank(place, yank or unyank, reason if yank else None)
+            return
+        page.show_update(index.refresh(place), str(place.folder))
+        if serve:
+            with index.serving(place, port) as (url, forever):
+                page.show_serving(url)
+                page.show_use(url)
+                sys.stdout.flush()
+                forever()
+
+
+@task(
+    help={
+        "build": "identifier of a nightly build, its directory, or a recipe's name; default: the newest",
+        "html": "print the build's page instead of Markdown",
+    }
+)
+def report(_: Context, build: str = "", html: bool = False) -> None:
+    """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
+    with explained():
+        from tfwright.commands import report
+
+        found = report.find(build)
+        sys.stdout.write(report.html(found) if html else report.markdown(found))
+
+
+@task(
+    help={
+        "recipe": "a recipe of nightly.toml that fails",
+        "good": "identifier of a good build; default: the last one",
+        "bad": "identifier of a failed build; default: the newest",
+    }
+)
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
+    """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
+    with explained():
+        from tfwright.commands import bisect
+        from tfwright.terminal import bisect as page
+        from tfwright.terminal import console
+        from tfwright.terminal.text import tell
+
+        wanted = bisect.prepare(recipe, good, bad)
+        page.show_start(wanted)
+        page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))

@@ -1,0 +1,84 @@
+"""Commands that check this project itself."""
+
+import sys
+
+from invoke import Context, task
+
+from tfwright.tasks.common import JSON, explained
+
+
+@task(
+    help=JSON
+    | {
+        "recipe": "check only this recipe, by name or path; needs no developers' tools",
+        "changed": "check only the recipes that differ from this git revision, such as main",
+    }
+)
+def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> None:
+    """Check the recipes with their patches and lock files, then the code's style and imports.
+
+    The exit status is 2 if a recipe has findings, 5 if the code has.
+    """
+    with explained():
+        from tfwright import errors
+        from tfwright.commands import develop
+        from tfwright.commands import lint as linting
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import lint as page
+
+        names = [recipe] if recipe else recipes.names()
+        if changed:
+            change = linting.change_since(changed)
+            page.show_change(change)
+            names = list(change.recipes)
+        findings = [finding for name in names for finding in linting.lint(name)]
+        findings += linting.among(names)
+        page.show_findings(names, findings, as_json=json)
+        if findings:
+            sys.exit(errors.RecipeError.exit_status)
+        if not (recipe or changed):
+            develop.run("ruff", "check")
+            develop.run("ruff", "format", "--check")
+            develop.run("lint-imports")
+
+
+@task
+def types(_: Context) -> None:
+    """Check the types of the whole project with mypy."""
+    with explained():
+        from tfwright.commands import develop
+
+        develop.run("mypy")
+
+
+@task(
+    help={
+        "everything": "run the slow and the real tests as well",
+        "coverage": "measure and report coverage",
+    },
+)
+def test(_: Context, everything: bool = False, coverage: bool = False) -> None:
+    """Run the tests: the fast ones, unless --everything is given."""
+    with explained():
+        from tfwright.commands import develop
+
+        develop.test(everything=everything, coverage=coverage)
+
+
+@task(help={"document": "print one schema: recipe, host or nightly"})
+def schema(_: Context, document: str = "") -> None:
+    """Write the JSON schemas of recipe, host file and nightly file, and the pages' tables of keys."""
+    with explained():
+        from tfwright.commands import schema as schemas
+        from tfwright.errors import RecipeError
+
+        known = schemas.schemas()
+        if document and document not in known:
+            raise RecipeError(
+                f"There is no schema of {document!r}", remedy=f"Choose {', '.join(known)}."
+            )
+        if document:
+            sys.stdout.write(known[document])
+            return
+        for path in schemas.write():
+            print(path)

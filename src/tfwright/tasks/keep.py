@@ -1,0 +1,150 @@
+"""Commands that keep inputs: fetch, lock, bundle, vault."""
+
+from pathlib import Path
+
+from invoke import Context, task
+
+from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+
+
+@task(
+    help=RECIPE
+    | {
+        "everything": "download for all recipes in recipes/",
+        "offline": "use only what is on this host",
+    }
+)
+def fetch(
+    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+) -> None:
+    """Download all inputs of a recipe into the vault; what failed before is tried again."""
+    with explained():
+        from tfwright.documents import recipe as recipes
+        from tfwright.pipeline import engine
+        from tfwright.terminal import console
+
+        for name in recipes.names() if everything else (recipe,):
+            job = job_of(name, until="fetch", offline=offline)
+            console.announce(job)
+            console.conclude(job, engine.build(job, again="fetch"))
+
+
+@task(help=RECIPE)
+def lock(_: Context, recipe: str = "demo") -> None:
+    """Write the lock file beside a recipe: every input by its checksum.
+
+    From then on a build refuses any other input.
+    """
+    with explained():
+        from tfwright.commands import lock as locks
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import vault as page
+
+        path = recipes.find(recipe).with_suffix(".lock")
+        page.show_lock(path, locks.write(job_of(recipe), path))
+
+
+@task(
+    iterable=["add"],
+    help=RECIPE
+    | {
+        "output": "the file to write",
+        "add": "a further file to carry, such as CUDA's installer; may be repeated",
+        "unpack": "verify this bundle, and put its files where 'invoke build --offline' finds them",
+        "into": "with --unpack: directory to build in, instead of the host file's build_out",
+    },
+)
+def bundle(
+    _: Context,
+    add: list[str],
+    recipe: str = "demo",
+    output: str = "",
+    unpack: str = "",
+    into: str = "",
+) -> None:
+    """Pack everything that a recipe's build needs into one file, or unpack such a file.
+
+    A host without a network unpacks it and builds with --offline.
+    """
+    command = f"--unpack {unpack}" if unpack else f"--recipe {recipe} --output {output}"
+    with explained(resume=f"invoke bundle {command}"):
+        from tfwright.commands import bundle as bundles
+        from tfwright.documents import host_file
+        from tfwright.documents import recipe as recipes
+        from tfwright.errors import RecipeError
+        from tfwright.terminal import console
+        from tfwright.terminal import vault as page
+
+        if unpack:
+            build_out = Path(into).resolve() if into else host_file.read().build_out
+            bundle = file_of(unpack, "bundle --unpack")
+            page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
+            return
+        if not output:
+            raise RecipeError(
+                "The bundle needs a file name",
+                remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
+            )
+        further = [Path(file) for file in add]
+        manifest = bundles.pack(job_of(recipe), recipes.find(recipe), Path(output), further)
+        page.show_bundle(manifest)
+
+
+@task(
+    help=RECIPE
+    | JSON
+    | {
+        "verify": "read every file and compare its checksum",
+        "repair": "with --verify: remove damaged files, so that they are downloaded again",
+        "gc": "remove what no recipe and no lock needs",
+        "links": "ask which sources of a recipe's archives still have them",
+        "deep": "with --links: download the files and compare their checksums",
+    }
+)
+def vault(
+    _: Context,
+    recipe: str = "demo",
+    verify: bool = False,
+    repair: bool = False,
+    gc: bool = False,
+    links: bool = False,
+    deep: bool = False,
+    json: bool = False,
+) -> None:
+    """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
+    with explained():
+        from tfwright.commands import lock as locks
+        from tfwright.commands import vault as vaults
+        from tfwright.documents import host_file
+        from tfwright.terminal import vault as page
+
+        build_out = host_file.read().build_out
+        if links:
+            page.show_links(locks.rot(job_of(recipe), deep=deep), as_json=json)
+        elif verify or repair:
+            page.show_sound(vaults.verify(build_out, repair=repair))
+        elif gc:
+            vaults.collect(build_out, page.show_garbage)
+        else:
+            page.show_vault(vaults.look(build_out))
+
+
+@task(
+    iterable=["why"],
+    help=JSON
+    | {
+        "why": "execution log of a build, given twice: show what made the builds' actions differ",
+    },
+)
+def cache(_: Context, why: list[str], json: bool = False) -> None:
+    """Show what the build cache holds, how large it is, and what it did for the last builds."""
+    with explained():
+        from tfwright.commands import cache as caches
+        from tfwright.documents import host_file
+        from tfwright.terminal import cache as page
+
+        settings = host_file.read()
+        if why:
+            page.show_why(caches.why(settings, why), as_json=json)
+        else:
+            page.show_cache(caches.look(settings), as_json=json)

@@ -1,0 +1,165 @@
+"""Commands that look at wheels, builds and logs."""
+
+import sys
+from pathlib import Path
+
+from invoke import Context, task
+
+from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+
+
+@task(
+    help=JSON
+    | {
+        "wheel": "path of a .whl file, of any TensorFlow",
+        "key": "public key, in PEM, that has to have signed what lies beside the wheel about where it is from",
+    }
+)
+def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
+    """Show what a wheel needs and contains: glibc, CPU, CUDA, GPU code, and whether its tags are true.
+
+    Nothing of the wheel is run.
+    """
+    with explained():
+        from tfwright.terminal import inspect as page
+        from tfwright.wheel.inspect import inspection
+
+        report = inspection.inspect(file_of(wheel, "inspect"), Path(key) if key else None)
+        page.show_report(report, as_json=json)
+        inspection.insist(report)
+
+
+@task(
+    positional=["first", "second"],
+    help=JSON
+    | {
+        "first": "path of a .whl file",
+        "second": "path of another one",
+        "diffoscope": "let diffoscope tell more, if it is installed",
+    },
+)
+def compare(
+    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+) -> None:
+    """Compare two wheels: files, metadata, code, source, and how they are packed.
+
+    The exit status is 0 if they are the same bytes.
+    """
+    with explained():
+        from tfwright.terminal import compare as page
+        from tfwright.tools import diffoscope as other
+        from tfwright.wheel.compare import comparison
+
+        one, two = file_of(first, "compare"), file_of(second, "compare")
+        if diffoscope:
+            sys.exit(other.show(one, two, as_json=json))
+        found = comparison.compare(one, two)
+        page.show_comparison(found, as_json=json)
+        sys.exit(0 if found.same else 1)
+
+
+@task(
+    iterable=["requirement"],
+    help=JSON
+    | {
+        "wheel": "path of a .whl file, of any TensorFlow",
+        "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
+        "requirement": 'installed with it, as "numpy<1.17"; may be given again',
+        "module": "what to import, where it is not tensorflow",
+        "report": "folder for a page with the plot, and the data",
+        "runs": "print a table of all wheels that were tried here instead",
+    },
+)
+def smoke(
+    _: Context,
+    requirement: list[str],
+    wheel: str = "",
+    python: str = "",
+    module: str = "tensorflow",
+    report: str = "",
+    runs: bool = False,
+    json: bool = False,
+) -> None:
+    """Install a wheel in a fresh venv and run small programs with it, on the CPU and on GPUs."""
+    with explained():
+        from tfwright.commands import smoke as smoking
+        from tfwright.documents import host_file
+        from tfwright.terminal import smoke as page
+        from tfwright.tools import plotting
+
+        if runs:
+            page.show_runs(smoking.kept(host_file.read()))
+            return
+        if report:
+            plotting.require()
+        request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
+        seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+        page.show_report(seen, as_json=json)
+        if report:
+            page.write_report(seen, Path(report))
+        smoking.insist(request, seen)
+
+
+@task(help=RECIPE | JSON)
+def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
+    """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
+    with explained():
+        from tfwright.pipeline import cost as costs
+        from tfwright.pipeline.stages import PIPELINE
+        from tfwright.terminal import cost as page
+
+        page.show_cost(costs.of(job_of(recipe), PIPELINE), as_json=json)
+
+
+@task(
+    positional=["log"],
+    help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"},
+)
+def diagnose(_: Context, log: str, json: bool = False) -> None:
+    """Find the first error in a log, its cause, and what helps.
+
+    The exit status is 0 if the error is known.
+    """
+    with explained():
+        from tfwright.diagnosis import logs, report
+        from tfwright.documents import host_file
+        from tfwright.terminal import console
+        from tfwright.terminal import diagnose as page
+
+        found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
+        written = report.write(found, log, host_file.read().build_out / "reports")
+        page.show_diagnosis(found, written, as_json=json)
+        sys.exit(0 if found.recognised else 1)
+
+
+@task(
+    help=JSON
+    | {
+        "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",
+        "recipe": "name of a recipe, or path of one that ends in .toml",
+        "cached": "let the build cache take part: faster, and proves less",
+        "control": "on a difference, build again at fixed addresses to tell why",
+    },
+)
+def reproduce(
+    _: Context,
+    wheel: str = "",
+    recipe: str = "",
+    cached: bool = False,
+    control: bool = True,
+    json: bool = False,
+) -> None:
+    """Build a wheel again from nothing in another directory, and compare the two.
+
+    The exit status is 0 if they are the same bytes; if not, the cause is looked for.
+    """
+    with explained():
+        from tfwright.commands import reproduce as reproduction
+        from tfwright.terminal import compare as page
+
+        job = job_of(recipe or reproduction.recipe_named(wheel))
+        original = Path(wheel) if wheel else reproduction.published(job)
+        reproduction.insist(job, original)
+        found = reproduction.reproduce(job, original, cached=cached, control=control)
+        page.show_reproduction(found, as_json=json)
+        sys.exit(0 if found.comparison.same else 1)

@@ -1,0 +1,94 @@
+"""The foot of a running build: what Bazel does now, redrawn in place at the bottom of the terminal."""
+
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from tfwright.progress import Progress
+from tfwright.terminal import text
+from tfwright.terminal.text import Part, Styled
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+GIB = 1024**3
+MOST = 4
+"""Running actions that are shown; a terminal of 24 lines keeps most of its history."""
+REDRAW_SECONDS = 0.2
+"""Bazel prints hundreds of times a second; nobody reads faster than this."""
+
+
+class Foot:
+    """A few lines that stay below everything else while a stage runs."""
+
+    def __init__(self, stage: str) -> None:
+        """Start with nothing drawn."""
+        self._stage = stage
+        self._live: Live | None = None
+        self._drawn = 0.0
+
+    def draw(self, progress: Progress) -> None:
+        """Show how far the stage has come, unless that was done a moment ago."""
+        now = time.monotonic()
+        if now - self._drawn < REDRAW_SECONDS:
+            return
+        self._drawn = now
+        from rich.text import Text  # noqa: PLC0415 only a build on a terminal draws
+
+        room = text.width(sys.stderr) or 80
+        rows = [Text.assemble(*parts) for parts in rows_of(self._stage, progress, room)]
+        self._started().update(Text("\n").join(rows), refresh=True)
+
+    def close(self) -> None:
+        """Take the foot away, so that the next line takes its place."""
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+
+    def _started(self) -> "Live":
+        if self._live is None:
+            from rich.console import Console  # noqa: PLC0415 only a build on a terminal draws
+            from rich.live import Live  # noqa: PLC0415 the same
+
+            console = Console(file=sys.stderr, highlight=False, markup=False)
+            # Refreshed by hand: a thread of its own would draw while another program writes.
+            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live.start()
+        return self._live
+
+
+def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
+    """Return the lines of the foot, each at most `room` characters."""
+    head = f"  {stage:<10} "
+    state = ", ".join(measures(progress))
+    rows: list[tuple[Part, ...]] = [
+        (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
+    ]
+    running = progress.running[:MOST]
+    for action in running:
+        lead = f"  {text.as_duration(action.seconds):>10}   "
+        name = text.shortened(action.name, room - len(lead) - 1, "middle")
+        rows.append((Styled(lead, text.DETAIL), name))
+    if not running and progress.doing:
+        doing = text.shortened(progress.doing, room - 14, "middle")
+        rows.append((Styled(" " * 13 + doing, text.DETAIL),))
+    return rows
+
+
+def measures(progress: Progress) -> list[str]:
+    """Return what is known of a piece of work in numbers, the most important first."""
+    known = [_done(progress)]
+    if progress.failures:
+        known.append(f"{progress.failures} failed")
+    if progress.remaining is not None:
+        known.append(f"about {text.as_duration(progress.remaining)} left")
+    if progress.held:
+        known.append(f"{progress.held / GIB:.1f} of {progress.room / GIB:.0f} GiB")
+    return known
+
+
+def _done(progress: Progress) -> str:
+    if progress.total is None:
+        return f"{progress.done:,} {progress.unit}"
+    share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
+    return f"{progress.done:,} of {progress.total:,} {progress.unit}{share}"

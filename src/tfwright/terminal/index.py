@@ -1,0 +1,40 @@
+"""What `invoke index` prints."""
+
+from typing import TYPE_CHECKING
+
+from tfwright.printable import printable
+from tfwright.terminal import text
+
+if TYPE_CHECKING:
+    from tfwright.nightly.index.write import IndexUpdate
+
+
+def show_update(update: "IndexUpdate", folder: str) -> None:
+    """Say what the index holds, and what was not taken into it."""
+    shown = [wheel for wheel in update.wheels if not wheel.hidden]
+    projects = len({wheel.project for wheel in shown})
+    text.tell(f"{len(shown)} wheels of {projects} projects in {folder}")
+    text.tell(f"{update.read} read, {update.written} files written")
+    for fault in update.refused:
+        text.tell(f"  not in the index: {fault.what}")
+        text.tell(f"    do: {fault.remedy}")
+
+
+def show_use(url: str) -> None:
+    """Print the configuration that users need: for pip, for uv, and against confusion."""
+    print("pip, in pip.conf:")
+    print("    [global]")
+    print(f"    extra-index-url = {url}simple/")
+    print("  Pin the local version: tensorflow==1.8.0+cpu can come from no public index.")
+    print("uv, in pyproject.toml; nothing but what you name comes from here:")
+    print("    [[tool.uv.index]]")
+    print('    name = "tfwright"')
+    print(f'    url = "{url}simple/"')
+    print("    explicit = true")
+    print("    [tool.uv.sources]")
+    print('    tensorflow = { index = "tfwright" }')
+
+
+def show_serving(url: str) -> None:
+    """Say where the index is served."""
+    text.tell(f"Serving {printable(url)} to this machine; Ctrl-C ends it")

@@ -1,0 +1,118 @@
+"""What invoke itself prints: the grouped list of commands, help, and the answer to a mistyped one.
+
+Users start invoke's own program, so there is no subclass that it could be told to use. It imports
+tasks.py before it parses the command line; `install` replaces three of its methods at that moment.
+"""
+
+import difflib
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column, Styled
+
+if TYPE_CHECKING:
+    from invoke.program import Program
+
+HELP = ("--help", "-h")
+COMMANDS = (Column("", 0, "never"), Column("", 0))
+OPTIONS = (Column("", 0, "never"), Column("", 0))
+NAME = 14
+"""Characters in front of a command's sentence."""
+OTHERS = "other"
+
+
+def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
+    """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
+    from invoke.program import Program  # noqa: PLC0415 a typed command has loaded it already
+
+    def list_flat(program: "Program") -> None:
+        _show_commands(program, groups)
+
+    def parse_tasks(program: "Program") -> None:
+        _refuse_unknown(program, replaced)
+        _lead_to_help(program)
+        parse(program)
+
+    parse = Program.parse_tasks
+    replacements = {
+        "list_flat": list_flat,
+        "parse_tasks": parse_tasks,
+        "print_task_help": _show_help,
+    }
+    for name, function in replacements.items():
+        setattr(Program, name, function)
+
+
+def _show_commands(program: "Program", groups: Mapping[str, Sequence[str]]) -> None:
+    """Print each group with its commands; what no group names comes last."""
+    tasks = program.collection.tasks
+    named = {name for names in groups.values() for name in names}
+    others = sorted(set(tasks) - named)
+    for group, names in {**groups, OTHERS: others}.items():
+        known = [name for name in names if name in tasks]
+        if not known:
+            continue
+        text.line(Styled(group, text.HEADING))
+        for name in known:
+            text.paragraph(f"  {name}", _sentence(tasks[name]), indent=NAME)
+        text.line()
+    text.line(Styled("'invoke COMMAND --help' shows a command's options", text.DETAIL))
+
+
+def _sentence(task: Any) -> str:  # noqa: ANN401 invoke's tasks have no types
+    """Return the first paragraph of a command's docstring as one line."""
+    first = (inspect.getdoc(task) or "").partition("\n\n")[0]
+    return " ".join(first.split())
+
+
+def _lead_to_help(program: "Program") -> None:
+    """Take --help as a question wherever it stands, also where a command expects a file."""
+    words = list(program.core.unparsed)
+    options = words[: words.index("--")] if "--" in words else words
+    if words and any(word in HELP for word in options) and words[0] in program.collection.tasks:
+        program.core.unparsed[:] = []
+        program.args["help"].value = words[0]
+
+
+def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
+    """End with the nearest command if the first word is none; exit status 2."""
+    words = list(program.core.unparsed)
+    word = words[0] if words else ""
+    known = [*program.collection.task_names, *_aliases(program)]
+    if not word or word.startswith("-") or word in known:
+        return
+    if word in replaced:
+        remedy = f"Use '{replaced[word]}' instead."
+    else:
+        near = difflib.get_close_matches(word, known, n=1)
+        remedy = f"Did you mean 'invoke {near[0]}'? " if near else ""
+        remedy += "'invoke --list' lists all commands."
+    text.tell(f"There is no command '{word}'.", text.BAD)
+    text.tell(f"  do:     {remedy}")
+    sys.exit(2)
+
+
+def _aliases(program: "Program") -> list[str]:
+    return [alias for names in program.collection.task_names.values() for alias in names]
+
+
+def _show_help(program: "Program", name: str) -> None:
+    """Print what a command does, and its options."""
+    context = program.parser.contexts[name]
+    task = program.collection[name]
+    positional = "".join(f" {argument.name.upper()}" for argument in context.positional_args)
+    text.line(Styled("Usage: ", text.HEADING), f"invoke {name}{positional} [options]")
+    text.line()
+    for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
+        text.paragraph("", " ".join(paragraph.split()), indent=2)
+    options = context.help_tuples()
+    if not options:
+        return
+    text.line()
+    text.line(Styled("Options", text.HEADING))
+    indent = 4 + max(len(flags) for flags, _ in options)
+    for flags, meaning in options:
+        text.paragraph(f"  {flags}", meaning or "", indent=indent)

@@ -1,0 +1,110 @@
+"""What a remote repository names, and the subjects of its commits, without its files."""
+
+import fnmatch
+import re
+from pathlib import Path
+
+from packaging.version import InvalidVersion, Version
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import git
+
+DEPTH = 500
+"""Commits before the newest one that are asked for: some days of TensorFlow."""
+COMMIT = re.compile(r"[0-9a-f]{40}")
+
+
+def head(store: Path, address: str, branch: str) -> str:
+    """Return the newest commit of a branch.
+
+    `store` is a directory that exists. Raises SupplyError if the server does not say.
+    """
+    names = _refs(store, address, f"refs/heads/{branch}")
+    if not names:
+        raise SupplyError(
+            f"{address} has no branch {branch}",
+            remedy="Correct follow.branch in nightly.toml.",
+        )
+    return names[f"refs/heads/{branch}"]
+
+
+def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
+    """Return the name and the commit of the newest version among the tags of a pattern."""
+    names = _refs(store, address, "refs/tags/*")
+    found = []
+    for name, commit in names.items():
+        tag = name.removeprefix("refs/tags/").removesuffix("^{}")
+        version = _version(tag)
+        if version and fnmatch.fnmatchcase(tag, pattern):
+            # An annotated tag is listed twice; the second line names its commit.
+            found.append((version, name.endswith("^{}"), tag, commit))
+    if not found:
+        raise SupplyError(
+            f"No tag of {address} that is a version matches {pattern}",
+            remedy="Correct follow.tags in nightly.toml.",
+        )
+    _, _, tag, commit = max(found)
+    return tag, commit
+
+
+def _version(tag: str) -> Version | None:
+    """Return the version that a tag names: ``v2.20.0-rc1``; None if it names none."""
+    try:
+        return Version(tag.rpartition("/")[2].removeprefix("v"))
+    except InvalidVersion:
+        return None
+
+
+def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
+    """Ask a server which names it has; the server's answer is read with suspicion."""
+    command = git.command(
+        store, "ls-remote", "--end-of-options", address, pattern, env=git.network()
+    )
+    try:
+        printed = git.run(command)
+    except ToolError as fault:
+        raise SupplyError(
+            f"{address} does not say which commits it has: {fault.what}",
+            remedy="Check the network, or name a mirror in the host file.",
+            evidence=fault.evidence,
+        ) from fault
+    found = {}
+    for line in printed.splitlines():
+        commit, _, name = line.partition("\t")
+        if COMMIT.fullmatch(commit) and name.isprintable():
+            found[name] = commit
+    return found
+
+
+def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str, str]]:
+    """Return the commits after `before` up to `now`, newest first, each with its subject.
+
+    Only commits are transferred, no files. Returns nothing if `before` is too far back, or is not
+    an ancestor, as after a rewritten branch.
+    """
+    history = store / "history.git"
+    try:
+        if not history.exists():
+            git.run(git.command(store, "init", "--quiet", "--bare", str(history)))
+        _bring(history, address, now)
+        git.run(git.command(history, "merge-base", "--is-ancestor", before, now))
+        printed = git.run(
+            git.command(
+                history, "log", f"--max-count={DEPTH}", "--format=%H%x09%s", f"{before}..{now}"
+            )
+        )
+    except ToolError:
+        return []
+    pairs = (line.partition("\t") for line in printed.splitlines())
+    return [(commit, subject) for commit, _, subject in pairs]
+
+
+def _bring(history: Path, address: str, commit: str) -> None:
+    options = (
+        f"--depth={DEPTH}",
+        "--filter=tree:0",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--quiet",
+    )
+    git.run(git.command(history, "fetch", *options, address, commit, env=git.network()))

@@ -1,0 +1,106 @@
+"""Connections that give a server a fixed time for the head of its answer.
+
+The timeout of a socket bounds the time between two bytes. A server that sends one byte of a header each
+second would never meet it, so the head as a whole has a deadline of its own.
+"""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+
+import requests
+from requests.adapters import HTTPAdapter
+from urllib3 import HTTPConnectionPool, HTTPSConnectionPool, PoolManager
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.response import HTTPResponse
+
+HEAD_SECONDS = 30.0
+"""Time for the status line and all headers together, interim answers included."""
+
+
+@contextmanager
+def _deadline(connection: HTTPConnection) -> Iterator[None]:
+    """Cut the connection once the head takes too long. Raises TimeoutError then."""
+    expired = threading.Event()
+    cut_off = connection.sock
+
+    def cut() -> None:
+        expired.set()
+        # SSLSocket.shutdown would drop the TLS state under the thread that reads.
+        with suppress(OSError):
+            socket.socket.shutdown(cut_off, socket.SHUT_RDWR)
+
+    timer = threading.Timer(HEAD_SECONDS, cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        if expired.is_set():
+            # http.client takes a cut within the headers for their end.
+            raise TimeoutError(f"its headers took more than {HEAD_SECONDS:.0f} seconds") from None
+
+
+class _PlainConnection(HTTPConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
+        with _deadline(self):
+            return super().getresponse()
+
+
+class _SecureConnection(HTTPSConnection):
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
+        with _deadline(self):
+            return super().getresponse()
+
+
+class _PlainPool(HTTPConnectionPool):
+    ConnectionCls = _PlainConnection
+
+
+class _SecurePool(HTTPSConnectionPool):
+    ConnectionCls = _SecureConnection
+
+
+def _with_deadline(manager: PoolManager) -> PoolManager:
+    manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _SecurePool}
+    return manager
+
+
+class _Adapter(HTTPAdapter):
+    """Connects with a given trust; requests alone would trust its own list of authorities."""
+
+    def __init__(self, trust: ssl.SSLContext) -> None:
+        self._trust = trust
+        super().__init__()
+
+    def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 handed on as it is
+        super().init_poolmanager(*sizes, ssl_context=self._trust, **options)
+        _with_deadline(self.poolmanager)
+
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 handed on as it is
+        return _with_deadline(super().proxy_manager_for(proxy, ssl_context=self._trust, **options))
+
+
+class _Session(requests.Session):
+    """Leaves redirects to its caller: requests would read the whole body of each, however long."""
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 its own name
+        return None
+
+
+def session(trust: ssl.SSLContext) -> requests.Session:
+    """Return a session that keeps its connections and takes proxies from the environment.
+
+    It trusts `trust`, and the authorities that $REQUESTS_CA_BUNDLE names. It stores no cookies.
+    """
+    made = _Session()
+    adapter = _Adapter(trust)
+    made.mount("https://", adapter)
+    made.mount("http://", adapter)
+    made.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+    return made

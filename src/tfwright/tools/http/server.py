@@ -1,0 +1,239 @@
+"""A loopback web server for an index: content negotiation, ranges and cache headers.
+
+It serves one folder, read-only, to this machine. A web server such as nginx serves other machines.
+"""
+
+import datetime as dt
+import email.utils
+import http.server
+import mimetypes
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from io import BufferedIOBase
+from pathlib import Path
+from typing import IO, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from tfwright.errors import HostError
+
+LOOPBACK = "127.0.0.1"
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+FOR_EVER = "public, max-age=31536000, immutable"
+"""A name never gets other bytes, so a copy of a wheel holds for ever."""
+ASK_AGAIN = "no-cache"
+"""A copy of a page is used only after the server said that it still holds."""
+SAFETY = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' data:"
+    ),
+}
+TYPES = {
+    ".whl": "application/octet-stream",
+    ".metadata": "application/octet-stream",
+    ".md": "text/markdown",
+    ".log": "text/plain",
+    ".xml": "application/atom+xml",
+}
+COPIED = 1024 * 1024
+
+
+class ByteRange(NamedTuple):
+    """Part of a file."""
+
+    start: int
+    length: int
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "tfwright"
+    sys_version = ""
+    timeout = 60
+
+    folder: Path
+
+    def do_GET(self) -> None:
+        """Send a file."""
+        self._answer(body=True)
+
+    def do_HEAD(self) -> None:
+        """Send what GET would send, without the content."""
+        self._answer(body=False)
+
+    def log_message(self, *_: object) -> None:
+        """Write no line for each request: a name in it may hold control characters."""
+
+    def _answer(self, *, body: bool) -> None:
+        """Send the file that the request names."""
+        split = urlsplit(self.path)
+        path = _inside(self.folder, unquote(split.path))
+        if path is None:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        if path.is_dir() and not split.path.endswith("/"):
+            self._redirect(split.path + "/")
+            return
+        page = _page(path, self.headers.get("Accept", ""))
+        try:
+            stream = page.open("rb")
+        except OSError:
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        with stream:
+            self._send(page, stream, body=body)
+
+    def _send(self, page: Path, stream: IO[bytes], *, body: bool) -> None:
+        """Send an open file, or the part of it that was asked for."""
+        state = os.fstat(stream.fileno())
+        if not stat.S_ISREG(state.st_mode):
+            self._refuse(HTTPStatus.NOT_FOUND)
+            return
+        tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
+        if self.headers.get("If-None-Match") == tag:
+            self._head(HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"})
+            return
+        wanted = self._range(state.st_size, tag)
+        if wanted is None:
+            headers = {"Content-Range": f"bytes */{state.st_size}", "Content-Length": "0"}
+            self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
+            return
+        modified = dt.datetime.fromtimestamp(state.st_mtime, dt.UTC)
+        headers = {
+            "ETag": tag,
+            "Content-Length": str(wanted.length),
+            "Last-Modified": email.utils.format_datetime(modified, usegmt=True),
+            "Accept-Ranges": "bytes",
+        }
+        status = HTTPStatus.OK
+        if wanted != ByteRange(0, state.st_size):
+            status = HTTPStatus.PARTIAL_CONTENT
+            last = wanted.start + wanted.length - 1
+            headers["Content-Range"] = f"bytes {wanted.start}-{last}/{state.st_size}"
+        self._head(status, page, headers)
+        if body:
+            _copy(stream, self.wfile, wanted)
+
+    def _range(self, size: int, tag: str) -> ByteRange | None:
+        """Return what part was asked for, all of it without a request; None if it is not there."""
+        asked = self.headers.get("Range", "")
+        # If the file changed since the client began, it needs the whole new one.
+        if self.headers.get("If-Range", tag) != tag:
+            asked = ""
+        return byte_range(asked, size)
+
+    def _head(self, status: HTTPStatus, page: Path, headers: dict[str, str]) -> None:
+        """Send the status and the headers."""
+        self.send_response(status)
+        packaged = self.path.startswith("/packages/")
+        self.send_header("Cache-Control", FOR_EVER if packaged else ASK_AGAIN)
+        self.send_header("Content-Type", _type_of(page, self.folder))
+        if not packaged:
+            self.send_header("Vary", "Accept")
+        for name, value in {**headers, **SAFETY}.items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _redirect(self, to: str) -> None:
+        """Send the client to the folder's own address; ``//x`` would be another server."""
+        self.send_response(HTTPStatus.MOVED_PERMANENTLY)
+        self.send_header("Location", "/" + to.lstrip("/"))
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Send a short error."""
+        text = f"{status.value} {status.phrase}\n".encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(text)
+
+
+@contextmanager
+def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTPServer]:
+    """Listen on loopback for requests to `folder`; port 0 takes a free one.
+
+    The caller runs ``serve_forever``. Raises HostError if the port is taken.
+    """
+    handler = type("_FolderHandler", (_Handler,), {"folder": folder.resolve()})
+    try:
+        server = http.server.ThreadingHTTPServer((LOOPBACK, port), handler)
+    except OSError as fault:
+        raise HostError(
+            f"Port {port} of {LOOPBACK} cannot be used: {fault.strerror}",
+            remedy="Choose another port with --port, or stop the program that uses it.",
+        ) from fault
+    with server:
+        yield server
+
+
+def byte_range(asked: str, size: int) -> ByteRange | None:
+    """Read a Range header: all of the file for none, or for one that is not understood.
+
+    Several ranges at once are answered with the whole file, as RFC 9110 allows. None means that
+    no byte of the range exists.
+    """
+    found = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", asked.strip())
+    if not found or not (found[1] or found[2]):
+        return ByteRange(0, size)
+    if not found[1]:
+        length = min(int(found[2]), size)
+        return ByteRange(size - length, length) if length else None
+    start = int(found[1])
+    last = min(int(found[2]), size - 1) if found[2] else size - 1
+    return ByteRange(start, last - start + 1) if start <= last else None
+
+
+def _inside(folder: Path, asked: str) -> Path | None:
+    """Return the path below the folder that a URL names; None for any other."""
+    parts = [part for part in asked.split("/") if part]
+    # Hidden files are the catalog and unfinished pages.
+    if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
+        return None
+    path = folder.joinpath(*parts)
+    try:
+        return path if path.resolve().is_relative_to(folder) else None
+    except (OSError, RuntimeError):
+        return None
+
+
+def _page(path: Path, accepted: str) -> Path:
+    """Return the file for a path: of a folder, the page in the format that the client asks for."""
+    if not path.is_dir():
+        return path
+    wanted = path / "index.json"
+    prefers_json = JSON_TYPE in accepted or "vnd.pypi.simple.latest+json" in accepted
+    return wanted if prefers_json and wanted.is_file() else path / "index.html"
+
+
+def _type_of(page: Path, folder: Path) -> str:
+    top = page.relative_to(folder).parts[0]
+    if page.name == "index.json" and top in {"simple", "r"}:
+        return JSON_TYPE
+    known = TYPES.get(page.suffix) or mimetypes.guess_type(page.name)[0]
+    kind = known or "application/octet-stream"
+    return f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
+
+
+def _copy(source: IO[bytes], target: BufferedIOBase, wanted: ByteRange) -> None:
+    """Copy part of a file; a client that has gone away is no error."""
+    source.seek(wanted.start)
+    left = wanted.length
+    try:
+        while left > 0:
+            part = source.read(min(COPIED, left))
+            if not part:
+                return
+            target.write(part)
+            left -= len(part)
+    except (BrokenPipeError, ConnectionResetError, TimeoutError):
+        return

@@ -1,0 +1,160 @@
+"""The file that each version writes, rendered from answers."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.configure import bazelrc, dialect, rendering
+from tfwright.configure.interview import By, Interview
+from tfwright.configure.prompt import Answer, Answers
+from tfwright.configure.traits import Scripts
+from tfwright.documents.release import ExactRelease
+
+CUDA: Answers = {
+    "TF_NEED_CUDA": True,
+    "TF_CUDA_VERSION": "9.2.148",
+    "TF_CUDNN_VERSION": "7.2",
+    "TF_NCCL_VERSION": "1.3",
+    "CUDA_TOOLKIT_PATH": "/opt/cuda-9.2",
+    "CUDNN_INSTALL_PATH": "/opt/cuda-9.2",
+    "TF_CUDA_COMPUTE_CAPABILITIES": "3.0,6.1",
+    "GCC_HOST_COMPILER_PATH": "/opt/gcc",
+}
+
+
+def render(
+    version: str,
+    answers: Answers | None = None,
+    *,
+    system: str = "Linux",
+    by: By = "dialogue",
+    scripts: Scripts | None = None,
+) -> str:
+    """Render with no for every question that is not answered."""
+    spoken = dialect.of_tensorflow(ExactRelease.parse(version), system, (), scripts)
+    prompts = [prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked]
+    given: dict[str, Answer] = {prompt.variable: False for prompt in prompts}
+    given |= {"PYTHON_BIN_PATH": "/p", "PYTHON_LIB_PATH": "/l", "CC_OPT_FLAGS": "-O2 -g"}
+    return rendering.render(Interview(spoken, {**given, **(answers or {})}, by, "3.6.15"))
+
+
+RELEASES = (
+    [f"0.{minor}" for minor in range(8, 13)]
+    + [f"1.{minor}" for minor in range(16)]
+    + [f"2.{minor}" for minor in range(21)]
+)
+
+
+@pytest.mark.parametrize("system", ["Linux", "Darwin"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_every_release_renders_without_a_line_that_bazel_cannot_read(
+    release: str, system: str
+) -> None:
+    for answers in (None, CUDA):
+        text = render(release, answers, system=system)
+        assert "/p" in text
+        assert all(
+            setting.command in {"build", "test", "run"} and setting.flag.startswith("-")
+            for setting in bazelrc.parse(text)
+        ), text
+
+
+def test_versions_are_cut_where_configure_cuts_them() -> None:
+    assert 'TF_CUDA_VERSION="9.2.148"' in render("1.6", CUDA)
+    assert 'TF_CUDA_VERSION="9.2"' in render("1.8", CUDA)
+    assert 'TF_CUDNN_VERSION="7"' in render("1.8", CUDA)
+    assert 'TF_NCCL_VERSION="1"' in render("1.8", CUDA)
+    assert 'TF_CUDA_VERSION="9.2.148"' in render("1.15", CUDA)
+
+
+def test_a_no_leaves_a_config_to_switch_the_feature_on() -> None:
+    assert "build:gcp --define with_gcp_support=true" in render("1.8")
+    assert "gcp" not in render("1.3")
+
+
+def test_cuda_selects_its_config_from_1_3_on() -> None:
+    assert "--config=cuda" not in render("1.2", CUDA)
+    assert "build --config=cuda\ntest --config=cuda" in render("1.8", CUDA)
+    assert "test --config=cuda" not in render("2.6", CUDA)
+
+
+def test_nccl_and_tensorrt_are_no_matter_on_a_mac() -> None:
+    text = render("1.8", CUDA, system="Darwin")
+    assert "NCCL" not in text
+    assert 'TF_CUDNN_VERSION="7"' in text
+
+
+def test_links_are_followed_where_configure_follows_them(tmp_path: Path) -> None:
+    (tmp_path / "cuda-9.2").mkdir()
+    (tmp_path / "cuda").symlink_to("cuda-9.2")
+    link = str(tmp_path / "cuda")
+    text = render("1.8", {**CUDA, "CUDA_TOOLKIT_PATH": link, "CUDNN_INSTALL_PATH": link})
+    assert f'CUDA_TOOLKIT_PATH="{link}"' in text
+    assert f'CUDNN_INSTALL_PATH="{link}-9.2"' in text
+
+
+def test_the_environment_reaches_the_test_filters_of_1_15_and_the_dialogue_does_not() -> None:
+    assert "--test_tag_filters=-gpu" in render("1.15", CUDA)
+    assert "--test_tag_filters=-no_gpu" in render("1.15", CUDA, by="environment")
+
+
+def test_xla_is_on_by_silence_in_2_4_and_says_nothing_in_2_6() -> None:
+    assert "build --config=xla" in render("2.4")
+    assert "build --config=xla" not in render("2.4", {"TF_ENABLE_XLA": False})
+    assert "xla" not in render("2.6")
+
+
+def test_hermetic_cuda_is_named_by_version_and_not_by_place() -> None:
+    text = render("2.20", {**CUDA, "HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDNN_VERSION": ""})
+    assert 'build:cuda --repo_env HERMETIC_CUDA_VERSION="12.8.1"' in text
+    assert "HERMETIC_CUDNN_VERSION" not in text
+    assert "/opt/cuda" not in text
+
+
+def test_a_patch_release_may_write_other_lines_than_the_first_of_its_line() -> None:
+    assert "build:opt --host_copt=-march=native" in render("2.4.0")
+    assert "build:opt --host_copt=-march=native" not in render("2.4.1")
+    assert "build:opt --host_copt=-O2" in render("2.4.4")
+
+
+def test_a_fork_is_known_by_what_follows_the_plus_sign() -> None:
+    text = render("1.15.5+nv22.12")
+    assert "build --copt=-O2" in text
+    assert 'build --action_env TF_USE_CCACHE="0"' in text
+    assert "TF_USE_CCACHE" not in render("1.15.2+nv20.06")
+    assert "build:opt --copt=-O2" in render("1.15.5")
+
+
+def test_the_script_of_the_tree_decides_before_the_version_does() -> None:
+    script = "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
+    text = render("2.4.0", scripts={"configure.py": script})
+    assert "build:opt --host_copt=-O2" in text
+    assert "-march=native" not in text
+
+
+def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(tmp_path: Path) -> None:
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib/libnvinfer.so.5.1.5").write_text("")
+    (tmp_path / "lib/libnvinfer.so").symlink_to("libnvinfer.so.5.1.5")
+    tensorrt: Answers = {
+        "TF_NEED_TENSORRT": True,
+        "TENSORRT_INSTALL_PATH": str(tmp_path),
+        "TF_TENSORRT_VERSION": "5.1.5",
+    }
+    text = render("1.12", {**CUDA, **tensorrt, "NCCL_INSTALL_PATH": "/opt/nccl"})
+    assert f'TENSORRT_INSTALL_PATH="{tmp_path}/lib"' in text
+    assert 'TF_TENSORRT_VERSION="5.1.5"' in text
+
+
+def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: Path) -> None:
+    (tmp_path / "cuda-10.1").mkdir()
+    (tmp_path / "cuda").symlink_to("cuda-10.1")
+    link = str(tmp_path / "cuda")
+    toolkit: Answers = {**CUDA, "CUDA_TOOLKIT_PATH": link, "TF_CUDA_PATHS": link}
+    assert f'CUDA_TOOLKIT_PATH="{link}"' in render("2.1", toolkit)
+    assert f'CUDA_TOOLKIT_PATH="{link}-10.1"' in render("2.6", toolkit)
+
+
+def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
+    assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib, curl"})
+    assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})

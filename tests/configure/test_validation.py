@@ -1,0 +1,89 @@
+"""What is wrong with answers, told from the recipe alone."""
+
+import pytest
+
+from tfwright.configure import dialect, validation
+from tfwright.configure.interview import By, Interview
+from tfwright.configure.prompt import Answer, Answers
+from tfwright.documents.release import ExactRelease
+
+CUDA: Answers = {"TF_NEED_CUDA": True}
+
+
+def faults(version: str, given: Answers, by: By = "dialogue") -> list[validation.AnswerFault]:
+    spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
+    return validation.faults(Interview(spoken, given, by))
+
+
+@pytest.mark.parametrize(
+    ("version", "variable", "answer", "what"),
+    [
+        ("1.12", "TF_NEED_BANANA", True, "no ./configure of TensorFlow 1.12 reads it"),
+        ("1.12", "TF_NEED_CUDAA", False, "did you mean TF_NEED_CUDA?"),
+        ("1.8", "TF_NEED_MPI", "perhaps", "'perhaps' is neither true nor false"),
+        ("1.8", "CC_OPT_FLAGS", True, "takes a text"),
+        ("1.8", "CC_OPT_FLAGS", "", "is empty"),
+        ("1.8", "CC_OPT_FLAGS", '-DX="a b"', "splits flags at blanks"),
+        ("1.8", "TF_CUDA_VERSION", "", "is empty"),
+        ("1.8", "TF_CUDA_VERSION", "nine", "'nine' is not a version"),
+        ("1.8", "TF_NCCL_VERSION", "", "is empty"),
+        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "turing", "not a compute capability"),
+        ("1.8", "TF_CUDA_COMPUTE_CAPABILITIES", "3.5, 6.1", "' 6.1' is not a compute"),
+        ("2.6", "TF_CUDA_COMPUTE_CAPABILITIES", "2.1", "only 3.0 and higher"),
+        ("2.1", "TF_CUDA_COMPUTE_CAPABILITIES", "sm_70", "does not know the spelling"),
+    ],
+)
+def test_an_answer_that_cannot_be_meant_is_refused(
+    version: str, variable: str, answer: Answer, what: str
+) -> None:
+    (fault,) = faults(version, {**CUDA, variable: answer})
+    assert what in str(fault)
+    assert not fault.harmless
+
+
+@pytest.mark.parametrize(
+    ("version", "variable", "answer"),
+    [
+        ("1.14", "TF_NCCL_VERSION", ""),
+        ("2.6", "TF_CUDA_COMPUTE_CAPABILITIES", "sm_70,compute_80"),
+        ("2.6", "TF_CUDA_COMPUTE_CAPABILITIES", "3.5, 7.0"),
+        ("1.8", "CC_OPT_FLAGS", '-DX="a" -O2'),
+        ("1.8", "TF_CUDA_VERSION", "9.2.148"),
+    ],
+)
+def test_an_answer_in_a_form_that_configure_takes_has_no_fault(
+    version: str, variable: str, answer: Answer
+) -> None:
+    assert faults(version, {**CUDA, variable: answer}) == []
+
+
+def test_a_no_to_what_is_built_in_anyway_is_refused_as_untrue() -> None:
+    (fault,) = faults("1.12", {"TF_NEED_KAFKA": False})
+    assert not fault.harmless
+    assert "1.6 to 1.11 did" in fault.what
+    assert "Kafka is built in, whatever the recipe answers" in fault.what
+
+
+def test_a_no_that_is_true_all_the_same_is_only_remarked() -> None:
+    (fault,) = faults("2.6", {"TF_NEED_GDR": False})
+    assert fault.harmless
+    (fault,) = faults("2.6", {"TF_NEED_GDR": True})
+    assert not fault.harmless
+
+
+def test_an_answer_that_depends_on_another_names_it() -> None:
+    (fault,) = faults("1.8", {"TF_NEED_CUDA": False, "TF_CUDA_VERSION": "9.0"})
+    assert str(fault) == "TF_CUDA_VERSION: TensorFlow 1.8 asks for it only with TF_NEED_CUDA"
+    assert fault.harmless
+
+
+def test_two_platforms_at_once_are_refused_before_all_the_questions() -> None:
+    (fault,) = faults("2.6", {"TF_NEED_CUDA": True, "TF_NEED_ROCM": True})
+    assert "excludes TF_NEED_ROCM" in fault.what
+
+
+def test_a_terminal_would_cut_a_long_answer() -> None:
+    given: Answers = {"CC_OPT_FLAGS": "-O2 " * 1200}
+    (fault,) = faults("1.8", given)
+    assert "4095 bytes" in fault.what
+    assert faults("1.8", given, "environment") == []

@@ -1,0 +1,124 @@
+"""A builder without Bazel, for nights on a simulated clock: real wheels, scripted failures."""
+
+import datetime as dt
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.nightly.wheels import write_wheel
+
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import SupplyError
+from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.night import BuildHost, BuildOrder
+
+
+@dataclass
+class SimulatedClock:
+    """A clock that only moves when it is told to."""
+
+    now: dt.datetime = dt.datetime(2026, 1, 1, 2, 0, tzinfo=dt.UTC)
+
+    def __call__(self) -> dt.datetime:
+        """Return the simulated time."""
+        return self.now
+
+    def pass_seconds(self, seconds: float) -> None:
+        """Let time pass."""
+        self.now += dt.timedelta(seconds=seconds)
+
+    def next_night(self) -> None:
+        """Go to the next two o'clock."""
+        day = self.now.date() + dt.timedelta(days=1 if self.now.hour >= 2 else 0)
+        self.now = dt.datetime(day.year, day.month, day.day, 2, tzinfo=dt.UTC)
+
+
+@dataclass
+class FakeBuilder:
+    """Builds a small wheel from a fingerprint; each target's fate can be set."""
+
+    clock: SimulatedClock
+    parts: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Fingerprint by target."""
+    broken: dict[str, Breakage] = field(default_factory=dict)
+    smoke_fails: set[str] = field(default_factory=set)
+    unreachable: set[str] = field(default_factory=set)
+    """Targets whose followed branch cannot be asked for."""
+    rotten: set[str] = field(default_factory=set)
+    """Targets that no longer become the same bytes."""
+    free: int = 10**15
+    seconds: float = 600.0
+    built: list[str] = field(default_factory=list)
+    raises: dict[str, Exception] = field(default_factory=dict)
+
+    def fingerprint(self, target: Target) -> Mapping[str, str]:
+        """Return the scripted fingerprint."""
+        if target.name in self.unreachable:
+            raise SupplyError("the server does not answer", remedy="Try again.")
+        return self.parts.setdefault(target.name, {"recipe": "1", "commit": "a" * 40})
+
+    def build(self, order: BuildOrder) -> NightlyBuild:
+        """Write a wheel whose bytes follow from the fingerprint."""
+        name = order.target.name
+        self.built.append(name)
+        self.clock.pass_seconds(self.seconds)
+        if name in self.raises:
+            raise self.raises[name]
+        fault = self.broken.get(name)
+        (order.work / "compile.log").write_text(f"INFO: building\n{fault.line if fault else ''}\n")
+        common = {
+            "id": order.id,
+            "target": name,
+            "recipe": order.target.recipe,
+            "started": order.started,
+            "seconds": self.seconds,
+            "fingerprint": dict(order.fingerprint),
+            "logs": ("compile.log",),
+            "against": order.last_good.id if order.last_good else "",
+            "stages": {"fetch": 12.0, "compile": self.seconds - 12},
+            "commits": (CommitLine(commit="a" * 40, subject="A commit <b>with</b> markup"),),
+        }
+        if fault:
+            return NightlyBuild(**common, result="failed", broken=fault)
+        digest = hashlib.sha256(repr(sorted(order.fingerprint.items())).encode()).hexdigest()
+        wheel = write_wheel(
+            order.work,
+            "tf_" + "".join(sign for sign in name if sign.isalnum()),
+            f"1.0+g{digest[:10]}",
+            body=f"made_from = {digest!r}\n",
+        )
+        status = "failed" if name in self.smoke_fails else "passed"
+        smoke = (SmokeLine(program="imports", status=status),) if order.target.smoke else ()
+        return NightlyBuild(
+            **common,
+            result="built",
+            wheel=wheel.name,
+            version=wheel.name.split("-")[1],
+            sha256=hashlib.sha256(wheel.read_bytes()).hexdigest(),
+            size=wheel.stat().st_size,
+            smoke=smoke,
+            needs={"glibc": "2.17", "gpu": "sm_86,sm_90"},
+        )
+
+    def reproduce(self, target: Target, wheel: Path) -> str:
+        """Say whether the target still becomes the same bytes."""
+        assert wheel.is_file()
+        return "1 file differs" if target.name in self.rotten else ""
+
+    def links(self, target: Target) -> str:
+        """Say that all archives are there."""
+        return "eigen is gone" if target.name in self.rotten else ""
+
+    def make_room(self, wanted: int) -> int:
+        """Return the scripted free space."""
+        del wanted
+        return self.free
+
+
+def host_with(folder: Path, *names: str, **keys: object) -> BuildHost:
+    """Return a build host with these recipes, a simulated clock and the fake builder."""
+    clock = SimulatedClock()
+    recipes = [{"name": name} for name in names]
+    nightly = NightlyFile.model_validate({"directory": str(folder), "recipe": recipes, **keys})
+    return BuildHost(nightly, FakeBuilder(clock), clock)

@@ -1,0 +1,40 @@
+"""Small real wheels for the tests of the build host."""
+
+import base64
+import hashlib
+import zipfile
+from pathlib import Path
+
+
+def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
+    folder: Path,
+    project: str = "demo",
+    version: str = "1.0",
+    tag: str = "py3-none-any",
+    requires_python: str = "",
+    body: str = "answer = 42\n",
+) -> Path:
+    """Write a wheel that pip installs; return its path."""
+    info = f"{project}-{version}.dist-info"
+    metadata = f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\n"
+    if requires_python:
+        metadata += f"Requires-Python: {requires_python}\n"
+    pure = str(tag.endswith("any")).lower()
+    members = {
+        f"{project}/__init__.py": body,
+        f"{info}/METADATA": metadata,
+        f"{info}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: {pure}\nTag: {tag}\n",
+    }
+    record = "".join(_record_line(name, text) for name, text in members.items())
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{project}-{version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in members.items():
+            wheel.writestr(name, text)
+        wheel.writestr(f"{info}/RECORD", f"{record}{info}/RECORD,,\n")
+    return path
+
+
+def _record_line(name: str, text: str) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
+    return f"{name},sha256={digest.decode()},{len(text.encode())}\n"

@@ -1,0 +1,55 @@
+"""What may reach a terminal."""
+
+import pytest
+
+from tfwright.errors import Evidence, SupplyError
+from tfwright.printable import printable, printable_lines
+
+CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8=\x07"
+
+
+@pytest.mark.parametrize(
+    "sequence",
+    [
+        "\x1b[2J",
+        "\x1b]0;title\x07",
+        CLIPBOARD,
+        "\x9b2J",
+        "\r",
+        "\x7f",
+        "\u202e",
+        "\u2028",
+        "\ud800",
+    ],
+)
+def test_no_character_that_a_terminal_obeys_passes(sequence: str) -> None:
+    shown = printable(f"before{sequence}after")
+    assert shown.isprintable()
+    assert shown.startswith("before")
+    assert shown.endswith("after")
+
+
+def test_letters_of_any_alphabet_pass() -> None:
+    assert printable("Grüße, 日本語, Ω") == "Grüße, 日本語, Ω"
+
+
+def test_a_line_feed_cannot_forge_a_line_of_ours() -> None:
+    assert printable("x\n  do:     rm -rf /") == "x\\n  do:     rm -rf /"
+
+
+def test_text_of_several_lines_keeps_them() -> None:
+    assert printable_lines("one\n\ttwo\x1b[2J") == "one\n\ttwo\\x1b[2J"
+
+
+def test_a_long_line_is_cut_where_the_caller_wants_it() -> None:
+    assert printable("a" * 70_000, longest=80) == "a" * 79 + "…"
+
+
+def test_an_error_shows_no_escape_sequence_wherever_it_came_in() -> None:
+    fault = SupplyError(
+        f"a {CLIPBOARD}",
+        remedy=f"b {CLIPBOARD}",
+        evidence=Evidence(where=f"c {CLIPBOARD}", lines=[f"d {CLIPBOARD}"]),
+    )
+    shown = [fault.what, fault.remedy, str(fault), fault.evidence.where, *fault.evidence.lines]
+    assert all(text.isprintable() for text in shown)

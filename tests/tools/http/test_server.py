@@ -1,0 +1,133 @@
+"""The loopback server of an index, asked by a real HTTP client."""
+
+import threading
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import requests
+
+from tfwright.errors import HostError
+from tfwright.tools.http import server
+from tfwright.tools.http.server import ByteRange, byte_range
+
+ask = partial(requests.get, timeout=10)
+JSON = "application/vnd.pypi.simple.v1+json"
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    for name in ("simple/demo/index.html", "simple/demo/index.json", "index.html"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages/demo-1.0+cpu-py3-none-any.whl").write_bytes(bytes(range(100)))
+    (tmp_path / "packages/.catalog.sqlite").write_text("secret")
+    (tmp_path.parent / "outside.txt").write_text("outside")
+    (tmp_path / "escape").symlink_to(tmp_path.parent)
+    return tmp_path
+
+
+@pytest.fixture
+def url(site: Path) -> Iterator[str]:
+    with server.listening(site) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,))
+        thread.start()
+        yield f"http://{server.LOOPBACK}:{listener.server_address[1]}"
+        listener.shutdown()
+        thread.join()
+
+
+def test_a_client_that_asks_for_json_gets_json(url: str) -> None:
+    answer = ask(f"{url}/simple/demo/", headers={"Accept": f"{JSON}, text/html;q=0.1"})
+    assert answer.text == "simple/demo/index.json"
+    assert answer.headers["Content-Type"] == JSON
+    assert answer.headers["Vary"] == "Accept"
+
+
+def test_a_browser_gets_html(url: str) -> None:
+    answer = ask(f"{url}/simple/demo/", headers={"Accept": "text/html"})
+    assert answer.text == "simple/demo/index.html"
+    assert answer.headers["Content-Type"].startswith("text/html")
+
+
+def test_pages_are_asked_for_again_and_wheels_are_kept(url: str) -> None:
+    page = ask(f"{url}/simple/demo/")
+    wheel = ask(f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl")
+    assert page.headers["Cache-Control"] == "no-cache"
+    assert "immutable" in wheel.headers["Cache-Control"]
+
+
+def test_a_part_of_a_wheel_is_sent_on_request(url: str) -> None:
+    wheel = f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl"
+    answer = ask(wheel, headers={"Range": "bytes=10-19"})
+    assert (answer.status_code, answer.content) == (206, bytes(range(10, 20)))
+    assert answer.headers["Content-Range"] == "bytes 10-19/100"
+    assert ask(wheel, headers={"Range": "bytes=100-"}).status_code == 416
+
+
+def test_an_unchanged_page_is_not_sent_again(url: str) -> None:
+    first = ask(f"{url}/simple/demo/")
+    again = ask(f"{url}/simple/demo/", headers={"If-None-Match": first.headers["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+def test_a_head_request_gets_no_content(url: str) -> None:
+    answer = requests.head(f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10)
+    assert answer.headers["Content-Length"] == "100"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/../outside.txt",
+        "/%2e%2e/outside.txt",
+        "/escape/outside.txt",
+        "/packages/.catalog.sqlite",
+        "/packages/%2ecatalog.sqlite",
+        "/packages/..%2f..%2foutside.txt",
+        "/packages/%00",
+        "/absent",
+    ],
+)
+def test_nothing_outside_the_folder_is_served(url: str, path: str) -> None:
+    request = requests.Request("GET", url).prepare()
+    request.url = url + path
+    with requests.Session() as session:
+        answer = session.send(request, allow_redirects=False)
+    assert answer.status_code == 404
+
+
+def test_a_folder_without_a_slash_leads_to_itself_on_this_server(url: str) -> None:
+    answer = ask(f"{url}//simple", allow_redirects=False)
+    assert answer.headers["Location"] == "/simple/"
+
+
+def test_a_taken_port_says_what_to_do(site: Path) -> None:
+    with (
+        server.listening(site) as first,
+        pytest.raises(HostError, match="cannot be used"),
+        server.listening(site, first.server_address[1]),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ("", ByteRange(0, 100)),
+        ("bytes=0-0", ByteRange(0, 1)),
+        ("bytes=90-", ByteRange(90, 10)),
+        ("bytes=90-500", ByteRange(90, 10)),
+        ("bytes=-7", ByteRange(93, 7)),
+        ("bytes=-700", ByteRange(0, 100)),
+        ("bytes=5-3", None),
+        ("bytes=-0", None),
+        ("bytes=0-1,3-4", ByteRange(0, 100)),
+        ("lines=0-1", ByteRange(0, 100)),
+        ("bytes=" + "9" * 30 + "-", ByteRange(0, 100)),
+    ],
+)
+def test_ranges_are_read_as_rfc_9110_says(asked: str, expected: ByteRange | None) -> None:
+    assert byte_range(asked, 100) == expected
