@@ -190,9 +190,7 @@ def _fits(member: zipfile.ZipInfo) -> bool:
     known = member.compress_type in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
     needed = 2 * (member.file_size + member.compress_size)
     # To ask how much memory there is takes longer than to unpack a small file.
-    return not member.file_size or (
-        known and (needed < ALWAYS // 8 or needed < capacity.memory())
-    )
+    return not member.file_size or (known and (needed < ALWAYS // 8 or needed < capacity.memory()))
 
 
 def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:

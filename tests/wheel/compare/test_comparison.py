@@ -1,4 +1,3 @@
-import io
 import json
 import shutil
 import subprocess

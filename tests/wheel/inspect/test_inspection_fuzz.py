@@ -3,7 +3,6 @@
 import io
 import os
 import random
-import struct
 import time
 import warnings
 import zipfile
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.wheel.binary import elf, fatbin, macho, macho_content
+from tfwright.wheel.binary import elf, fatbin, macho_content
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection, text
 
@@ -94,7 +93,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "elf": as_elf,
     "macho": as_macho,
     "fatbin": as_fat_binary,
-    "text": lambda content: text.search(content),
+    "text": text.search,
 }
 
 

@@ -1,5 +1,3 @@
-import io
-
 import pytest
 
 from tfwright.wheel.inspect import text as inspection_text

@@ -13,9 +13,7 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
     `what` names the piece in the error: sizes and places are claims of the file itself.
     """
     if start < 0 or size < 0 or start + size > len(content):
-        raise ValueError(
-            f"its {what} should be {size:,} bytes at {start:#x}, outside the file"
-        )
+        raise ValueError(f"its {what} should be {size:,} bytes at {start:#x}, outside the file")
     return bytes(content[start : start + size])
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
 from tfwright.wheel.binary.content import Content
 from tfwright.wheel.binary.cpu import Cpu
-from tfwright.wheel.binary.elf_image import MAGIC as MAGIC
 from tfwright.wheel.binary.elf_image import ElfHeader, ElfImage
 from tfwright.wheel.binary.elf_symbols import ElfTable, Symbols
 
+MAGIC = elf_image.MAGIC
 MOST_VERSIONS = 10_000
 """Versions that a library may ask for; a chain of them may lead anywhere."""
 

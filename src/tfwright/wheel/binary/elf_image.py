@@ -206,7 +206,7 @@ def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
     start, end = image.place(tables[0].address)
     layout = image.header.order + _ENTRIES[image.header.wide]
     width = struct.calcsize(layout)
-    for number in range(MOST_ENTRIES):
+    for _ in range(MOST_ENTRIES):
         if start + width > end:
             break
         tag, value = numbers(image.content, layout, start, "dynamic table")
@@ -214,4 +214,4 @@ def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
             return
         yield tag & 0xFFFFFFFF, value
         start += width
-    raise ValueError(f"its dynamic table does not end, after {number:,} entries")
+    raise ValueError("its dynamic table does not end")

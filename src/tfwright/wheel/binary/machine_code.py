@@ -74,8 +74,7 @@ def of_elf(image: ElfImage) -> Code | None:
     for part in parts:
         if part.offset + part.size > len(image.content):
             raise ValueError(
-                f"its code says that it has {part.size:,} bytes, "
-                "and the file ends before them"
+                f"its code says that it has {part.size:,} bytes, and the file ends before them"
             )
     functions, choosers = _named(image, parts)
     frames = _frames(image)

@@ -259,7 +259,9 @@ def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
     """Return the paths in load commands of some kinds, fit to be shown."""
     paths = [path_of(part, command) for command in part.commands if command.kind in kinds]
     # What is not UTF-8 was kept for writing it back; JSON and terminals take no half characters.
-    return tuple(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths)
+    return tuple(
+        path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths
+    )
 
 
 def _minimum(part: Slice, command: LoadCommand) -> int:

@@ -197,5 +197,7 @@ def _macho(content: Content, part: Slice) -> Image:
         *([f"is called {said.install_name}"] if said.install_name else []),
         *([f"needs macOS {said.minimum}"] if said.minimum else []),
     }
-    identity = "".join(body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID)
+    identity = "".join(
+        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
+    )
     return Image(content, regions, comparison_symbols.of_macho(content, part), facts, identity)

@@ -142,9 +142,7 @@ def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
         yield f"functions of another size ({len(changed):,}): {', '.join(some)}"
 
 
-def of_elf(
-    content: Content, header: ElfHeader, sections: Sequence[ElfSection]
-) -> LibrarySymbols:
+def of_elf(content: Content, header: ElfHeader, sections: Sequence[ElfSection]) -> LibrarySymbols:
     """Read those of a Linux library; of one that is stripped only what others can use."""
     symbols = LibrarySymbols(content)
     tables = {section.name: section for section in reversed(sections)}

@@ -51,11 +51,11 @@ def cpu_faults(libraries: Sequence[Library], floor: str) -> list[str]:
             for use in _beyond(found.needs, floor):
                 why = f"{use.function or 'functions without names'}; {use.decided}"
                 faults.append(f"{library.path} needs {use.extension} ({why}), the floor is {floor}")
-            for use in _beyond(found.unknown, floor):
-                faults.append(
-                    f"{library.path} cannot be judged: it asks the CPU what it has, and "
-                    f"{use.decided} use {use.extension}; the floor is {floor}"
-                )
+            faults += [
+                f"{library.path} cannot be judged: it asks the CPU what it has, and "
+                f"{use.decided} use {use.extension}; the floor is {floor}"
+                for use in _beyond(found.unknown, floor)
+            ]
     return faults
 
 

@@ -85,8 +85,7 @@ def notes(library: Library) -> Iterator[str]:
     ]
     if stray:
         yield (
-            f"looks for libraries in {', '.join(stray)}, "
-            "below whatever directory it is started in"
+            f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
         )
     for part in library.parts:
         if part.cpu and part.cpu.unknown:
