@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tfwright.configure import edits
-from tfwright.documents.recipe import PATCHES, FetchTable, SourceTable
+from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
@@ -16,7 +16,7 @@ from tfwright.vault import substitutes
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
     """Make the tree from nothing, so that nothing of an interrupted run is left in it."""
     tree = job.places.tree
-    content = patched_tree.make(tree, table, inputs.mirror, inputs.commit)
+    content = patched_tree.make(tree, table, inputs.mirror, inputs.commit, job.listener.note)
     if fetch.substitutes:
         texts = patched_tree.texts(tree, table, content)
         for path, text in substitutes.rewritten(texts, fetch.substitutes).items():
@@ -39,7 +39,7 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     return (
         *git.preparation(tree, table.commit),
         *(Writes(tree / path) for path in table.assets),
-        *(patching.command(tree, PATCHES / patch) for patch in table.patches),
+        *(patching.command(tree, table.file(patch)) for patch in table.patches),
         git.checking_out(tree, "(the patched tree)"),
     )
 
