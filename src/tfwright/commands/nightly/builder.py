@@ -22,7 +22,7 @@ from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLin
 from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Published, Tree, Verdict
+from tfwright.pipeline.results import Built, Published, Tree, Verdict
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
@@ -137,7 +137,7 @@ class PipelineBuilder:
             self._copy_provenance(made, wheel)
             return wheel
         wheel = labels.relabel(source, order.work, version)
-        self._write_provenance(job, wheel, order)
+        self._write_provenance(job, wheel)
         return wheel
 
     def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
@@ -159,9 +159,10 @@ class PipelineBuilder:
     def _write_provenance(job: BuildRequest, wheel: Path, order: BuildOrder) -> None:
         """Write the statement about the wheel as it is named now, signed where there is a key."""
         verdict = stamps.last(job, "verify", Verdict)
-        checks = [item.model_dump() for item in verdict.checks] if verdict else []
-        with archive.opened(wheel) as content:
-            text = statement.write(content, wheel.name, files.sha256(wheel), checks, order.started)
+        built = stamps.last(job, "compile", Built)
+        if verdict is None or built is None:
+            return
+        text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
         files.write(_beside(wheel, statement.SUFFIX), text)
         if job.host_file.sign:
             signed = envelope.write(text, job.host_file.sign.key)

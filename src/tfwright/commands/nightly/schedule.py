@@ -75,7 +75,7 @@ def _schedule(kind: str, at: str) -> Schedule:
     caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
-    writable = {wanted.directory, host.build_out, *filter(None, [host.disk_cache])}
+    writable = {wanted.directory, host.build_out, host.cache_directory}
     return Schedule(
         program=(sys.executable, "-m", "invoke"),
         checkout=ROOT,
