@@ -23,7 +23,7 @@ from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Published, Tree, Verdict
-from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
