@@ -156,7 +156,7 @@ class PipelineBuilder:
             shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
 
     @staticmethod
-    def _write_provenance(job: BuildRequest, wheel: Path, order: BuildOrder) -> None:
+    def _write_provenance(job: BuildRequest, wheel: Path) -> None:
         """Write the statement about the wheel as it is named now, signed where there is a key."""
         verdict = stamps.last(job, "verify", Verdict)
         built = stamps.last(job, "compile", Built)
