@@ -84,7 +84,9 @@ class PipelineBuilder:
         except TfwrightError as fault:
             update = _failure(fault, order.work)
         update |= _kept_logs(job, order.work)
-        update["stages"] = _stage_times(job)
+        broken = update.get("broken")
+        until = broken.stage if isinstance(broken, Breakage) else ""
+        update["stages"] = _stage_times(job, until)
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
@@ -94,6 +96,9 @@ class PipelineBuilder:
         if last is None:
             return {}
         changed = due.differing(last.fingerprint, order.fingerprint)
+        # What decides no wheel may still be what broke it.
+        of_host = due.differing(last.host, targets.host_lines())
+        changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"against": last.id, "changed": changed}
         now = job.recipe.source.commit
         if last.commit and last.commit != now:
@@ -330,6 +335,11 @@ def _packed(source: Path, target: Path) -> Path:
     return target
 
 
-def _stage_times(job: BuildRequest) -> dict[str, float]:
-    """Return what the last run of each stage took."""
-    return {stage.name: round(stage.seconds, 2) for stage in cost.of(job, PIPELINE).stages}
+def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
+    """Return what each stage took, up to the one that failed: later stamps are of earlier builds."""
+    times = {}
+    for stage in cost.of(job, PIPELINE).stages:
+        if stage.name == until:
+            break
+        times[stage.name] = round(stage.seconds, 2)
+    return times

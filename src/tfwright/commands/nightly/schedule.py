@@ -126,6 +126,6 @@ def _run(argv: tuple[str, ...]) -> None:
 
 def _command(argv: tuple[str, ...]) -> Command:
     """Return a command that may talk to the user's own service manager."""
-    names = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
     return Command(argv, Path("/"), environment.clean(Path.home(), extra=caller))
