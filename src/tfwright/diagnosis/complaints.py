@@ -14,8 +14,6 @@ from tfwright.diagnosis.sketch import Sketch
 
 MOST_LINES = 20_000
 """Lines that are compared with the families; of more, the first and the last half."""
-MOST_FAMILIES = 3
-"""Families that are kept of one line."""
 
 _STEMS = (
     *(
@@ -164,21 +162,23 @@ def _harmless(at: int, said: str, numbers: Iterable[int]) -> Complaint | None:
 
 
 def _readings(said: str, numbers: Iterable[int], *, remark: bool) -> tuple[Reading, ...]:
-    """Return what the families say of a line; about a remark, only those that expect one."""
+    """Return what is known of a line: the particular failure, and the family that it belongs to.
+
+    About a remark only those families speak that expect one.
+    """
     found: list[Reading] = []
-    families = everything()
     for number in sorted(numbers):
-        family = families[number]
+        family = everything()[number]
+        # One refinement and one family: the next ones are more general, and would add guesses.
+        if found and (family.sample or family.rank != found[0].family.rank):
+            continue
         if remark and not family.remark:
             continue
         if not any(literal in said for literal in family.literals):
             continue
-        if found and family.rank != found[0].family.rank:
-            # What any program may say adds nothing to what this tool says.
-            continue
         parameters = family.match(said)
         if parameters is not None:
             found.append(Reading(family, parameters))
-            if family.rank == "harmless" or len(found) == MOST_FAMILIES:
+            if not family.sample:
                 break
     return tuple(found)
