@@ -19,7 +19,8 @@ from tfwright.terminal.text import Styled, tell
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from tfwright.pipeline.stage import Job, Result
+    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.stage import Result
 
 LINE_SECONDS = 30.0
 """How often progress is reported where there is no terminal to draw on."""
@@ -114,13 +115,13 @@ def _sentence(progress: Progress) -> str:
     return f"{known}: {progress.doing}" if progress.doing else known
 
 
-def announce(job: "Job") -> None:
+def announce(job: "BuildRequest") -> None:
     """Say what is going to be built."""
     name = Styled(job.recipe.name, text.HEADING)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: "Job", result: "Result") -> None:
+def conclude(job: "BuildRequest", result: "Result") -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:

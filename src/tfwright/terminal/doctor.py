@@ -7,9 +7,6 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Style, Styled
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tfwright.commands.toolkit import Record
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
     from tfwright.host.match import Candidate, Need, Wish
@@ -101,15 +98,6 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
 
 
-def show_toolkit(prefix: "Path", record: "Record") -> None:
-    """Print where a toolkit was unpacked; the rest goes to standard error."""
-    text.tell(
-        f"{record.archive}, version {record.version}; "
-        f"licence accepted by {record.licence_accepted_by} on {record.on}"
-    )
-    print(prefix)
-
-
 def show_matches(
     wanted: "Wish",
     ranked: "Sequence[Candidate]",
@@ -127,6 +115,8 @@ def show_matches(
     fitting = [candidate for candidate in ranked if not candidate.differs]
     others = ranked[len(fitting) : len(fitting) + nearest]
     text.paragraph("wanted: ", str(wanted), indent=8)
+    if wanted.named:
+        text.paragraph("        ", wanted.named, indent=8)
     _heading("These recipes fit" if fitting else "No recipe fits", text.GOOD if fitting else "")
     for candidate in fitting:
         _candidate(candidate.recipe, candidate.summary)

@@ -8,8 +8,9 @@ import pytest
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import PackageTable, Recipe
 from tfwright.errors import RecipeError, ToolError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
 from tfwright.progress import Listener
 from tfwright.tools.process.runner import Command
@@ -26,7 +27,7 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> Job:
+def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> BuildRequest:
     recipe = Recipe.model_validate(
         {
             "name": "small",
@@ -41,10 +42,10 @@ def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> Job:
             "compile": {"target": target},
         }
     )
-    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
+    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
-def script(job: Job, made: str) -> None:
+def script(job: BuildRequest, made: str) -> None:
     path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.replace("{made}", made), "utf-8")
@@ -52,7 +53,7 @@ def script(job: Job, made: str) -> None:
     job.places.home.mkdir()
 
 
-def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
+def packaged(job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = job.places.build_out / "file"
     file.write_bytes(b"")
     release = job.recipe.source.release
@@ -74,7 +75,7 @@ def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> R
     )
 
 
-def asked(job: Job) -> list[str]:
+def asked(job: BuildRequest) -> list[str]:
     return (job.places.tree / "asked").read_text("utf-8").split("\n")[:-1]
 
 
@@ -95,7 +96,7 @@ def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path
     assert "--nightly_flag" in caught.value.remedy
 
 
-def packaged_with_name(job: Job) -> RawWheel:
+def packaged_with_name(job: BuildRequest) -> RawWheel:
     script(job, "small-1.0-py3-none-any.whl")
     return packaged(job, PackageTable(project_name="mine"))
 
@@ -142,7 +143,7 @@ def test_the_wheel_target_makes_the_wheel_itself(
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
     assert raw.path.parent == job.places.dist / "raw"
     assert zipfile.is_zipfile(raw.path)
-    assert package.steps(job) == ()
+    assert Stage(package).steps(job, {}) == ()
 
 
 def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
@@ -153,7 +154,7 @@ def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
-    (step,) = package.steps(job_of(tmp_path, "1.12"))
+    (step,) = Stage(package).steps(job_of(tmp_path, "1.12"), {})
     assert isinstance(step, Command)
     assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 

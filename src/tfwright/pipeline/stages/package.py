@@ -9,12 +9,12 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import PackageTable, Recipe
+from tfwright.documents.recipe import CompileTable, PackageTable, SourceTable
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
@@ -44,7 +44,7 @@ def run(
     if built.target == WHEEL:
         _collect(built, _destination(job))
     elif built.target == SCRIPT:
-        command = _command(job, table, tree.epoch)
+        command = _command(job, table, tree.release, tree.epoch)
         runner.run(
             command,
             job.log("package"),
@@ -61,20 +61,24 @@ def run(
     return RawWheel(wheel=Artefact.of(wheel))
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: PackageTable,
+    source: SourceTable,
+    compiling: CompileTable,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
-    return (
-        (_command(job, job.recipe.package, source.epoch(job)),)
-        if job.recipe.compile.target == SCRIPT
-        else ()
-    )
+    if compiling.target != SCRIPT:
+        return ()
+    return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
-def _command(job: Job, table: PackageTable, epoch: int) -> Command:
+def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
     """Return the run of build_pip_package, from the root of the tree as it insists."""
     script = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
-    argv = (str(script), str(_destination(job)), *_project_name(job.recipe, table), *table.flags)
+    argv = (str(script), str(_destination(job)), *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
         job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
@@ -82,14 +86,13 @@ def _command(job: Job, table: PackageTable, epoch: int) -> Command:
     return Command(argv, job.places.tree, env)
 
 
-def _project_name(recipe: Recipe, table: PackageTable) -> tuple[str, ...]:
+def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
     """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
     if table.project_name is None:
         return ()
-    if recipe.source.release < FIRST_WITH_PROJECT_NAME:
-        what = f"package.project_name: build_pip_package of TensorFlow {recipe.source.release} does not know --project_name"
+    if release < FIRST_WITH_PROJECT_NAME:
         raise RecipeError(
-            what,
+            f"package.project_name: build_pip_package of TensorFlow {release} does not know --project_name",
             remedy='Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].',
         )
     return ("--project_name", table.project_name)
