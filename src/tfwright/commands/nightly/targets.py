@@ -18,6 +18,7 @@ from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files, git
 from tfwright.tools.git import remote
