@@ -3,6 +3,7 @@
 import difflib
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import stamps
+from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
@@ -84,12 +85,18 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            yield Planned(stage, f"follows {maker.name}", stage.steps(request, earlier))
+            yield Planned(stage, f"follows {maker.name}", _steps(stage, request, earlier))
             continue
         decision = decide(stage, request, results, again=stage.name == again)
         if decision.result or not (stage.cached or blocked):
-            results[stage.makes] = decision.result or stage.run(request, results)
-        yield Planned(stage, decision.why, stage.steps(request, {**earlier, **results}))
+            with containers.around(request, "" if decision.result else stage.name):
+                results[stage.makes] = decision.result or stage.run(request, results)
+        yield Planned(stage, decision.why, _steps(stage, request, {**earlier, **results}))
+
+
+def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
+    """Return what a stage does, after the start of the container that it does it in."""
+    return (*containers.steps(request, stage.name), *stage.steps(request, results))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -129,7 +136,8 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
         with disk.explained():
             stamps.forget(request, stage)
             request.places.home.mkdir(parents=True, exist_ok=True)
-            result = stage.run(request, results)
+            with containers.around(request, stage.name):
+                result = stage.run(request, results)
             seconds = time.monotonic() - begun
             if stage.cached:
                 took = Took(seconds, _processor() - before)
@@ -228,6 +236,8 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
             remedy=f"Run 'invoke build --recipe {request.name} --until source' first.",
         )
     terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({request.name} {name}) \\w $ "}
-    become(
-        Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
-    )
+    shell = ("/bin/bash", "--norc", "--noprofile")
+    entered = Command(shell, command.cwd, {**command.env, **terminal})
+    if containers.encloses(request, name):
+        sys.exit(containers.enter(request, name, entered))
+    become(entered)

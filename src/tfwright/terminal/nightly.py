@@ -7,10 +7,26 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome
+
+
+PLANNED = (
+    Column("recipe", cut="middle"),
+    Column("tonight"),
+    Column("why", rank=1),
+    Column("last time", rank=2, right=True),
+)
+JUDGED = (Column("recipe", cut="middle"), Column("verdict"))
+STYLES: dict[str, Style] = {
+    "good": text.GOOD,
+    "unchanged": text.GOOD,
+    "failed": text.BAD,
+    "smoke failed": text.BAD,
+}
 
 
 def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
@@ -22,9 +38,7 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
         print("nightly.toml lists no recipe.")
         return
     due = [item for item in found if item.due and item.within_budget]
-    rows = [("recipe", "tonight", "why", "last time")]
-    rows += [_row(item) for item in found]
-    text.table(rows)
+    text.table(PLANNED, [_row(item) for item in found])
     seconds = sum(item.seconds for item in due)
     print(f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours.")
 
@@ -56,9 +70,10 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
     if not outcome.verdicts:
         print("nightly.toml lists no recipe.")
         return
-    rows = [("recipe", "verdict")]
-    rows += sorted(outcome.verdicts.items())
-    text.table(rows)
+    rows = []
+    for name, verdict in sorted(outcome.verdicts.items()):
+        rows.append((name, Styled(verdict, STYLES.get(verdict, text.WARNING))))
+    text.table(JUDGED, rows)
     if outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
     print(f"page: {place}")

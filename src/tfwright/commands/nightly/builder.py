@@ -216,16 +216,14 @@ class PipelineBuilder:
         return "; ".join(said)
 
     def make_room(self, wanted: int) -> int:
-        """Trim Bazel's disk cache; return the bytes that are free."""
-        build_out = self.host_file.build_out
-        folder = self.host_file.disk_cache or build_out / "disk_cache"
-        limit = self.nightly.retention.disk_cache
-        cache.trim(folder, limit)
-        free = shutil.disk_usage(_existing(self.nightly.directory)).free
-        if free < wanted:
-            cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
-            free = shutil.disk_usage(_existing(self.nightly.directory)).free
-        return free
+        """Remove what the build cache used longest ago, if space is short; return what is free."""
+        place = _existing(self.nightly.directory)
+        free = shutil.disk_usage(place).free
+        if free >= wanted:
+            return free
+        folder = self.host_file.cache_directory
+        cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
+        return shutil.disk_usage(place).free
 
 
 def _beside(wheel: Path, suffix: str) -> Path:
@@ -249,7 +247,8 @@ def _needs(report: Inspection) -> dict[str, str]:
     if summary is None:
         return {}
     found = {name.lower(): need.version for name, need in summary.needs.items()}
-    wanted = {name: found[name] for name in ("glibc", "glibcxx", "cpu", "macos") if name in found}
+    shown = ("glibc", "glibcxx", "cpu", "macos")
+    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")

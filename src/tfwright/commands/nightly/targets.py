@@ -27,6 +27,8 @@ from tfwright.wheel.seal import sealing
 CAPABILITIES = "TF_CUDA_COMPUTE_CAPABILITIES"
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
+OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+"""The parts of a fingerprint that no recipe decides."""
 UNHASHED = {"name", "verified", "summary"}
 
 

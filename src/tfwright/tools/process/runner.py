@@ -15,7 +15,7 @@ from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk
-from tfwright.tools.process import file_lock
+from tfwright.tools.process import file_lock, inside
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -30,6 +30,8 @@ class Command:
     cwd: Path
     env: Mapping[str, str] = field(default_factory=dict)
     """The whole environment; nothing is inherited."""
+    here: bool = False
+    """Whether it runs on the host also while a container is open."""
 
     def __str__(self) -> str:
         return shlex.join(self.argv)
@@ -85,6 +87,7 @@ def leashed(
     programs of the one before, still writing. For the same reason it inherits the locks that this
     process holds, see `file_lock.HELD`. The streams are those of Popen.
     """
+    command = inside.placed(command)
     terminal, end_of_program = os.openpty()
     try:
         with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
@@ -161,6 +164,7 @@ def show(command: Command) -> int:
 
 def answer(command: Command) -> str:
     """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
+    command = inside.placed(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,
