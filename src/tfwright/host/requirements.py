@@ -208,6 +208,8 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
 
 
 def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+    if recipe.source.interface == "own":
+        return
     release = recipe.source.release
     bazel, python = compatibility.bazel(release), compatibility.python(release)
     if bazel and not bazel.holds(recipe.bazel.version):

@@ -29,6 +29,8 @@ def run(job: Job, table: HostTable) -> HostFacts:
     finding that only later stages would mind is passed on as a note.
     """
     _verify_answers(job)
+    if _reaches(job, "package"):
+        job.recipe.insist_on_wheel()
     host = probes.here()
     findings = examine(job.recipe, job.host_file, host)
     interpreter = pythons.find(table.python, job.host_file)
@@ -39,6 +41,11 @@ def run(job: Job, table: HostTable) -> HostFacts:
     return facts(job, host, interpreter)
 
 
+def _reaches(job: Job, stage: str) -> bool:
+    """Say whether a build goes as far as a stage."""
+    return NAMES.index(stage) <= NAMES.index(job.until)
+
+
 def _verify_answers(job: Job) -> None:
     """Say what of the recipe's answers cannot be meant; a build that does not configure goes on."""
     answers = expected.interview(job.recipe, job.host_file)
@@ -47,7 +54,7 @@ def _verify_answers(job: Job) -> None:
     try:
         expected.insist_on_answers(answers)
     except RecipeError as fault:
-        if NAMES.index("configure") <= NAMES.index(job.until):
+        if _reaches(job, "configure"):
             raise
         job.listener.note(fault.what)
 

@@ -206,6 +206,8 @@ def _rc(job: Job) -> str:
     configure writes stands beside it (Bazel from 0.19 on would no longer read it unasked).
     """
     release = job.recipe.source.release
+    if job.recipe.source.interface == "own":
+        return f"import {job.places.tree / (job.recipe.configure.writes or '.bazelrc')}\n"
     if release < Release(1, 2):
         names: tuple[str, ...] = ("tools/bazel.rc",)
     elif release < FIRST_WITH_TRACKED_RC:

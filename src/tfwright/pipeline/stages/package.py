@@ -9,7 +9,13 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import PackageTable, Recipe
+from tfwright.documents.recipe import (
+    DESTINATION,
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    PackageTable,
+    Recipe,
+)
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
@@ -21,9 +27,6 @@ from tfwright.tools.process.runner import Command
 from tfwright.wheel import archive, relinking
 from tfwright.wheel.binary.load_commands import WantedCommands
 
-SCRIPT = "//tensorflow/tools/pip_package:build_pip_package"
-WHEEL = "//tensorflow/tools/pip_package:wheel"
-"""From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
 FIRST_WITH_PROJECT_NAME = Release(1, 9)
 """Before it, --gpu and --nightly_flag choose among fixed names."""
 
@@ -41,20 +44,12 @@ def run(
     for folder in (_destination(job), _scratch(job)):
         files.remove(folder)
         folder.mkdir(parents=True)
-    if built.target == WHEEL:
+    if built.target == WHEEL_TARGET:
         _collect(built, _destination(job))
-    elif built.target == SCRIPT:
-        command = _command(job, table, tree.epoch)
-        runner.run(
-            command,
-            job.log("package"),
-            remedy="Look into the log; 'invoke shell --stage package' opens a shell in the same environment.",
-        )
     else:
-        raise RecipeError(
-            f"{built.target} makes no wheel",
-            remedy=f"Set compile.target to {SCRIPT} or {WHEEL}, or build with --until compile.",
-        )
+        job.recipe.insist_on_wheel()
+        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
+        runner.run(_command(job, table, tree.epoch), job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
     if table.libraries or table.rpath:
         _relink(job, table, wheel)
@@ -65,16 +60,28 @@ def steps(job: Job) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
     return (
         (_command(job, job.recipe.package, source.epoch(job)),)
-        if job.recipe.compile.target == SCRIPT
+        if job.recipe.compile.target != WHEEL_TARGET and _program(job.recipe)
         else ()
     )
 
 
+def _program(recipe: Recipe) -> str:
+    """Return the path, in the tree, of the program that makes the wheel; empty if none does."""
+    if recipe.package.program:
+        return recipe.package.program
+    if recipe.compile.target == TENSORFLOW_TARGET:
+        return "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    return ""
+
+
 def _command(job: Job, table: PackageTable, epoch: int) -> Command:
-    """Return the run of build_pip_package, from the root of the tree as it insists."""
-    script = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    """Return the run of the program, from the root of the tree as TensorFlow's insists."""
+    program = job.places.tree / _program(job.recipe)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
-    argv = (str(script), str(_destination(job)), *_project_name(job.recipe, table), *table.flags)
+    arguments = [
+        argument.replace(DESTINATION, str(_destination(job))) for argument in table.arguments
+    ]
+    argv = (str(program), *arguments, *_project_name(job.recipe, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
         job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
