@@ -142,7 +142,7 @@ class Bench:
 
     def forget(self) -> None:
         """Remove what was built, what Bazel cached of it, and what Bazel unpacked of itself."""
-        for name in ("demo", "disk_cache", "wheelhouse"):
+        for name in ("demo", "cache", "wheelhouse"):
             files.remove(self.out / name)
 
     def tfwright(self) -> None:

@@ -69,10 +69,10 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
     places = jobs[0].places
     assert (places.vault.resolve(), places.git.resolve()) == (job.places.vault, job.places.git)
     assert places.own != job.places.own
-    assert (jobs[0].offline, jobs[0].until, jobs[0].host_file.disk_cache) == (
+    assert (jobs[0].offline, jobs[0].until, jobs[0].host_file.cache.enabled) == (
         True,
         "seal",
-        places.build_out / "disk_cache",
+        False,
     )
 
 
@@ -95,12 +95,13 @@ def test_another_umask_holds_while_it_is_built_and_no_longer(
         os.umask(before)
 
 
-def test_the_disk_cache_takes_part_only_when_asked_to(
+def test_the_build_cache_takes_part_only_when_asked_to(
     job: Job, original: Path, built: Callable[[Baked], list[Job]]
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
-    assert jobs[0].host_file.disk_cache == job.places.build_out / "disk_cache"
+    assert jobs[0].host_file.cache.enabled
+    assert jobs[0].host_file.cache_directory == job.host_file.cache_directory
 
 
 @needs_personality

@@ -61,7 +61,7 @@ def finish(build_out: Path) -> str:
 def forget_the_build(build_out: Path) -> None:
     """Remove all of the demo's build, and what Bazel cached of it."""
     files.remove(build_out / "demo")
-    files.remove(build_out / "disk_cache")
+    files.remove(build_out / "cache")
 
 
 def test_a_build_killed_at_any_moment_ends_in_the_same_wheel_when_started_again(

@@ -1,16 +1,11 @@
-"""The recipes side by side, and what is wrong with any of them."""
+"""`invoke recipes`: what each recipe pins, how far it was verified, and whether it builds here."""
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.errors import Evidence, RecipeError
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import check, configure
-from tfwright.tools.git import patching
-from tfwright.vault import lock, locking
+from tfwright.pipeline.stages import check
 
 
 @dataclass(frozen=True)
@@ -48,29 +43,3 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         builds_here=check.obstacle(recipe, host_file.of(recipe)) or "yes",
         verified=f"{verified.until} ({verified.on})" if verified else "unverified",
     )
-
-
-def lint() -> None:
-    """Check every recipe of recipes/, its lock, and every patch that one of them names.
-
-    Raises RecipeError for the first that does not load, whose patch lacks its header or is no plain
-    patch, that leaves a question of its release's ./configure unanswered, or whose lock is outdated.
-    """
-    for name in recipes.names():
-        recipe = recipes.read(name)
-        for patch in recipe.source.patches:
-            patching.header(recipes.PATCHES / patch)
-            patching.read(recipes.PATCHES / patch)
-        configure.rendered(Job(recipe, HostFile()))
-        _lint_lock(recipe, recipes.find(name).with_suffix(".lock"))
-
-
-def _lint_lock(recipe: Recipe, path: Path) -> None:
-    wrong = locking.outdated(recipe, lock.read(path)) if path.is_file() else []
-    if wrong:
-        remedy = f"Run 'invoke lock --recipe {recipe.name}', and read what it changes."
-        raise RecipeError(
-            f"{path} is not the lock of its recipe: {wrong[0]}",
-            remedy=remedy,
-            evidence=Evidence(where=str(path), lines=wrong),
-        )

@@ -49,7 +49,7 @@ class Reproduction:
 def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Reproduction:
     """Build the job's recipe again in another directory, under another umask, and compare the result with `original`.
 
-    Nothing is downloaded. With `cached`, Bazel's disk cache takes part, which proves less and takes
+    Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
     less time. Where the wheels differ and `control` is set, it is built once or twice more, in the
     same place and with address-space randomisation off. Raises what a build raises.
     """
@@ -197,12 +197,12 @@ def _elsewhere(job: Job, *, cached: bool) -> Job:
     """Return the job that builds in the other directory, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
-    shared = host_file.disk_cache or job.places.build_out / "disk_cache"
+    directory = host_file.cache_directory
+    cache = host_file.cache.model_copy(update={"enabled": cached, "directory": directory})
     own = host_file.model_copy(
         update={
             "build_out": place,
-            "disk_cache": shared if cached else place / "disk_cache",
-            "remote_cache": host_file.remote_cache if cached else None,
+            "cache": cache,
         }
     )
     elsewhere = replace(job, host_file=own, offline=True, until="seal")
@@ -218,8 +218,6 @@ def _elsewhere(job: Job, *, cached: bool) -> Job:
 
 def _build(job: Job, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
-    if job.host_file.disk_cache and job.host_file.disk_cache.is_relative_to(job.places.build_out):
-        files.remove(job.host_file.disk_cache)
     job.listener.note(
         f"building in {job.places.own}"
         + (", with address-space randomisation off" if fixed else "")

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.documents.recipe import Line, PromptTable, Variable
+from tfwright.documents.names import Line
+from tfwright.documents.recipe import PromptTable, Variable
 from tfwright.documents.release import ExactRelease, first_of, last_of
 from tfwright.documents.toml import Table
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tfwright.documents.recipe import Line
+from tfwright.documents.names import Line
 from tfwright.documents.release import ExactRelease, first_of, last_of
 from tfwright.documents.toml import Table, load
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
-from tfwright.documents.recipe import Line
+from tfwright.documents.names import Line
 from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("catalogue.toml")

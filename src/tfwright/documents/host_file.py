@@ -41,6 +41,27 @@ class Sign(Table):
     """A private key in PEM, without a passphrase: Ed25519, ECDSA or RSA."""
 
 
+class CacheTable(Table):
+    """Where results of compiling are kept, and whose are believed."""
+
+    enabled: bool = True
+    """Without it every action is run."""
+    directory: HostPath | None = None
+    """Where this host keeps them; without it ``cache`` in build_out, shared by all recipes."""
+    size: Annotated[float, Field(gt=0)] = 20.0
+    """GiB that the directory may hold; what was not used for longest goes first."""
+    server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
+    """A server that several hosts share: bazel-remote, or nginx with DAV."""
+    writes: bool = True
+    """Whether this host adds to the server what it built."""
+    secret: HostPath | None = None
+    """Hosts with the same secret believe each other's entries; without it each host has its own."""
+    logs: bool = False
+    """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
+    trust: tuple[HostPath, ...] = ()
+    """Public keys, in PEM, of builders whose signed entries are believed as well."""
+
+
 class HostFile(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
@@ -63,12 +84,15 @@ class HostFile(Table):
     """CUDA toolkit; stands in for the recipe's CUDA_TOOLKIT_PATH."""
     cudnn: HostPath | None = None
     """cuDNN prefix; stands in for the recipe's CUDNN_INSTALL_PATH."""
-    disk_cache: HostPath | None = None
-    """Bazel's disk cache; without it one in build_out, shared by all recipes."""
-    remote_cache: str | None = None
-    """Bazel's HTTP cache, as ``http://host:port``."""
+    cache: CacheTable = CacheTable()
+    """What was compiled before, here or on another host."""
     sign: Sign | None = None
     """With it, the statement beside each published wheel is signed."""
+
+    @property
+    def cache_directory(self) -> Path:
+        """Where this host keeps what was compiled."""
+        return self.cache.directory or self.build_out / "cache"
 
     def of(self, recipe: Recipe) -> Self:
         """Return these settings with the CUDA and cuDNN that `invoke toolkit` unpacked for a recipe, where the host file names none."""

@@ -13,7 +13,8 @@ from packaging.version import InvalidVersion, Version
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
 from tfwright.documents.host_file import HostPath
-from tfwright.documents.recipe import Capabilities, Line, Name
+from tfwright.documents.names import Line, Name
+from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 

@@ -2,14 +2,27 @@
 
 import datetime as dt
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
+from tfwright.documents.names import (
+    Commit,
+    DownloadUrl,
+    GitUrl,
+    InnerPath,
+    Line,
+    Name,
+    PackagePin,
+    RecipeName,
+    Sha256,
+    Version,
+    one_line,
+)
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
-from tfwright.errors import RecipeError
+from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
@@ -38,45 +51,6 @@ SMOKE = (
 """The smoke programs, the quick ones first; all make sense for any TensorFlow."""
 
 
-def _one_line(text: str) -> str:
-    if not text.isprintable():
-        raise ValueError(
-            "must be one line of printable text; a line break would answer the next question too"
-        )
-    return text
-
-
-def _no_option(text: str) -> str:
-    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
-        raise ValueError(
-            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
-        )
-    return text
-
-
-def _inside(text: str) -> str:
-    path = PurePosixPath(text)
-    if (
-        path.is_absolute()
-        or ".." in path.parts
-        or "\\" in text
-        or text.startswith(("-", "~"))
-        or not path.parts
-    ):
-        raise ValueError(
-            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
-        )
-    return _one_line(text)
-
-
-def _git_url(text: str) -> str:
-    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
-        raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run commands), and have no blank or leading -"
-        )
-    return _one_line(text)
-
-
 def _question(text: str) -> str:
     if not text.replace("\n", " ").isprintable():
         raise ValueError("must be printable text; only line breaks may stand in a question")
@@ -86,16 +60,6 @@ def _question(text: str) -> str:
     return text
 
 
-Line = Annotated[str, AfterValidator(_one_line)]
-"""Text on one line, without control characters."""
-Name = Annotated[str, AfterValidator(_no_option)]
-"""A branch, tag or the like that no program can take for an option."""
-InnerPath = Annotated[str, AfterValidator(_inside)]
-"""A relative path with forward slashes that cannot leave its root."""
-GitUrl = Annotated[str, AfterValidator(_git_url)]
-Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 Capabilities = Annotated[
     str,
     StringConstraints(
@@ -107,10 +71,10 @@ CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2",
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 LibraryName = Annotated[
-    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(_one_line)
+    str, StringConstraints(min_length=1, max_length=1023), AfterValidator(one_line)
 ]
 LibraryFolder = Annotated[
-    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(_one_line)
+    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
 
@@ -137,6 +101,19 @@ class SourceTable(Table):
     """Files put into the tree before the patches: path in the tree = file under patches/."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+    _beside: Path = PrivateAttr(default=PATCHES)
+    # Where the recipe's own patches/ would be; no part of what the recipe says.
+
+    def file(self, name: str) -> Path:
+        """Return a patch or an asset: in patches/ beside the recipe, else in the checkout's."""
+        own = self._beside / name
+        return own if own.is_file() else PATCHES / name
+
+    def located(self, folder: Path) -> Self:
+        """Return the same table, for a recipe that lies in `folder`."""
+        copy = self.model_copy()
+        copy._beside = folder / "patches"  # noqa: SLF001 our own
+        return copy
 
     @model_validator(mode="before")
     @classmethod
@@ -175,7 +152,7 @@ class SubstituteTable(Table):
     """Why the pinned archive cannot be had, and what this one is; shown wherever the wheel is described."""
     sha256: Sha256
     """Of the file that is used instead."""
-    urls: tuple[Line, ...] = ()
+    urls: tuple[DownloadUrl, ...] = ()
     """Where that file can be had; without them the archive's own urls stay in the tree."""
     git: GitUrl | None = None
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
@@ -209,7 +186,7 @@ class HostTable(Table):
     """As ``uname -m`` says it; ``any`` for a recipe without machine code of its own."""
     python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
     """The TARGET Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
-    requirements: tuple[Line, ...] = ()
+    requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
     macos: Version | None = None
     xcode: Version | None = None
@@ -338,9 +315,9 @@ class VerifyTable(Table):
         "tensorflow",
     )
     """Modules that must import in a fresh venv of the target Python."""
-    requirements: tuple[Line, ...] = ()
+    requirements: tuple[PackagePin, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
-    plugins: tuple[Line, ...] = ()
+    plugins: tuple[PackagePin, ...] = ()
     """Installed beside the wheel at test time only, such as tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
     """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
@@ -374,7 +351,7 @@ class VerifiedTable(Table):
 class Recipe(Table):
     """Everything that decides the bytes of one wheel."""
 
-    name: Name
+    name: RecipeName
     """The file's name without ``.toml``; not written in the file."""
     summary: Line
     source: SourceTable
@@ -471,25 +448,25 @@ def read(name: str) -> Recipe:
     assets included.
     """
     path = find(name)
-    recipe = load(path, Recipe, extra={"name": path.stem})
-    for file in (*recipe.source.patches, *recipe.source.assets.values()):
-        _require(path, file)
+    loaded = load(path, Recipe, extra={"name": path.stem})
+    source = loaded.source.located(path.resolve().parent)
+    recipe = loaded.model_copy(update={"source": source})
+    for file in (*source.patches, *source.assets.values()):
+        _require(path, source, file)
     return recipe
 
 
-def _require(path: Path, file: str) -> None:
+def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
-    real = (PATCHES / file).resolve()
-    line = next(
-        (
-            number
-            for number, text in enumerate(path.read_text("utf-8").splitlines(), 1)
-            if file in text
-        ),
-        1,
+    file = source.file(name)
+    folder = Path(str(file).removesuffix(name))
+    real = file.resolve()
+    if real.is_relative_to(folder.resolve()) and real.is_file():
+        return
+    lines = path.read_text("utf-8").splitlines()
+    line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
+    raise RecipeError(
+        f"{path}:{line}: {name} is not a file under {folder}",
+        remedy="Add the file there or in patches/ beside the recipe, or correct its name.",
+        evidence=Evidence(where=f"{path}:{line}"),
     )
-    if not real.is_relative_to(PATCHES.resolve()) or not real.is_file():
-        raise RecipeError(
-            f"{path}:{line}: {file} is not a file under {PATCHES}",
-            remedy="Add the file, or correct its name in the recipe.",
-        )

@@ -5,18 +5,39 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tfwright.errors import Evidence, RecipeError
+from tfwright.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pydantic_core import ErrorDetails
 
     Location = tuple[int | str, ...]
+
+LARGEST = 4 * 2**20
+"""Bytes of a document; the lock file of TensorFlow 2.20 is a tenth of that."""
+DEEPEST = 32
+"""Brackets within brackets, and parts of one dotted key."""
+LONGEST_NUMBER = 100
+"""Digits of one number; Python refuses to read more than 4,300."""
+MOST_KEYS = 10_000
+SHOWN = 20
+"""Faults that one message describes."""
+LONGEST_VALUE = 200
+"""Characters of a value that a message quotes."""
+_STRINGS = re.compile(
+    r'"""(?:[^\\]|\\.)*?"""'
+    r"|'''.*?'''"
+    r'|"(?:[^"\\\n]|\\.)*"'
+    r"|'[^'\n]*'"
+    r"|#[^\n]*",
+    re.DOTALL,
+)
 
 
 class Table(BaseModel):
@@ -31,60 +52,111 @@ Document = TypeVar("Document", bound=Table)
 def load(
     path: Path, model: type[Document], extra: "Mapping[str, object] | None" = None
 ) -> Document:
-    """Read `path` as a `model`, with the values of `extra` put beside the file's own.
+    """Read `path` as a `model`, with the values of `extra` added to the file's own.
 
     Raises RecipeError, naming every faulty line at once, if the file cannot be read, is no
-    TOML, or does not fit the model.
+    TOML, or does not fit the model. Hostile documents are refused in bounded time.
     """
-    try:
-        text = path.read_text("utf-8")
-        values = tomllib.loads(text)
-    except OSError as fault:
-        raise RecipeError(
-            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
-        ) from fault
-    except UnicodeDecodeError as fault:
-        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
-    except tomllib.TOMLDecodeError as fault:
-        line = re.search(r"line (\d+)", str(fault))
-        where = f"{path}:{line[1]}" if line else str(path)
-        raise RecipeError(
-            f"{where}: not valid TOML: {fault}",
-            remedy="Correct the line; strings need quotes.",
-            evidence=Evidence(where=where),
-        ) from fault
+    text = _text(path)
+    values = _parsed(path, text)
     try:
         return model.model_validate({**values, **(extra or {})})
     except ValidationError as fault:
         raise _explain(path, text, model, fault.errors(include_url=False)) from fault
 
 
+def _text(path: Path) -> str:
+    """Read a document as UTF-8."""
+    try:
+        with path.open("rb") as stream:
+            content = stream.read(LARGEST + 1)
+    except OSError as fault:
+        raise RecipeError(
+            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
+        ) from fault
+    if len(content) > LARGEST:
+        raise RecipeError(
+            f"{path} is larger than {LARGEST:,} bytes", remedy="Check that this is the right file."
+        )
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as fault:
+        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
+
+
+def _parsed(path: Path, text: str) -> dict[str, Any]:
+    """Parse a document whose text cannot keep the parser busy."""
+    for line, why in _excesses(text):
+        raise _invalid(f"{path}:{line}", why, "Shorten that line.")
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        found = re.search(r"line (\d+)", str(fault))
+        where = f"{path}:{found[1]}" if found else str(path)
+        raise _invalid(where, str(fault), "Correct the line; strings need quotes.") from fault
+    except (ValueError, RecursionError) as fault:
+        raise _invalid(str(path), str(fault), "Correct the file.") from fault
+
+
+def _invalid(where: str, why: str, remedy: str) -> RecipeError:
+    return RecipeError(
+        f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
+    )
+
+
+def _excesses(text: str) -> "Iterator[tuple[int, str]]":
+    """Yield line and reason of whatever would take tomllib too long, or overflow its stack."""
+    # With strings and comments blanked, brackets, dots and digits are what they seem to be.
+    skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
+        yield _line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits"
+    depth = 0
+    for bracket in re.finditer(r"[\[\]{}]", skeleton):
+        depth += 1 if bracket[0] in "[{" else -1
+        if depth > DEEPEST:
+            yield (
+                _line_at(skeleton, bracket.start()),
+                f"more than {DEEPEST} brackets within brackets",
+            )
+            return
+    if dots := re.search(rf"(?:[^\n=,\[\]{{}}.]*\.){{{DEEPEST},}}", skeleton):
+        yield _line_at(skeleton, dots.start()), f"a key of more than {DEEPEST} parts"
+    if (keys := skeleton.count("=")) > MOST_KEYS:
+        yield 1, f"{keys:,} keys, more than {MOST_KEYS:,}"
+
+
+def _line_at(text: str, position: int) -> int:
+    return text.count("\n", 0, position) + 1
+
+
 def _explain(
     path: Path, text: str, model: type[Table], faults: "Sequence[ErrorDetails]"
 ) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
-    lines = [_describe(path, text, model, fault) for fault in faults]
+    lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
+    what = lines[0]
+    if len(faults) > 1:
+        listed = [f"{path} has {len(faults)} faults:", *(f"  {line}" for line in lines)]
+        if len(faults) > SHOWN:
+            listed.append(f"  and {len(faults) - SHOWN:,} more")
+        what = "\n".join(listed)
     first = f"{path}:{line_of(text, faults[0]['loc'])}"
-    what = (
-        lines[0]
-        if len(lines) == 1
-        else f"{path} has {len(lines)} faults:\n" + "\n".join(f"  {line}" for line in lines)
-    )
     return RecipeError(what, remedy=_remedy(model, faults[0]), evidence=Evidence(where=first))
 
 
 def _describe(path: Path, text: str, model: type[Table], fault: "ErrorDetails") -> str:
-    """Say one fault in one line: where, which key, what is wrong."""
+    """Describe one fault in one line: where, which key, what is wrong."""
     where = f"{path}:{line_of(text, fault['loc'])}"
-    key = ".".join(str(part) for part in fault["loc"]) or "the document"
+    dotted = ".".join(str(part) for part in fault["loc"]) or "the document"
+    key = printable(dotted, LONGEST_VALUE)
     if fault["type"] == "extra_forbidden":
-        near = difflib.get_close_matches(
-            str(fault["loc"][-1]), _known_keys(model, fault["loc"][:-1]), n=1
-        )
+        last = str(fault["loc"][-1])[:LONGEST_VALUE]
+        near = difflib.get_close_matches(last, _known_keys(model, fault["loc"][:-1]), n=1)
         return f"{where}: unknown key {key}" + (f"; did you mean {near[0]!r}?" if near else "")
     if fault["type"] == "missing":
         return f"{where}: {key} is missing"
-    return f"{where}: {key}: {fault['msg'].removeprefix('Value error, ')}"
+    message = fault["msg"].removeprefix("Value error, ")
+    return f"{where}: {key}: {printable(message, 2 * LONGEST_VALUE)}"
 
 
 def _remedy(model: type[Table], fault: "ErrorDetails") -> str:
@@ -120,7 +192,9 @@ def line_of(text: str, location: "Location") -> int:
         header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
         key = re.match(r"\s*([\w.\"'/-]+)\s*=", line)
         if header:
-            table = [*_dotted(header[2]), *([seen[header[2]]] if header[1] == "[[" else [])]
+            table = list(_dotted(header[2]))
+            if header[1] == "[[":
+                table.append(seen[header[2]])
             seen[header[2]] += 1
         here = table if header else [*table, *_dotted(key[1])] if key else []
         if here and here == parts[: len(here)] and len(here) > depth:
@@ -128,6 +202,6 @@ def line_of(text: str, location: "Location") -> int:
     return best
 
 
-def _dotted(text: str) -> list[str]:
+def _dotted(text: str) -> "list[str | int]":
     """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
     return [quoted or bare for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)]

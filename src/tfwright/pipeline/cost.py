@@ -130,7 +130,7 @@ def _places(job: Job) -> dict[str, Path]:
     """Return what takes room, by the name that people know it by."""
     places = job.places
     shared = {
-        "disk cache, of all recipes": job.host_file.disk_cache or places.build_out / "disk_cache",
+        "build cache, of all recipes": job.host_file.cache_directory,
         "vault, of all recipes": places.vault,
     }
     return {

@@ -143,10 +143,10 @@ def _processor() -> float:
 def clean(job: Job, *, caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays.
 
-    The mirrors, the vault and the disk cache belong to all recipes and go only with `caches`.
+    The mirrors, the vault and the build cache belong to all recipes and go only with `caches`.
     """
     places = job.places
-    shared = (places.git, places.vault, places.build_out / "disk_cache") if caches else ()
+    shared = (places.git, places.vault, job.host_file.cache_directory) if caches else ()
     for path in (
         places.stamps,
         places.tree,

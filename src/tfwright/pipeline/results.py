@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from tfwright.configure import edits
-from tfwright.documents.recipe import Commit
+from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Result
 from tfwright.tools import git
+from tfwright.tools.cache.tally import CacheUse
 
 
 class HostFacts(Result):
@@ -142,6 +143,8 @@ class Built(Result):
     """The target's own output files."""
     actions: int
     """Actions that Bazel counted in this run, cached ones included."""
+    cache: CacheUse | None = None
+    """What the build cache did; None where it was off."""
 
 
 class NcclOps(Result):

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
@@ -134,6 +134,11 @@ class Job:
     def places(self) -> Places:
         """Where this job works."""
         return Places(self.host_file.build_out, self.recipe.name)
+
+    def without_cache(self) -> "Job":
+        """Return the same job, with every action run and none taken from the build cache."""
+        cache = self.host_file.cache.model_copy(update={"enabled": False})
+        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
 
     def log(self, name: str) -> Path:
         """Return the log file of a stage, or of one program within it."""

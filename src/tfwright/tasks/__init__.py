@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         look.diagnose,
         look.reproduce,
     ),
-    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault),
+    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache),
     "build host": (build_host.nightly, build_host.index),
     "develop": (develop.lint, develop.types, develop.test),
 }

@@ -18,6 +18,7 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
         "offline": "use only what is on this host",
         "jobs": "how many actions Bazel runs at once",
         "wait": "wait until another build of the same recipe ends",
+        "cache": "take results of earlier builds from the build cache",
     },
 )
 def build(
@@ -29,6 +30,7 @@ def build(
     offline: bool = False,
     jobs: str = "",
     wait: bool = False,
+    cache: bool = True,
 ) -> None:
     """Build a recipe into a wheel; stages whose result is up to date are skipped."""
     with explained(
@@ -40,6 +42,7 @@ def build(
 
         engine.insist(until, again)
         job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+        job = job if cache else job.without_cache()
         console.announce(job)
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
 
@@ -133,7 +136,8 @@ def toolkit(
 
 
 @task(
-    help=RECIPE | {"caches": "remove the mirrors, the vault and the disk cache of all recipes, too"}
+    help=RECIPE
+    | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
 def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
     """Remove what was built of a recipe, except its wheels."""

@@ -1,21 +1,45 @@
 """Commands that check this project itself."""
 
+import sys
+
 from invoke import Context, task
 
-from tfwright.tasks.common import explained
+from tfwright.tasks.common import JSON, explained
 
 
-@task
-def lint(_: Context) -> None:
-    """Check the recipes and their patches, and the code's style and imports."""
+@task(
+    help=JSON
+    | {
+        "recipe": "check only this recipe, by name or path; needs no developers' tools",
+        "changed": "check only the recipes that differ from this git revision, such as main",
+    }
+)
+def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> None:
+    """Check the recipes with their patches and lock files, then the code's style and imports.
+
+    The exit status is 2 if a recipe has findings, 5 if the code has.
+    """
     with explained():
+        from tfwright import errors
         from tfwright.commands import develop
-        from tfwright.commands import recipes as listing
+        from tfwright.commands import lint as linting
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import lint as page
 
-        listing.lint()
-        develop.run("ruff", "check")
-        develop.run("ruff", "format", "--check")
-        develop.run("lint-imports")
+        names = [recipe] if recipe else recipes.names()
+        if changed:
+            change = linting.change_since(changed)
+            page.show_change(change)
+            names = list(change.recipes)
+        findings = [finding for name in names for finding in linting.lint(name)]
+        findings += linting.among(names)
+        page.show_findings(names, findings, as_json=json)
+        if findings:
+            sys.exit(errors.RecipeError.exit_status)
+        if not (recipe or changed):
+            develop.run("ruff", "check")
+            develop.run("ruff", "format", "--check")
+            develop.run("lint-imports")
 
 
 @task

@@ -127,3 +127,24 @@ def vault(
             vaults.collect(build_out, page.show_garbage)
         else:
             page.show_vault(vaults.look(build_out))
+
+
+@task(
+    iterable=["why"],
+    help=JSON
+    | {
+        "why": "execution log of a build, given twice: show what made the builds' actions differ",
+    },
+)
+def cache(_: Context, why: list[str], json: bool = False) -> None:
+    """Show what the build cache holds, how large it is, and what it did for the last builds."""
+    with explained():
+        from tfwright.commands import cache as caches
+        from tfwright.documents import host_file
+        from tfwright.terminal import cache as page
+
+        settings = host_file.read()
+        if why:
+            page.show_why(caches.why(settings, why), as_json=json)
+        else:
+            page.show_cache(caches.look(settings), as_json=json)

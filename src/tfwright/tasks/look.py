@@ -137,7 +137,7 @@ def diagnose(_: Context, log: str, json: bool = False) -> None:
     | {
         "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",
         "recipe": "name of a recipe, or path of one that ends in .toml",
-        "cached": "let Bazel's disk cache take part: faster, and proves less",
+        "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     },
 )

@@ -76,6 +76,11 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
     return envelope.payload, public.keyid
 
 
+def public_id(key: Path) -> str:
+    """Return the id of a public key. Raises HostError if it cannot be used."""
+    return _public(key).keyid
+
+
 def _public(key: Path) -> "SSlibKey":
     content = _key(key)
     from cryptography.exceptions import UnsupportedAlgorithm

@@ -17,7 +17,7 @@ from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from tfwright.documents.recipe import Commit, InnerPath, Line, Sha256
+from tfwright.documents.names import Commit, InnerPath, Line, Sha256
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress

@@ -9,7 +9,8 @@ from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from tfwright.documents.recipe import Commit, InnerPath, Line, Recipe, Sha256, Version
+from tfwright.documents.names import Commit, InnerPath, Line, Sha256, Version
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table, load
 from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
 from tfwright.tools.git.clones import Clone

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import CacheTable, HostFile
 from tfwright.documents.recipe import CompileTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
@@ -24,6 +24,7 @@ from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Prog
 from tfwright.pipeline.stage import Artefact, Job, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
+from tfwright.tools import files
 from tfwright.tools.bazel.client import Options
 from tfwright.tools.process import capacity, gauge
 from tfwright.tools.process.runner import Command
@@ -72,7 +73,8 @@ def ears() -> Ears:
 @pytest.fixture
 def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
-    host_file = HostFile(build_out=shared, disk_cache=tmp_path / "disk_cache", jobs=1)
+    cache = CacheTable(directory=tmp_path / "cache")
+    host_file = HostFile(build_out=shared, cache=cache, jobs=1)
     made = replace(
         job,
         recipe=job.recipe.model_copy(update={"name": f"small-{tmp_path.name}"}),
@@ -153,7 +155,8 @@ PYTHON = Path("/vault/pythons/3.6.15-0123/bin/python")
 
 
 def arguments(job: Job, *names: str) -> Sequence[str]:
-    return stage._arguments(job, job.recipe.compile, options(*names), PYTHON)
+    url = "http://127.0.0.1:80"
+    return stage._arguments(job, job.recipe.compile, options(*names), PYTHON, url)
 
 
 def with_settings(job: Job, **host_file: object) -> Job:
@@ -163,15 +166,16 @@ def with_settings(job: Job, **host_file: object) -> Job:
 @pytest.mark.parametrize(
     ("names", "flag"),
     [
-        (("remote_rest_cache",), "--remote_rest_cache=http://cache:80"),
-        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://cache:80"),
-        (("remote_cache",), "--remote_cache=http://cache:80"),
+        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://127.0.0.1:80"),
+        (("remote_cache", "disk_cache"), "--remote_cache=http://127.0.0.1:80"),
     ],
 )
-def test_the_remote_cache_is_named_as_this_bazel_names_it(
+def test_the_proxy_is_named_as_this_bazel_names_it(
     job: Job, names: Sequence[str], flag: str
 ) -> None:
-    assert flag in arguments(with_settings(job, remote_cache="http://cache:80"), *names)
+    given = arguments(job, *names)
+    assert flag in given
+    assert not [name for name in given if "disk_cache" in name]
 
 
 def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
@@ -539,7 +543,7 @@ def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_fresh_output_base_takes_all_from_the_disk_cache(
+def test_a_fresh_output_base_takes_all_from_the_build_cache(
     workspace: Job, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
@@ -549,8 +553,22 @@ def test_a_fresh_output_base_takes_all_from_the_disk_cache(
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
     (other.places.own.parent / "moved").rename(other.places.tree)
-    run(other, binary, "//:step1")
+    use = run(other, binary, "//:step1").cache
     assert (tmp_path / "1").read_text("utf-8") == "begun\n"
+    assert use
+    assert (use.lookups, use.hits, use.faults) == (2, 2, {})
+
+
+@pytest.mark.slow
+def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
+    workspace: Job, binary: Path
+) -> None:
+    first = run(replace(workspace, offline=True), binary, "//:step1").cache
+    files.remove(workspace.places.bazel)
+    second = run(replace(workspace, offline=True), binary, "//:step1").cache
+    assert first
+    assert second
+    assert (first.stored, second.hits) == (2, 2)
 
 
 @pytest.mark.slow

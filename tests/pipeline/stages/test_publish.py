@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import Sign
-from tfwright.pipeline.results import Check, Verdict
+from tfwright.pipeline.results import Built, Check, Published, Verdict
 from tfwright.pipeline.stage import Artefact, Job
 from tfwright.pipeline.stages import publish
 from tfwright.progress import Listener
@@ -25,11 +25,18 @@ def verdict(path: Path) -> Verdict:
     )
 
 
+BUILT = Built(target="//:pip", outputs=(), actions=1)
+
+
+def put_out(job: Job, verdict: Verdict) -> Published:
+    return publish.run(job, BUILT, verdict)
+
+
 def test_a_wheel_is_copied_into_the_wheelhouse(
     heard: Job, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
-    published = publish.run(heard, verdict(path)).wheel
+    published = put_out(heard, verdict(path)).wheel
     assert published.path == heard.places.wheelhouse / path.name
     assert published.sha256 == files.sha256(path)
     assert notes == []
@@ -39,17 +46,17 @@ def test_the_same_wheel_again_is_left_alone(
     heard: Job, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
-    first = publish.run(heard, verdict(path)).wheel.path.stat()
-    assert publish.run(heard, verdict(path)).wheel.path.stat() == first
+    first = put_out(heard, verdict(path)).wheel.path.stat()
+    assert put_out(heard, verdict(path)).wheel.path.stat() == first
     assert notes == []
 
 
 def test_other_bytes_under_the_same_name_are_replaced_and_told(
     heard: Job, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
-    publish.run(heard, verdict(make_sealed()))
+    put_out(heard, verdict(make_sealed()))
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
-    assert publish.run(heard, verdict(other)).wheel.sha256 == files.sha256(other)
+    assert put_out(heard, verdict(other)).wheel.sha256 == files.sha256(other)
     assert len(notes) == 1
     assert "had other bytes" in notes[0]
 
@@ -57,7 +64,7 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 def test_a_disk_that_is_full_leaves_the_old_wheel(
     heard: Job, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = publish.run(heard, verdict(make_sealed())).wheel
+    old = put_out(heard, verdict(make_sealed())).wheel
 
     def full(_source: Path, target: Path) -> None:
         target.write_bytes(b"half")
@@ -65,7 +72,7 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        publish.run(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
+        put_out(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
     assert files.sha256(old.path) == old.sha256
     assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
         old.path.name,
@@ -78,7 +85,7 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
     heard: Job, make_sealed: Callable[..., Path]
 ) -> None:
     for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
-        published = publish.run(heard, verdict(make_sealed({"small.py": content})))
+        published = put_out(heard, verdict(make_sealed({"small.py": content})))
         said = json.loads(published.statement.path.read_text("utf-8"))
         assert published.statement.path == published.wheel.path.with_name(
             f"{published.wheel.path.name}.intoto.json"
@@ -101,8 +108,8 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
     heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
-    plain = publish.run(heard, verdict(make_sealed()))
-    signed = publish.run(signing(heard, private), verdict(make_sealed()))
+    plain = put_out(heard, verdict(make_sealed()))
+    signed = put_out(signing(heard, private), verdict(make_sealed()))
     assert signed.wheel.sha256 == plain.wheel.sha256
     assert plain.envelope is None
     assert signed.envelope
@@ -115,8 +122,8 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
     heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    signed = publish.run(signing(heard, keys()[0]), verdict(make_sealed()))
-    publish.run(heard, verdict(make_sealed()))
+    signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
+    put_out(heard, verdict(make_sealed()))
     assert signed.envelope
     assert not signed.envelope.path.exists()
 
@@ -134,7 +141,7 @@ def test_another_key_is_a_reason_to_publish_again(
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
     heard: Job, make_sealed: Callable[..., Path]
 ) -> None:
-    published = publish.run(heard, verdict(make_sealed())).wheel
+    published = put_out(heard, verdict(make_sealed())).wheel
     own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"
     for page in (heard.places.wheelhouse / "simple/small", own):
         (listed,) = json.loads((page / "index.json").read_text())["files"]

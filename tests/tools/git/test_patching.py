@@ -263,3 +263,11 @@ def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: s
     patch.write_text(text, "utf-8")
     with pytest.raises(RecipeError, match=wrong):
         patching.header(patch)
+
+
+def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> None:
+    patch = tmp_path / "0001-large.patch"
+    with patch.open("wb") as stream:
+        stream.truncate(300 * 2**20)
+    with pytest.raises(RecipeError, match="is larger than"):
+        patching.read(patch)

@@ -14,9 +14,11 @@ from in_toto_attestation.v1.resource_descriptor import ResourceDescriptor
 from in_toto_attestation.v1.statement import Statement
 
 from tfwright.wheel.seal import statement
+from tfwright.wheel.seal.statement import BuildOutcome
 
 WHEN = dt.datetime(2026, 1, 2, 3, 4, 5, tzinfo=dt.UTC)
 SHA256 = "5" * 64
+CHECKS = [{"name": "RECORD", "passed": True, "detail": "3 files"}]
 
 
 @pytest.fixture
@@ -28,8 +30,7 @@ def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON hol
                 wheel,
                 path.name,
                 SHA256,
-                [{"name": "RECORD", "passed": True, "detail": "3 files"}],
-                WHEN,
+                BuildOutcome(CHECKS, WHEN, "cache off"),
             )
         )
 
@@ -40,7 +41,9 @@ def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # no
 
 def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa: ANN401 the same
     # Our own field is the only one that the schema does not know.
-    del said["predicate"]["runDetails"]["metadata"]["tfwright_checks"]
+    metadata = said["predicate"]["runDetails"]["metadata"]
+    assert metadata.pop("tfwright_cache") == "cache off"
+    del metadata["tfwright_checks"]
     provenance = json_format.ParseDict(said["predicate"], provenance_pb2.Provenance())
     for one in provenance.build_definition.resolved_dependencies:
         ResourceDescriptor.copy_from_pb(one).validate()
@@ -72,4 +75,4 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
 def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel()
     with zipfile.ZipFile(path) as wheel, pytest.raises(ValueError, match="no build record"):
-        statement.write(wheel, path.name, SHA256, [], WHEN)
+        statement.write(wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off"))

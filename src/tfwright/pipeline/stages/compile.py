@@ -15,7 +15,8 @@ from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
-from tfwright.pipeline import attempts, cost, stamps
+from tfwright.pipeline import attempts, caching, cost, stamps
+from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Job, Step, Writes
 from tfwright.pipeline.stages import source
@@ -61,19 +62,32 @@ def run(
     files.remove(job.log("compile"))
     _close_off(job, client)
     _forget_compiler(job, client, host)
-    try:
-        outcome = _build(
-            job,
-            table,
-            client,
-            lambda job: _arguments(job, table, options, inputs.python),
-            pauses=PAUSES,
-            before=None,
-        )
-    finally:
-        client.stop()
+    resumed = client.output_base.exists()
+    with caching.opened(job, host, inputs.python, configured) as cache:
+        url = cache.served.url if cache else ""
+        client = _with_cache(client, cache)
+        try:
+            outcome = _build(
+                job,
+                table,
+                client,
+                lambda job: _arguments(job, table, options, inputs.python, url),
+                pauses=PAUSES,
+                before=None,
+            )
+        finally:
+            client.stop()
+            use = caching.recorded(job, cache, resumed=resumed)
     outputs = tuple(Artefact.of(path) for path in events.outputs(_events(job)))
-    return Built(target=table.target, outputs=outputs, actions=outcome.actions)
+    return Built(target=table.target, outputs=outputs, actions=outcome.actions, cache=use)
+
+
+def _with_cache(client: Client, cache: OpenCache | None) -> Client:
+    """Let a Bazel that has no network reach the proxy, which listens outside."""
+    if cache is None or not client.alone:
+        return client
+    door, port = cache.served.adopt(), cache.served.port
+    return replace(client, first=isolation.listening(door, port))
 
 
 def wanted(job: Job, inputs: Inputs, tree: Tree, configured: Configured) -> Mapping[str, str]:
@@ -117,9 +131,10 @@ def steps(job: Job) -> Sequence[Step]:
     client = _client(job, binary, options, {**_environment(job, source.epoch(job)), **exported})
     fetched = stamps.last(job, "fetch", Inputs)
     python = fetched.python if fetched and fetched.programs else Path("@PYTHON@")
+    cache = caching.EXAMPLE if job.host_file.cache.enabled else ""
     return (
         *_settings(job, client, fetched),
-        client.command(*_arguments(job, job.recipe.compile, options, python)),
+        client.command(*_arguments(job, job.recipe.compile, options, python, cache)),
     )
 
 
@@ -217,7 +232,9 @@ def _rc(job: Job) -> str:
     return "".join(f"import {job.places.tree / name}\n" for name in names)
 
 
-def _arguments(job: Job, table: CompileTable, options: Options, python: Path) -> tuple[str, ...]:
+def _arguments(
+    job: Job, table: CompileTable, options: Options, python: Path, cache: str = ""
+) -> tuple[str, ...]:
     """Return the build command; the recipe's flags come last, and so win."""
     return (
         "build",
@@ -227,7 +244,7 @@ def _arguments(job: Job, table: CompileTable, options: Options, python: Path) ->
         "--verbose_failures",
         f"--build_event_json_file={_events(job)}",
         *_profile(job, options),
-        *_caches(job, options),
+        *_caches(job, options, cache),
         *_resources(job, table, options),
         *_hermetic(job, options, python),
         *table.flags,
@@ -236,23 +253,13 @@ def _arguments(job: Job, table: CompileTable, options: Options, python: Path) ->
     )
 
 
-def _caches(job: Job, options: Options) -> Iterator[str]:
-    """Yield the flags for what recipes and hosts share."""
-    if "disk_cache" in options.build:
-        yield f"--disk_cache={job.host_file.disk_cache or job.places.build_out / 'disk_cache'}"
+def _caches(job: Job, options: Options, cache: str) -> Iterator[str]:
+    """Yield the flags for what recipes and hosts share; `cache` is the url of the proxy."""
+    if cache:
+        yield from caching.log_flags(job, options.build)
+        yield from caching.flags(options.build, job.recipe.bazel.version, cache)
     if "repository_cache" in options.build:
         yield f"--repository_cache={job.places.vault / 'repository_cache'}"
-    # Three names in the course of time; 0.24.1 has two of them, and takes http:// only by the older.
-    spelling = next(
-        (
-            name
-            for name in ("remote_rest_cache", "remote_http_cache", "remote_cache")
-            if name in options.build
-        ),
-        None,
-    )
-    if job.host_file.remote_cache and spelling and not job.offline:
-        yield f"--{spelling}={job.host_file.remote_cache}"
 
 
 def _profile(job: Job, options: Options) -> Iterator[str]:

@@ -7,19 +7,21 @@ from pathlib import Path
 
 from tfwright.errors import HostError
 from tfwright.nightly.index import write as index
-from tfwright.pipeline.results import Published, Verdict
+from tfwright.pipeline import caching
+from tfwright.pipeline.results import Built, Published, Verdict
 from tfwright.pipeline.stage import Artefact, Job
 from tfwright.tools import files, signing
 from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
 from tfwright.wheel.seal import envelope, statement
+from tfwright.wheel.seal.statement import BuildOutcome
 
-REVISION = 3
+REVISION = 4
 
 
-def run(job: Job, verdict: Verdict) -> Published:
+def run(job: Job, built: Built, verdict: Verdict) -> Published:
     """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
-    wheel, text = verdict.wheel, _statement(verdict)
+    wheel, text = verdict.wheel, _statement(verdict, built)
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
     beside, enveloped = (
@@ -35,6 +37,8 @@ def run(job: Job, verdict: Verdict) -> Published:
     if signed:
         files.write(enveloped, signed)
     _index(job, place.name)
+    # Only now it is known that what the cache gave and took made a good wheel.
+    caching.publish(job, built)
     return Published(
         wheel=Artefact.of(place),
         statement=Artefact.of(beside),
@@ -72,11 +76,11 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     return before != wheel.sha256
 
 
-def _statement(verdict: Verdict) -> bytes:
+def _statement(verdict: Verdict, built: Built) -> bytes:
     """Return the provenance of the wheel, with all that verify saw it do."""
     wheel = verdict.wheel
     checks = [check.model_dump() for check in verdict.checks]
+    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built.cache)
+    outcome = BuildOutcome(checks, finished, cache)
     with archive.opened(wheel.path) as content:
-        return statement.write(
-            content, wheel.path.name, wheel.sha256, checks, dt.datetime.now(dt.UTC)
-        )
+        return statement.write(content, wheel.path.name, wheel.sha256, outcome)

@@ -141,14 +141,15 @@ class Client:
     options: Options
     alone: bool = False
     """Whether client, server and actions run where there is no network."""
+    first: tuple[str, ...] = ()
+    """What is run first where there is no network, and becomes Bazel."""
 
     def command(self, *arguments: str) -> Command:
         """Return a run of this Bazel; it does not find a server that was started in another network."""
-        return (
-            isolation.enclosed(self._command(*arguments))
-            if self.alone
-            else self._command(*arguments)
-        )
+        command = self._command(*arguments)
+        if not self.alone:
+            return command
+        return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller. All have the same startup options, or the server would restart in between."""

@@ -19,6 +19,8 @@ _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
+LARGEST = 4 * 2**20
+"""Bytes of a patch; the largest of ours has some ten thousand."""
 AROUND = 2
 """Lines of the tree that are shown before and after a hunk that does not fit."""
 
@@ -258,7 +260,14 @@ def _lines(text: str) -> list[str]:
 
 
 def _text(patch: Path) -> str:
-    return patch.read_bytes().decode("utf-8", "surrogateescape")
+    with patch.open("rb") as stream:
+        content = stream.read(LARGEST + 1)
+    if len(content) > LARGEST:
+        raise RecipeError(
+            f"{patch} is larger than {LARGEST:,} bytes",
+            remedy="A patch changes what it has to; replace whole files by assets.",
+        )
+    return content.decode("utf-8", "surrogateescape")
 
 
 def _refuse(patch: Path, number: int, why: str) -> NoReturn:

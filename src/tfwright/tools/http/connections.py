@@ -47,13 +47,13 @@ def _deadline(connection: HTTPConnection) -> Iterator[None]:
 
 
 class _PlainConnection(HTTPConnection):
-    def getresponse(self) -> HTTPResponse:
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
         with _deadline(self):
             return super().getresponse()
 
 
 class _SecureConnection(HTTPSConnection):
-    def getresponse(self) -> HTTPResponse:
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
         with _deadline(self):
             return super().getresponse()
 

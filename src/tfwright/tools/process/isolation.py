@@ -11,12 +11,19 @@ from pathlib import Path
 from tfwright.tools.process.runner import Command
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
-_ENTER = (sys.executable, "-I", "-S", str(PROGRAM))
+LISTENER = Path(__file__).parents[1] / "cache/netlisten.py"
+_PYTHON = (sys.executable, "-I", "-S")
+_ENTER = (*_PYTHON, str(PROGRAM))
 
 
 def enclosed(command: Command) -> Command:
     """Return a command in a network of its own that has loopback and nothing else, and that its children inherit."""
     return replace(command, argv=(*_ENTER, *command.argv))
+
+
+def listening(door: Path, port: int) -> tuple[str, ...]:
+    """Return what a program is started with to reach, in its own network, the proxy at `door`."""
+    return (*_PYTHON, str(LISTENER), str(door), str(port))
 
 
 def beside(process: int, command: Command) -> Command:

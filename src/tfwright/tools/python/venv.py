@@ -2,20 +2,17 @@
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import environment, file_lock, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
 
-_PIN = re.compile(
-    r"(?P<name>[A-Za-z0-9][\w.-]*)(\[[\w,.-]+\])?==[\w.!+]+( --hash=sha256:[0-9a-f]{64})*"
-)
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
 DONE = "complete"
@@ -58,7 +55,7 @@ def venv(
 
 def _insist_on_pins(requirements: Sequence[str]) -> None:
     for line in requirements:
-        if not _PIN.fullmatch(line):
+        if not EXACT_PIN.fullmatch(line):
             raise RecipeError(
                 f"{line!r} is no exact pin",
                 remedy='Write host.requirements as "name==version", with --hash=sha256:… where you like.',
@@ -206,5 +203,5 @@ def _project(requirement: str) -> str:
     """Return the name, as indexes compare it, of the project that a pin names."""
     from packaging.utils import canonicalize_name
 
-    found = _PIN.fullmatch(requirement)
+    found = EXACT_PIN.fullmatch(requirement)
     return canonicalize_name(found["name"]) if found else requirement

@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from tfwright.documents.recipe import Commit, InnerPath, Line, Recipe, Sha256
+from tfwright.documents.names import Commit, InnerPath, Line, Sha256
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive

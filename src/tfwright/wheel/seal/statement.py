@@ -9,6 +9,7 @@ import datetime as dt
 import json
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from tfwright.wheel import archive
 from tfwright.wheel.seal import build_record, sbom
@@ -23,24 +24,31 @@ BUILD_TYPE = "urn:tfwright:build:1"
 BUILDER = "urn:tfwright"
 
 
+@dataclass(frozen=True)
+class BuildOutcome:
+    """What came after the sealing."""
+
+    checks: Sequence[Mapping[str, object]]
+    """What verify found, each with name, passed and detail."""
+    finished: dt.datetime
+    cache: str
+    """Whether the build cache took part, and what came from it."""
+
+
 def write(
     wheel: zipfile.ZipFile,
     name: str,
     sha256: str,
-    checks: Sequence[Mapping[str, object]],
-    finished: dt.datetime,
+    outcome: BuildOutcome,
 ) -> bytes:
-    """Return the statement about a wheel that has a build record, given its file's name and digest.
-
-    `checks` are what verify found, each with name, passed and detail.
-    """
+    """Return the statement about a wheel that has a build record, given its file's name and digest."""
     record = build_record.read(wheel)
     if record is None:
         message = f"{name} has no build record"
         raise ValueError(message)
     predicate = {
         "buildDefinition": _definition(record, wheel),
-        "runDetails": _run(record, checks, finished),
+        "runDetails": _run(record, outcome),
     }
     subject = [{"name": name, "digest": {"sha256": sha256}}]
     return build_record.canonical(
@@ -98,9 +106,7 @@ def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
             }
 
 
-def _run(
-    record: BuildRecord, checks: Sequence[Mapping[str, object]], finished: dt.datetime
-) -> dict[str, object]:
+def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
     """Return who built it, and what came of it; fields of one's own carry one's name, as SLSA asks."""
     return {
         "builder": {
@@ -108,7 +114,8 @@ def _run(
             "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
         },
         "metadata": {
-            "finishedOn": finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "tfwright_checks": list(checks),
+            "finishedOn": outcome.finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "tfwright_checks": list(outcome.checks),
+            "tfwright_cache": outcome.cache,
         },
     }

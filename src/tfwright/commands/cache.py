@@ -1,0 +1,164 @@
+"""What the build cache holds and did, and why two builds shared less of it than expected."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
+from tfwright.pipeline import caching
+from tfwright.tools.cache import execution_log, history, toolchain
+from tfwright.tools.cache.execution_log import LoggedAction
+from tfwright.tools.cache.history import CachedBuild
+from tfwright.tools.cache.store import CacheDirectory
+
+SHOWN = 10
+"""Builds that are listed."""
+
+
+@dataclass(frozen=True)
+class KeptToolchain:
+    """What the cache holds for one toolchain."""
+
+    digest: str
+    entries: int
+    parts: Mapping[str, str]
+    """What each part of it is = its digest."""
+
+
+@dataclass(frozen=True)
+class CacheState:
+    """What the cache of this host is."""
+
+    directory: Path
+    held: int
+    """Bytes."""
+    limit: int
+    """Bytes."""
+    server: str | None
+    toolchains: tuple[KeptToolchain, ...]
+    builds: tuple[CachedBuild, ...]
+    """The newest first."""
+    logs: tuple[Path, ...]
+    """Execution logs, the newest first."""
+
+
+@dataclass(frozen=True)
+class ActionChange:
+    """An action that two builds ran differently."""
+
+    mnemonic: str
+    name: str
+    what: str
+    """The first difference: an argument, a variable or an input."""
+    follows: bool
+    """Whether the difference is an output of another action that differs."""
+
+
+@dataclass(frozen=True)
+class CacheComparison:
+    """Why two builds' actions have different keys."""
+
+    changes: tuple[ActionChange, ...]
+    same: int
+    """Actions that are the same in both."""
+    only_first: int
+    only_second: int
+    toolchains: tuple[str, ...]
+    """Parts of the toolchain that differ, if the builds were the last two of the history."""
+
+
+def look(settings: HostFile) -> CacheState:
+    """Look at the cache of this host; nothing is changed.
+
+    Raises HostError if its directory cannot be read.
+    """
+    root, limit = settings.cache_directory, int(settings.cache.size * caching.GIB)
+    builds = tuple(reversed(history.read(root)))[:SHOWN]
+    logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))
+    if not root.is_dir():
+        return CacheState(root, 0, limit, settings.cache.server, (), (), ())
+    directory = CacheDirectory(root, limit)
+    toolchains = tuple(
+        KeptToolchain(digest, entries, toolchain.kept(root, digest).parts)
+        for digest, entries in directory.toolchains().items()
+    )
+    held = directory.held()
+    return CacheState(root, held, limit, settings.cache.server, toolchains, builds, logs)
+
+
+def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
+    """Compare the execution logs of two builds, each named by a path or as `look` lists it.
+
+    Raises RecipeError if there is no such log, HostError if one cannot be read.
+    """
+    if len(names) != 2:  # noqa: PLR2004 one build is compared with another
+        raise RecipeError(
+            f"{len(names)} builds were named; two can be compared",
+            remedy="Name both: invoke cache --why FIRST --why SECOND.",
+        )
+    first, second = names
+    before = {action.name: action for action in execution_log.read(_log(settings, first))}
+    after = {action.name: action for action in execution_log.read(_log(settings, second))}
+    common = [name for name in after if name in before]
+    changed = [name for name in common if _difference(before[name], after[name])]
+    made = {output for name in changed for output in after[name].outputs}
+    changes = tuple(_change(before[name], after[name], made) for name in changed)
+    return CacheComparison(
+        changes=tuple(sorted(changes, key=lambda change: change.follows)),
+        same=len(common) - len(changed),
+        only_first=len(before) - len(common),
+        only_second=len(after) - len(common),
+        toolchains=tuple(_toolchain_changes(settings)),
+    )
+
+
+def _log(settings: HostFile, name: str) -> Path:
+    """Return a log by its path or its name."""
+    for path in (Path(name), settings.cache_directory / "logs" / f"{name}.log"):
+        if path.is_file():
+            return path
+    remedy = (
+        "Add logs = true to [cache] in the host file, build, and choose from 'invoke cache': "
+        "Bazel writes its execution log only when asked."
+    )
+    raise RecipeError(f"There is no execution log {name!r}", remedy=remedy)
+
+
+def _change(before: LoggedAction, after: LoggedAction, made: set[str]) -> ActionChange:
+    what, path = _difference(before, after) or ("", "")
+    return ActionChange(after.mnemonic, after.name, what, path in made)
+
+
+def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | None:
+    """Return the first difference of two actions, and the input that it is about."""
+    for old, new in zip(before.arguments, after.arguments, strict=False):
+        if old != new:
+            return f"argument {old!r} became {new!r}", ""
+    if len(before.arguments) != len(after.arguments):
+        return f"{len(before.arguments)} arguments became {len(after.arguments)}", ""
+    for name, old, new in _unequal(before.variables, after.variables):
+        return f"variable {name}: {old or 'unset'} became {new or 'unset'}", ""
+    # An input that no action made explains the most, and comes first.
+    unequal = sorted(_unequal(before.inputs, after.inputs), key=lambda item: "-out/" in item[0])
+    for path, old, new in unequal:
+        return f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}", path
+    return None
+
+
+def _unequal(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, ""), after.get(name, "")
+        if old != new:
+            yield name, old, new
+
+
+def _toolchain_changes(settings: HostFile) -> Iterator[str]:
+    """Yield what changed in the toolchain between the last two builds."""
+    root = settings.cache_directory
+    last = history.read(root)[-2:]
+    if len(last) < 2:  # noqa: PLR2004 two builds are compared
+        return
+    before, after = (toolchain.kept(root, build.use.toolchain).parts for build in last)
+    for name, _, _ in _unequal(before, after):
+        yield name

@@ -1,0 +1,387 @@
+"""`invoke lint`: what is wrong with recipes and their patches, all at once and without a build.
+
+Each rule is a function that yields findings for one recipe; `RULES` lists them. A rule reads the
+recipe's own text where it judges what a person wrote, such as the reason behind a pin.
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from tfwright.configure import expected, validation
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ROOT, Recipe
+from tfwright.documents.toml import line_of
+from tfwright.errors import RecipeError
+from tfwright.tools import git
+from tfwright.tools.git import patching
+from tfwright.vault import lock, locking
+
+DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digest"}
+"""Keys that describe a recipe rather than pin something, and so need no reason."""
+_KEY = re.compile(r"[\"\w./-]+ = ")
+
+
+@dataclass(frozen=True)
+class LintFinding:
+    """One thing to correct in a recipe, its lock file or a patch."""
+
+    file: Path
+    line: int
+    what: str
+    remedy: str
+    rule: str
+    """The name of the rule, for people who search for it."""
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.what}"
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A recipe under inspection, with the text that its author wrote."""
+
+    path: Path
+    recipe: Recipe
+
+    @cached_property
+    def text(self) -> str:
+        """The recipe's file."""
+        return self.path.read_text("utf-8")
+
+    def at(self, *key: str) -> int:
+        """Return the line of a key."""
+        return line_of(self.text, key)
+
+    def finding(self, rule: str, line: int, what: str, remedy: str) -> LintFinding:
+        """Return a finding in the recipe's own file."""
+        return LintFinding(self.path, line, what, remedy, rule)
+
+
+Rule = Callable[[Subject], Iterator[LintFinding]]
+
+
+def lint(name: str) -> list[LintFinding]:
+    """Return all findings for one recipe, by name or by path, in the order of its lines.
+
+    Of a recipe that does not load, only the faults that keep it from that are found.
+    """
+    path = recipes.find(name)
+    try:
+        subject = Subject(path, recipes.read(name))
+    except RecipeError as fault:
+        return list(_schema_findings(path, fault))
+    found = [finding for rule in RULES for finding in rule(subject)]
+    return sorted(found, key=lambda finding: (str(finding.file), finding.line))
+
+
+def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
+    """Take the message about several faults apart: each has a line of its own in it."""
+    rows = re.findall(rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE)
+    if not rows:
+        yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
+    for line, what in rows:
+        yield LintFinding(path, int(line), what, fault.remedy, "schema")
+
+
+def _without_place(path: Path, what: str) -> str:
+    """Take ``FILE:LINE:`` off a message; the finding names them itself."""
+    return re.sub(rf"^{re.escape(str(path))}:\d+: ", "", what)
+
+
+# What a recipe says
+
+
+def names_itself(subject: Subject) -> Iterator[LintFinding]:
+    """Find a file name without system, branch and CUDA, by which `invoke recipes` sorts."""
+    recipe = subject.recipe
+    if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
+        return
+    system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[recipe.host.system]
+    # NVIDIA's branches are named by month; a recipe is named after the release that people look for.
+    fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
+    line = f"nv{recipe.source.release}" if fork else recipe.source.branch
+    start = f"{system}-{line}-"
+    cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
+    named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
+    if named and (cuda or "cuda" not in recipe.name):
+        return
+    wanted = f"{start}{cuda or 'cpu'}"
+    yield subject.finding(
+        "name",
+        1,
+        f"the name {recipe.name!r} does not say system, branch and CUDA",
+        f"Rename the file, for example to {wanted}.toml.",
+    )
+
+
+def gives_reasons(subject: Subject) -> Iterator[LintFinding]:
+    """Find pins without a comment behind or above them: they cannot be judged later."""
+    if subject.recipe.source.url.startswith("bundled:"):
+        return
+    for number, text in without_reason(subject.text):
+        yield subject.finding(
+            "reason",
+            number,
+            f"'{text}' has no reason",
+            "Write behind it, or above it and its neighbours, why it is this value: # ...",
+        )
+
+
+def without_reason(text: str) -> list[tuple[int, str]]:
+    """Return number and text of the lines that pin something, with no comment behind or above.
+
+    A comment above holds until the next blank line or table; one above a list, for the whole list.
+    A substitute states its reason in a key of its own.
+    """
+    bare: list[tuple[int, str]] = []
+    covered = inside = False
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line or line.startswith("["):
+            covered = False
+        covered = covered or line.startswith(("#", "reason = "))
+        if not (inside or covered) and _pins(line):
+            bare.append((number, line))
+        inside = (inside or line.endswith("[")) and line != "]"
+    return bare
+
+
+def _pins(line: str) -> bool:
+    """Tell whether a line sets a key that pins something, without saying why on the same line."""
+    key = _KEY.match(line)
+    if not key or "  # " in line:
+        return False
+    # A list's own lines may carry their reasons inside it.
+    return key[0].removesuffix(" = ") not in DESCRIBING and not line.endswith("[")
+
+
+def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]:
+    """Find a wheel that is tried with another numpy than the build's: its ABI could differ."""
+    recipe = subject.recipe
+    built = {pin for pin in recipe.host.requirements if pin.startswith("numpy==")}
+    for pin in sorted(built - set(recipe.verify.requirements)):
+        if not recipe.verify.requirements and recipe.source.interface == "own":
+            continue
+        yield subject.finding(
+            "numpy",
+            subject.at("verify", "requirements"),
+            f"the wheel is built with {pin} and verified without it",
+            f'Add "{pin}" to verify.requirements.',
+        )
+
+
+def answers_configure(subject: Subject) -> Iterator[LintFinding]:
+    """Find questions of the release without an answer, and answers that it cannot mean."""
+    interview = expected.interview(subject.recipe, HostFile())
+    for fault in validation.faults(interview):
+        line = subject.at("configure", "answers", fault.variable)
+        yield subject.finding("answer", line, str(fault), fault.remedy)
+    try:
+        expected.insist_on_answers(interview)
+    except RecipeError as fault:
+        if not fault.what.startswith("[configure.answers]"):
+            line = subject.at("configure", "answers")
+            yield subject.finding("unanswered", line, fault.what, fault.remedy)
+
+
+def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
+    """Find a CUDA in the answers that is not the one which [host] names."""
+    recipe = subject.recipe
+    answers = recipe.configure.answers
+    needs = answers.get("TF_NEED_CUDA")
+    line = subject.at("configure", "answers", "TF_NEED_CUDA")
+    if needs is not None and (needs is True) != bool(recipe.host.cuda):
+        what = "TF_NEED_CUDA is true, but [host] names no cuda"
+        if recipe.host.cuda:
+            what = "TF_NEED_CUDA is not true, but [host] names a cuda"
+        yield subject.finding("cuda", line, what, "Make the two agree.")
+    version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
+    if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
+        yield subject.finding(
+            "cuda",
+            subject.at("configure", "answers", "TF_CUDA_VERSION"),
+            f"the answers name CUDA {version}, [host] names {recipe.host.cuda}",
+            "Make the two agree.",
+        )
+
+
+def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
+    """Find ``-march=native``, which makes a wheel for the building machine only."""
+    recipe = subject.recipe
+    flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
+    for flag in flags:
+        if "native" in flag:
+            yield subject.finding(
+                "native",
+                _line_with(subject, flag) or 1,
+                f"{flag!r} ties the wheel to the processor of the building machine",
+                "Name the instruction set instead, such as -march=haswell or -mavx.",
+            )
+
+
+def _line_with(subject: Subject, text: str, first: int = 1) -> int:
+    """Return the line, from `first` on, that holds a text; 0 if there is none."""
+    for number, line in enumerate(subject.text.splitlines(), 1):
+        if number >= first and text in line:
+            return number
+    return 0
+
+
+# What lies beside it
+
+
+def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
+    """Find patches without the three fields of their header, or that change more than text."""
+    for name in subject.recipe.source.patches:
+        patch = subject.recipe.source.file(name)
+        for read in (patching.header, patching.read):
+            try:
+                read(patch)
+            except RecipeError as fault:
+                where = fault.evidence.where.rpartition(":")[2]
+                line = int(where) if where.isdigit() else 1
+                what = _without_place(patch, fault.what).removeprefix(f"{patch}: ")
+                yield LintFinding(patch, line, what, fault.remedy, "patch")
+
+
+def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
+    """Find a lock file that pins something else than the recipe."""
+    path = subject.path.with_suffix(".lock")
+    if not path.is_file():
+        return
+    remedy = f"Run 'invoke lock --recipe {subject.recipe.name}', and read what it changes."
+    try:
+        outdated = locking.outdated(subject.recipe, lock.read(path))
+    except RecipeError as fault:
+        yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
+        return
+    for reason in outdated:
+        yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
+
+
+RULES: Sequence[Rule] = (
+    names_itself,
+    gives_reasons,
+    tries_the_numpy_it_was_built_with,
+    answers_configure,
+    agrees_with_its_host,
+    is_not_tied_to_one_cpu,
+    has_sound_patches,
+    has_a_current_lock,
+)
+"""All rules, in the order in which a recipe is written."""
+
+
+# Several recipes
+
+
+def among(names: Sequence[str]) -> list[LintFinding]:
+    """Return findings that no single recipe shows; only for all of recipes/ together."""
+    if set(names) != set(recipes.names()):
+        return []
+    named: set[str] = set()
+    for name in names:
+        try:
+            source = recipes.read(name).source
+        except RecipeError:
+            return []
+        named |= {*source.patches, *source.assets.values()}
+    remedy = "Name it in a recipe, or delete it."
+    files = {str(path.relative_to(recipes.PATCHES)): path for path in recipes.PATCHES.glob("*/*")}
+    unused = [files[name] for name in sorted(files.keys() - named)]
+    what, rule = "belongs to no recipe", "unused-patch"
+    return [LintFinding(path, 1, what, remedy, rule) for path in unused]
+
+
+# A change
+
+
+@dataclass(frozen=True)
+class KeyChange:
+    """One key of a recipe that differs between two revisions."""
+
+    recipe: str
+    key: str
+    before: str
+    """Empty where the key is new."""
+    after: str
+    """Empty where the key is gone."""
+
+
+@dataclass(frozen=True)
+class RecipeChange:
+    """What a change of the checkout means for its recipes."""
+
+    recipes: tuple[str, ...]
+    """The recipes whose file, lock, patches or assets differ; deleted ones are left out."""
+    keys: tuple[KeyChange, ...]
+    files: tuple[str, ...]
+    """The files that differ, relative to the checkout."""
+    tests: tuple[str, ...]
+    """The commands that show whether the changed recipes still work."""
+
+
+def change_since(revision: str) -> RecipeChange:
+    """Return what differs from a git revision.
+
+    Raises ToolError if git does not know the revision.
+    """
+    wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
+    tree = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT)).split()[-1]
+    files = tuple(_changed_files(tree))
+    changed = {Path(file).stem for file in files if file.startswith("recipes/")}
+    for name in recipes.names():
+        source = recipes.read(name).source
+        inputs = {f"patches/{file}" for file in (*source.patches, *source.assets.values())}
+        if inputs & set(files):
+            changed.add(name)
+    present = tuple(sorted(changed & set(recipes.names())))
+    keys = tuple(change for name in present for change in _key_changes(tree, name))
+    tests = tuple(_tests(present))
+    return RecipeChange(present, keys, files, tests)
+
+
+def _repository() -> Path:
+    """Return git's own directory of this checkout, which may be one of several worktrees."""
+    asked = git.command(ROOT / ".git", "rev-parse", "--absolute-git-dir", tree=ROOT)
+    return Path(git.run(asked).strip())
+
+
+def _changed_files(tree: str) -> list[str]:
+    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
+    return differing.splitlines()
+
+
+def _key_changes(tree: str, name: str) -> Iterator[KeyChange]:
+    """Yield the keys of a recipe that differ; comments do not count."""
+    path = f"recipes/{name}.toml"
+    before = _flat(tomllib.loads(git.text(_repository(), f"{tree}:{path}") or ""))
+    after = _flat(tomllib.loads((ROOT / path).read_text("utf-8")))
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            yield KeyChange(name, key, before.get(key, ""), after.get(key, ""))
+
+
+def _flat(table: Mapping[str, object], prefix: str = "") -> dict[str, str]:
+    """Return the values of nested tables by dotted key."""
+    flat: dict[str, str] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = json.dumps(value, default=str)
+    return flat
+
+
+def _tests(names: Sequence[str]) -> Iterator[str]:
+    for name in names:
+        yield f"invoke plan --recipe {name}"
+        yield f"invoke build --recipe {name} --until configure"
+    if names:
+        yield "pytest tests/test_recipes.py"

@@ -1,0 +1,143 @@
+"""What may be a name, a path or an argument: the one place that decides it, for every document that people write.
+
+Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an option
+by a program, leave its directory, end a line of somebody else's format, or change what a terminal shows.
+"""
+
+import re
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import AfterValidator, StringConstraints
+
+LONGEST_COMPONENT = 200
+"""Bytes of one component of a path; file systems take 255, and temporary names are longer than the final ones."""
+LONGEST_PATH = 1000
+"""Bytes of a relative path; Linux and macOS take 4,096 and 1,024 for all of an absolute one."""
+SHARED = frozenset(
+    {
+        *("added", "bazel_install", "disk_cache", "git", "reports", "reproduction", "smoke"),
+        *("toolkits", "unbundling", "vault", "wheelhouse", "wheels", "nightly", "tmp"),
+    }
+)
+"""Directories of build_out that belong to all recipes: `invoke clean` removes the one named like its recipe."""
+EXACT_PIN = re.compile(
+    r"(?P<name>[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)"
+    r"(?P<extras>\[[A-Za-z0-9,._-]+\])?"
+    r"==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)"
+    r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})*)"
+)
+"""``name==version`` with pip's hashes behind it: the only form of a requirement that reaches pip."""
+URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+_GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
+"""Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+!-]*")
+
+
+def one_line(text: str) -> str:
+    """Accept text without control characters. Raises ValueError."""
+    if not text.isprintable():
+        raise ValueError(
+            "must be one line of printable text; a line break would answer the next question too"
+        )
+    return text
+
+
+def no_option(text: str) -> str:
+    """Accept a name that no program takes for an option or a range of commits. Raises ValueError."""
+    if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
+        raise ValueError(
+            "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
+        )
+    return text
+
+
+def inner_path(text: str) -> str:
+    """Accept a relative path that stays below its root and out of git's own directory. Raises ValueError."""
+    path = PurePosixPath(text)
+    leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
+    if leaves or "\\" in text or not path.parts:
+        raise ValueError(
+            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
+        )
+    for component in path.parts:
+        if is_git_directory(component):
+            message = f"must not lead through {component}, which some file system takes for .git"
+            raise ValueError(message)
+        if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
+            message = f"must not have a component of more than {LONGEST_COMPONENT} bytes"
+            raise ValueError(message)
+    if len(text.encode("utf-8", "replace")) > LONGEST_PATH:
+        message = f"must not be longer than {LONGEST_PATH:,} bytes"
+        raise ValueError(message)
+    return one_line(text)
+
+
+def is_git_directory(component: str) -> bool:
+    """Tell whether a file system may take this name for ``.git``: in other letters, with dots or blanks behind it."""
+    plain = component.partition(":")[0].rstrip(" .")
+    return bool(_GIT_DIRECTORY.fullmatch(plain))
+
+
+def file_name(text: str) -> str:
+    """Accept the name of a file, without a directory. Raises ValueError."""
+    if not _FILE_NAME.fullmatch(text) or len(text) > LONGEST_COMPONENT:
+        message = (
+            "must be a file's name: letters, digits and _.+!- , not starting with '.' or '-', "
+            f"of {LONGEST_COMPONENT} characters at most"
+        )
+        raise ValueError(message)
+    return text
+
+
+def recipe_name(text: str) -> str:
+    """Accept the name of a recipe, which becomes a directory of build_out. Raises ValueError."""
+    if text.casefold() in SHARED:
+        message = f"{text} is a directory of build_out that all recipes share; rename the file"
+        raise ValueError(message)
+    return file_name(text)
+
+
+def git_url(text: str) -> str:
+    """Accept a url whose transport runs no command. Raises ValueError."""
+    if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
+        raise ValueError(
+            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run "
+            "commands), and have no blank or leading -"
+        )
+    return one_line(text)
+
+
+def download_url(text: str) -> str:
+    """Accept a url that a file can be downloaded from. Raises ValueError."""
+    if not re.fullmatch(URL, text):
+        raise ValueError("must be one http, https, ftp or file url without blanks")
+    return one_line(text)
+
+
+def exact_pin(text: str) -> str:
+    """Accept a requirement that pins one version; pip would obey an option on such a line. Raises ValueError."""
+    if not EXACT_PIN.fullmatch(text):
+        raise ValueError(
+            'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like'
+        )
+    return text
+
+
+Line = Annotated[str, AfterValidator(one_line)]
+"""Text on one line, without control characters."""
+Name = Annotated[str, AfterValidator(no_option)]
+"""A branch, tag or the like that no program can take for an option."""
+InnerPath = Annotated[str, AfterValidator(inner_path)]
+"""A relative path with forward slashes that cannot leave its root."""
+FileName = Annotated[str, AfterValidator(file_name)]
+"""The name of a file, without a directory."""
+RecipeName = Annotated[str, AfterValidator(recipe_name)]
+"""The name of a recipe, and of its directory in build_out."""
+GitUrl = Annotated[str, AfterValidator(git_url)]
+DownloadUrl = Annotated[str, AfterValidator(download_url)]
+PackagePin = Annotated[str, AfterValidator(exact_pin)]
+"""A package of the Python index at one version: ``numpy==1.14.5``."""
+Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
+Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]

@@ -1,0 +1,215 @@
+"""The build cache of a job: opened for compile, and signed for other hosts once the wheel is good."""
+
+import json
+import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents.release import Release
+from tfwright.pipeline.results import Built, Configured, HostFacts
+from tfwright.pipeline.stage import Job
+from tfwright.tools import files, signing
+from tfwright.tools.cache import execution_log, history, manifest, proxy, seal, toolchain
+from tfwright.tools.cache.build_cache import BuildCache, Trust
+from tfwright.tools.cache.history import CachedBuild
+from tfwright.tools.cache.proxy import CacheProxy
+from tfwright.tools.cache.server import CacheServer, ServerFaultError
+from tfwright.tools.cache.store import CacheDirectory
+from tfwright.tools.cache.tally import CacheUse
+from tfwright.tools.cache.toolchain import Toolchain
+
+GIB = 1 << 30
+EXAMPLE = "http://127.0.0.1:PORT"
+"""What a plan shows: the port is chosen when the build starts."""
+SPELLINGS = ("remote_http_cache", "remote_cache")
+"""Names of one flag. Bazel from 0.17 to 0.25 has both, and takes http:// by the first only.
+
+Bazel before 0.10 has neither name for a cache over HTTP, and goes without.
+"""
+
+SPAWN_CACHE = Release(0, 15)
+"""From here on Bazel asks a cache for every action, before that only if a flag says so."""
+
+
+@dataclass(frozen=True)
+class OpenCache:
+    """The cache while a job compiles."""
+
+    served: CacheProxy
+    cache: BuildCache
+    toolchain: str
+
+    def use(self) -> CacheUse:
+        """Return what it did so far."""
+        return self.cache.tally.use(self.toolchain)
+
+
+@contextmanager
+def opened(
+    job: Job, host: HostFacts, python: Path, configured: Configured
+) -> Iterator[OpenCache | None]:
+    """Serve the cache while the block runs; None where it is off or cannot be opened.
+
+    Raises HostError if a key or secret that the host file names cannot be used.
+    """
+    table = job.host_file.cache
+    root = job.host_file.cache_directory
+    try:
+        directory = CacheDirectory(root, int(table.size * GIB)) if table.enabled else None
+    except OSError as fault:
+        job.listener.note(f"Building without a cache: {root} cannot be used ({fault.strerror})")
+        directory = None
+    if directory is None:
+        yield None
+        return
+    tools = _toolchain(job, host, python, configured)
+    toolchain.keep(tools, root)
+    server = CacheServer(table.server) if table.server and not job.offline else None
+    cache = BuildCache(directory, _trust(job, tools, server), server, writes=table.writes)
+    with proxy.serving(cache) as served:
+        yield OpenCache(served, cache, tools.digest)
+
+
+def flags(known: Mapping[str, str], version: str, url: str) -> Iterator[str]:
+    """Yield what leads a Bazel of a version, with these flags, to the proxy."""
+    spelling = next((name for name in SPELLINGS if name in known), None)
+    if spelling is None:
+        return
+    yield f"--{spelling}={url}"
+    if Release.parse(version) < SPAWN_CACHE and "experimental_remote_spawn_cache" in known:
+        yield "--experimental_remote_spawn_cache"
+    if "experimental_guard_against_concurrent_changes" in known:
+        yield "--experimental_guard_against_concurrent_changes"
+    if "remote_download_outputs" in known:
+        # From 7.0 on files of the cache would stay there, and later stages need them.
+        yield "--remote_download_outputs=all"
+
+
+def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
+    """Yield what makes Bazel write an execution log, if the host file asks for one."""
+    spelling = next((name for name in execution_log.FLAGS if name in known), None)
+    if job.host_file.cache.logs and spelling:
+        yield f"--{spelling}={_log_file(job)}"
+
+
+def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | None:
+    """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
+    if cache is None:
+        files.remove(_use_file(job))
+        return None
+    use = cache.use()
+    build = CachedBuild(recipe=job.recipe.name, finished=time.time(), use=use)
+    with suppress(OSError):
+        history.add(job.host_file.cache_directory, build)
+    _keep_log(job)
+    total = _earlier(job, use).plus(use) if resumed else use
+    files.write(_use_file(job), total.model_dump_json())
+    entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
+    files.write(_entries_file(job), json.dumps(entries))
+    if use.faults:
+        job.listener.note(f"What the cache could not answer was built: {_listed(use.faults)}")
+    return total
+
+
+def publish(job: Job, built: Built) -> None:
+    """Sign what a good build took from the cache and added, where the host file names a key.
+
+    Raises HostError if the key cannot sign. A server that does not take the list makes a note.
+    """
+    sign, table = job.host_file.sign, job.host_file.cache
+    use, written = built.cache, _written(job, built)
+    if sign is None or use is None or not written:
+        return
+    listed = manifest.write(job.host_file.cache_directory, use.toolchain, written, sign.key)
+    if table.server and table.writes and not job.offline:
+        server = CacheServer(table.server)
+        try:
+            keyid = signing.signer(sign.key).public_key.keyid
+            manifest.send(listed, server, use.toolchain, keyid)
+        except (ServerFaultError, OSError) as fault:
+            job.listener.note(f"The cache server did not take the signed list of entries: {fault}")
+        finally:
+            server.close()
+
+
+def summary(use: CacheUse | None) -> str:
+    """Say in a few words how the cache took part."""
+    if use is None:
+        return "cache off"
+    return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
+
+
+def _trust(job: Job, tools: Toolchain, server: CacheServer | None) -> Trust:
+    """Return whose entries are believed: our own, and what trusted builders list."""
+    table, root = job.host_file.cache, job.host_file.cache_directory
+    secret = seal.secret(table.secret or job.places.build_out / "cache-secret")
+    listed: dict[str, str] = {}
+    for key in table.trust:
+        listed |= manifest.read(root, server, tools.digest, key)
+    return Trust(tools.digest, secret, listed)
+
+
+def _toolchain(job: Job, host: HostFacts, python: Path, configured: Configured) -> Toolchain:
+    """Return what compiles, on this host."""
+    options = [*job.recipe.compile.flags, configured.bazelrc.path.read_text("utf-8", "replace")]
+    compilers = _compilers(job)
+    memo = job.host_file.cache_directory / "fingerprints.json"
+    native = any("=native" in text for text in options)
+    return toolchain.of_host(compilers, python, host.cuda, memo, native=native)
+
+
+def _compilers(job: Job) -> Sequence[str]:
+    """Return the compilers that the recipe names, or those that Bazel finds by itself."""
+    answers = job.recipe.configure.answers
+    named = [job.recipe.compile.env.get("CC"), answers.get("GCC_HOST_COMPILER_PATH")]
+    return [*(str(name) for name in named if name), "gcc", "cc"]
+
+
+def _log_file(job: Job) -> Path:
+    return job.places.logs / "compile.execution.log"
+
+
+def _keep_log(job: Job) -> None:
+    """Put the execution log where the next build does not overwrite it."""
+    written = _log_file(job)
+    if written.is_file():
+        name = f"{job.recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        with suppress(OSError):
+            kept = job.host_file.cache_directory / "logs" / name
+            kept.parent.mkdir(exist_ok=True)
+            shutil.move(written, kept)
+
+
+def _use_file(job: Job) -> Path:
+    return job.places.own / "cache-use.json"
+
+
+def _entries_file(job: Job) -> Path:
+    return job.places.own / "cache-entries.json"
+
+
+def _earlier(job: Job, use: CacheUse) -> CacheUse:
+    """Return what earlier runs of this build took from the cache."""
+    try:
+        return CacheUse.model_validate_json(_use_file(job).read_bytes())
+    except (OSError, ValueError):
+        return CacheUse(toolchain=use.toolchain)
+
+
+def _written(job: Job, built: Built) -> dict[str, str]:
+    """Return the entries that compile left, if they are of this build's toolchain."""
+    try:
+        left = json.loads(_entries_file(job).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    if built.cache is None or left.get("toolchain") != built.cache.toolchain:
+        return {}
+    entries: dict[str, str] = left.get("entries", {})
+    return entries
+
+
+def _listed(faults: Mapping[str, int]) -> str:
+    return ", ".join(f"{what} ({count}x)" for what, count in faults.items())

@@ -1,0 +1,84 @@
+"""The build cache, as people read it."""
+
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column
+
+if TYPE_CHECKING:
+    from tfwright.commands.cache import CacheComparison, CacheState
+    from tfwright.tools.cache.history import CachedBuild
+
+GIB = 1 << 30
+KEPT = (Column("toolchain"), Column("entries", right=True))
+BUILDS = (
+    Column("finished", rank=2),
+    Column("recipe"),
+    Column("toolchain", rank=3),
+    Column("hits", right=True, cut="never"),
+    Column("of", right=True, cut="never"),
+    Column("share", right=True, rank=1),
+    Column("faults", right=True, rank=1),
+)
+EXPLAINED = 20
+"""Changed actions that are listed one by one."""
+
+
+def show_cache(state: "CacheState", *, as_json: bool) -> None:
+    """Print what the cache holds and what it did for the last builds."""
+    if as_json:
+        builds = [build.model_dump() for build in state.builds]
+        tools = [vars(toolchain) for toolchain in state.toolchains]
+        text.as_json({**vars(state), "builds": builds, "toolchains": tools})
+        return
+    share = f"{state.held / GIB:.2f} of {state.limit / GIB:g} GiB"
+    behind = f", behind it {state.server}" if state.server else ""
+    text.line(f"{share} in {state.directory}{behind}")
+    if not state.builds:
+        text.line("No build has used the cache yet.")
+        return
+    held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
+    text.table(KEPT, held)
+    text.line()
+    text.table(BUILDS, map(_row, state.builds))
+    _show_faults(state)
+    for log in state.logs:
+        text.tell(f"  execution log: {log.stem}")
+
+
+def show_why(found: "CacheComparison", *, as_json: bool) -> None:
+    """Print what made actions differ, causes before consequences."""
+    if as_json:
+        text.as_json({**vars(found), "changes": [vars(change) for change in found.changes]})
+        return
+    causes = [change for change in found.changes if not change.follows]
+    text.line(f"{found.same} actions are the same.")
+    text.line(f"{len(found.changes)} differ, {len(causes)} of them not because of another one.")
+    text.line(f"{found.only_first} are in the first build only, {found.only_second} in the second.")
+    for change in causes[:EXPLAINED]:
+        text.line(f"\n{change.mnemonic} {change.name}")
+        text.line(f"  {change.what}")
+    if len(causes) > EXPLAINED:
+        text.line(f"\nand {len(causes) - EXPLAINED} more; --json lists them all")
+    for part in found.toolchains:
+        text.line(f"The last two builds had another toolchain: {part} changed.")
+
+
+def _row(build: "CachedBuild") -> tuple[str, ...]:
+    use = build.use
+    finished = time.strftime("%Y-%m-%d %H:%M", time.localtime(build.finished))
+    share = f"{100 * use.hits / use.lookups:.0f} %" if use.lookups else "-"
+    faults = str(sum(use.faults.values()))
+    hits = (str(use.hits), str(use.lookups))
+    return (finished, build.recipe, use.toolchain[:12], *hits, share, faults)
+
+
+def _show_faults(state: "CacheState") -> None:
+    """Say what went wrong in the builds that are listed."""
+    faults: Counter[str] = Counter()
+    for build in state.builds:
+        faults.update(build.use.faults)
+    for what, count in faults.most_common():
+        text.tell(f"  {count}x {what}; the action was run", text.WARNING)

@@ -1,0 +1,51 @@
+"""The page of lint: findings with file, line and remedy."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Styled
+
+if TYPE_CHECKING:
+    from tfwright.commands.lint import LintFinding, RecipeChange
+
+
+def show_findings(
+    recipes: Sequence[str], findings: "Sequence[LintFinding]", *, as_json: bool
+) -> None:
+    """Print each finding in two lines; a clean result says how many recipes were checked."""
+    if as_json:
+        text.as_json([asdict(finding) for finding in findings])
+        return
+    for finding in findings:
+        place = f"{finding.file}:{finding.line}: "
+        text.line(Styled(place, text.HEADING), finding.what, Styled(f" [{finding.rule}]", "dim"))
+        text.paragraph("  do:", finding.remedy, indent=8)
+    checked = text.counted(len(recipes), "recipe")
+    if findings:
+        count = text.counted(len(findings), "finding")
+        text.tell(f"{count} in {checked}", text.BAD)
+    else:
+        text.tell(f"{checked} checked, nothing to correct", text.GOOD)
+
+
+def show_change(change: "RecipeChange") -> None:
+    """Print what a change means for the recipes: keys before and after, and what to run."""
+    if not change.files:
+        text.tell("No recipe, patch or template differs.")
+        return
+    for recipe in change.recipes:
+        text.line(Styled(recipe, text.HEADING))
+        for key in change.keys:
+            if key.recipe == recipe:
+                after = Styled(key.after or "(removed)", text.GOOD)
+                before = Styled(key.before or "(new)", text.BAD)
+                text.line(f"  {key.key}  ", before, " -> ", after)
+    text.line(Styled("files", text.HEADING))
+    for file in change.files:
+        text.line(f"  {file}")
+    if change.tests:
+        text.line(Styled("run next", text.HEADING))
+    for command in change.tests:
+        text.line(f"  {command}")

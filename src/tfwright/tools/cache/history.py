@@ -1,0 +1,47 @@
+"""What the cache did for the last builds, as lines of JSON beside it."""
+
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict
+
+from tfwright.tools.cache.tally import CacheUse
+
+KEPT = 50
+"""Builds that are remembered."""
+
+
+class CachedBuild(BaseModel):
+    """One run of Bazel that the cache took part in."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    recipe: str
+    finished: float
+    """Seconds since 1970."""
+    use: CacheUse
+
+
+def add(root: Path, build: CachedBuild) -> None:
+    """Add a build. Raises OSError."""
+    with _file(root).open("a", encoding="utf-8") as stream:
+        stream.write(build.model_dump_json() + "\n")
+
+
+def read(root: Path) -> tuple[CachedBuild, ...]:
+    """Return the last builds, the newest last; lines that cannot be read are left out."""
+    try:
+        lines = _file(root).read_text("utf-8", "replace").splitlines()[-KEPT:]
+    except OSError:
+        return ()
+    builds = []
+    for line in lines:
+        try:
+            builds.append(CachedBuild.model_validate_json(line))
+        except ValueError:
+            # Two builds may write at once, and a kill may cut a line off.
+            continue
+    return tuple(builds)
+
+
+def _file(root: Path) -> Path:
+    return root / "builds.jsonl"

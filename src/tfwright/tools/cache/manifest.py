@@ -1,0 +1,118 @@
+"""A builder's signed list of entries, so that a stolen cache server poisons no reader.
+
+After a good build the builder signs which entries it used and wrote: action = SHA-256 of the entry.
+Who trusts its public key accepts exactly these. A server has only entries and blobs, so that the
+list is a blob, and an entry under a name that reader and builder know points to it.
+"""
+
+import hashlib
+import json
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright.errors import TfwrightError
+from tfwright.tools import files, signing
+from tfwright.tools.cache import action_result
+from tfwright.tools.cache.action_result import SHA256, Blob
+from tfwright.tools.cache.server import CacheServer, ServerFaultError
+from tfwright.tools.cache.wire import MalformedMessageError
+
+KIND = "application/vnd.tfwright.cache-manifest+json"
+LARGEST = 64 << 20
+"""Bytes of a list: one of TensorFlow's has half a megabyte."""
+
+
+def write(root: Path, toolchain: str, entries: Mapping[str, str], key: Path) -> Path:
+    """Sign the entries of a build, with those of the builder's earlier ones, and return the file.
+
+    Raises HostError if the private key in the file `key` cannot sign.
+    """
+    path = _path(root, signing.signer(key).public_key.keyid, toolchain)
+    listed = {**_unverified(path), **entries}
+    payload = {"toolchain": toolchain, "entries": listed, "written": int(time.time())}
+    text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
+    files.write(path, signing.sign(text.encode(), KIND, key))
+    return path
+
+
+def send(path: Path, server: CacheServer, toolchain: str, keyid: str) -> None:
+    """Put a list on a server. Raises ServerFaultError, OSError."""
+    blob = Blob(files.sha256(path), path.stat().st_size)
+    server.send("cas", blob.sha256, path)
+    server.send("ac", _name(toolchain, keyid), action_result.pointing_to(blob))
+
+
+def read(root: Path, server: CacheServer | None, toolchain: str, key: Path) -> dict[str, str]:
+    """Return what the holder of a public key lists for a toolchain; empty where no list is valid.
+
+    The server's list counts before the directory's. Raises HostError if the key cannot be used.
+    """
+    keyid = signing.public_id(key)
+    kept = _path(root, keyid, toolchain)
+    with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
+        received = Path(room, "manifest.json")
+        if server and _receive(server, _name(toolchain, keyid), received):
+            entries = _verified(received, toolchain, key)
+            if entries:
+                files.write(kept, received.read_bytes())
+                return entries
+    return _verified(kept, toolchain, key) if kept.is_file() else {}
+
+
+def _receive(server: CacheServer, name: str, to: Path) -> bool:
+    """Get a server's list; say whether there was one."""
+    try:
+        entry = server.entry(name)
+        blobs = action_result.read(entry).blobs if entry else ()
+        if not blobs or blobs[0].size > LARGEST:
+            return False
+        with server.blob(blobs[0].sha256, blobs[0].size) as stream, to.open("wb") as output:
+            while stream and (piece := stream.read(blobs[0].size)):
+                output.write(piece)
+    except (ServerFaultError, MalformedMessageError, OSError):
+        return False
+    return True
+
+
+def _verified(file: Path, toolchain: str, key: Path) -> dict[str, str]:
+    """Return the entries of a list that the key signed for this toolchain."""
+    try:
+        payload, _ = signing.verified(file, KIND, key)
+        content = json.loads(payload)
+    except (TfwrightError, ValueError):
+        return {}
+    if not isinstance(content, dict) or content.get("toolchain") != toolchain:
+        return {}
+    return _entries(content.get("entries"))
+
+
+def _unverified(path: Path) -> dict[str, str]:
+    """Return what this builder listed before; its own file, in its own directory."""
+    try:
+        import base64
+
+        content = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return _entries(content.get("entries")) if isinstance(content, dict) else {}
+
+
+def _entries(listed: object) -> dict[str, str]:
+    if not isinstance(listed, dict):
+        return {}
+    return {
+        action: digest
+        for action, digest in listed.items()
+        if isinstance(digest, str) and SHA256.fullmatch(action) and SHA256.fullmatch(digest)
+    }
+
+
+def _path(root: Path, keyid: str, toolchain: str) -> Path:
+    return root / "manifests" / f"{keyid[:16]}-{toolchain}.json"
+
+
+def _name(toolchain: str, keyid: str) -> str:
+    """Return under which name the list's entry stands on a server."""
+    return hashlib.sha256(f"manifest:{toolchain}:{keyid}".encode()).hexdigest()

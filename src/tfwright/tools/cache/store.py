@@ -1,0 +1,230 @@
+"""The cache's directory: blobs and entries as files, within a limit of bytes, least recently used out first.
+
+``cas/ab/<sha256>`` holds blobs, ``ac/<toolchain>/ab/<action>`` sealed entries. A file's time of
+modification is when it was last used. Several builds share a directory without a lock: files appear
+whole by a rename, and one that vanishes is a miss.
+"""
+
+import contextlib
+import hashlib
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from tfwright.tools.cache.action_result import Blob
+
+PIECE = 1 << 20
+"""Bytes that are read or written at once."""
+FILLED = 0.9
+"""Share of the limit that is left after the oldest files were removed."""
+YOUNG_SECONDS = 600
+"""What was used within this time is not removed: a build may be about to ask for it."""
+LARGEST_ENTRY = 16 << 20
+"""Bytes of an entry of the action cache; larger ones are not read."""
+EMPTY = hashlib.sha256().hexdigest()
+"""The blob that no Bazel needs to upload."""
+
+
+@dataclass(frozen=True)
+class _Known:
+    """A file whose content was compared with its name, as it was then."""
+
+    inode: int
+    size: int
+    changed: int
+    """Time of the last change of content or attributes, in nanoseconds."""
+
+
+class CacheDirectory:
+    """What this host keeps of the cache."""
+
+    def __init__(self, root: Path, limit: int) -> None:
+        """Open the directory, made if it is missing; `limit` is in bytes. Raises OSError."""
+        self.root = root
+        self._limit = limit
+        self._verified: dict[str, _Known] = {}
+        self._lock = threading.Lock()
+        for folder in (self._incoming, root / "cas", root / "ac"):
+            folder.mkdir(parents=True, exist_ok=True)
+        self._held = sum(found.st_size for _, found in self._files())
+        self._full_until = 0.0
+
+    def blob(self, blob: Blob) -> Path | None:
+        """Return the file of a blob whose content is verified; None if there is none.
+
+        A file with other content than its name says is removed.
+        """
+        path = self._blob_path(blob.sha256)
+        try:
+            found = path.stat()
+            if self._verified.get(blob.sha256) != _known(found):
+                if found.st_size != blob.size or _sha256(path) != blob.sha256:
+                    path.unlink(missing_ok=True)
+                    raise DamagedBlobError(blob.sha256)
+                os.utime(path)
+                self._verified[blob.sha256] = _known(path.stat())
+        except OSError:
+            return None
+        return path
+
+    def holds(self, sha256: str) -> bool:
+        """Say whether a blob is there; its content is not read."""
+        return sha256 == EMPTY or self._blob_path(sha256).is_file()
+
+    def opened(self, sha256: str) -> BinaryIO | None:
+        """Open a blob; None if there is none, or its content is not what its name says."""
+        try:
+            stream = self._blob_path(sha256).open("rb")
+        except OSError:
+            return None
+        if self._verified.get(sha256) == _known(os.fstat(stream.fileno())):
+            return stream
+        # Another build used the file since it was verified, or something wrote to it: only its
+        # content can tell.
+        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:
+            stream.seek(0)
+            return stream
+        stream.close()
+        return None
+
+    def keep_blob(self, sha256: str, size: int, read: Callable[[int], bytes]) -> bool:
+        """Store `size` bytes that `read` yields; say whether they have the digest and were stored.
+
+        Raises OSError when the disk refuses, and whatever `read` raises.
+        """
+        self._make_room(size)
+        handle, name = tempfile.mkstemp(dir=self._incoming)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                good = _copy(read, size, stream) == sha256
+            if good:
+                self._settle(temporary, self._blob_path(sha256), size)
+                self._verified[sha256] = _known(self._blob_path(sha256).stat())
+        finally:
+            temporary.unlink(missing_ok=True)
+        return good
+
+    def entry(self, toolchain: str, action: str) -> bytes | None:
+        """Return a sealed entry of the action cache; None if there is none."""
+        path = self._entry_path(toolchain, action)
+        try:
+            with path.open("rb") as stream:
+                content = stream.read(LARGEST_ENTRY)
+            os.utime(path)
+        except OSError:
+            return None
+        return content
+
+    def keep_entry(self, toolchain: str, action: str, entry: bytes) -> None:
+        """Store a sealed entry. Raises OSError when the disk refuses."""
+        self._make_room(len(entry))
+        handle, name = tempfile.mkstemp(dir=self._incoming)
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(entry)
+            self._settle(temporary, self._entry_path(toolchain, action), len(entry))
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def drop_entry(self, toolchain: str, action: str) -> None:
+        """Remove an entry that cannot be used."""
+        with contextlib.suppress(OSError):
+            self._entry_path(toolchain, action).unlink(missing_ok=True)
+
+    def toolchains(self) -> dict[str, int]:
+        """Return how many entries each toolchain has."""
+        folders = sorted(path for path in (self.root / "ac").iterdir() if path.is_dir())
+        return {folder.name: sum(1 for _ in folder.glob("*/*")) for folder in folders}
+
+    def held(self) -> int:
+        """Return the bytes that all files take, as counted when last looked at."""
+        return self._held
+
+    @property
+    def _incoming(self) -> Path:
+        return self.root / "incoming"
+
+    def _blob_path(self, sha256: str) -> Path:
+        return self.root / "cas" / sha256[:2] / sha256
+
+    def _entry_path(self, toolchain: str, action: str) -> Path:
+        return self.root / "ac" / toolchain / action[:2] / action
+
+    def _settle(self, temporary: Path, path: Path, size: int) -> None:
+        """Give a whole file its place."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # No fsync: what a power cut leaves half written fails its digest and is a miss.
+        temporary.replace(path)
+        with self._lock:
+            self._held += size
+
+    def _make_room(self, size: int) -> None:
+        """Remove the least recently used files if `size` more bytes exceed the limit.
+
+        Raises CacheFullError where everything is in use.
+        """
+        with self._lock:
+            if self._held + size <= self._limit:
+                return
+            if time.time() < self._full_until:
+                raise CacheFullError
+            self._evict(size)
+
+    def _evict(self, size: int) -> None:
+        """Count what other builds wrote as well, then remove the oldest files."""
+        oldest_first = sorted(self._files(), key=lambda item: item[1].st_mtime)
+        self._held = sum(found.st_size for _, found in oldest_first)
+        young = time.time() - YOUNG_SECONDS
+        for path, found in oldest_first:
+            if self._held + size <= self._limit * FILLED or found.st_mtime > young:
+                break
+            path.unlink(missing_ok=True)
+            self._held -= found.st_size
+        if self._held + size > self._limit:
+            # Looking through a large cache again for every blob would slow the build.
+            self._full_until = time.time() + YOUNG_SECONDS / 10
+            raise CacheFullError
+
+    def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """Yield all blobs and entries."""
+        for kind in ("cas", "ac"):
+            for folder, _, names in os.walk(self.root / kind):
+                for name in names:
+                    with contextlib.suppress(OSError):
+                        path = Path(folder, name)
+                        yield path, path.stat()
+
+
+class CacheFullError(OSError):
+    """Everything in the cache is in use, and nothing more fits."""
+
+
+class DamagedBlobError(Exception):
+    """A file of the cache did not have the content that its name says; it is removed."""
+
+
+def _known(found: os.stat_result) -> _Known:
+    return _Known(found.st_ino, found.st_size, found.st_ctime_ns)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:
+    """Copy `size` bytes at most; return the digest of what came."""
+    digest = hashlib.sha256()
+    left = size
+    while left and (piece := read(min(left, PIECE))):
+        digest.update(piece)
+        to.write(piece)
+        left -= len(piece)
+    return digest.hexdigest()

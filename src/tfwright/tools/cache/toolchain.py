@@ -1,0 +1,206 @@
+"""The digest of a toolchain: of all that decides about an action's result and that Bazel overlooks.
+
+Bazel's key of an action has the compiler's *path*. Its content, the system's headers and libraries,
+and what CUDA's compiler consists of are no inputs of an action: an update of gcc changes none of
+the keys. Entries of different toolchains are therefore kept apart by this digest.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfwright.tools import files
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+
+PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
+"""What a compiler's driver runs."""
+LIBRARIES = (
+    *("crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o", "crtendS.o"),
+    *("libgcc.a", "libgcc_eh.a", "libgcc_s.so.1", "libstdc++.a", "libstdc++.so.6"),
+    *("libc.a", "libc.so.6", "libc_nonshared.a", "libm.so.6", "libpthread.so.0"),
+)
+"""What is linked into everything, or decides which symbol versions it asks for."""
+SCRIPTING = ("bash", "sed", "awk", "perl", "patch", "tar", "gzip", "python3", "python")
+"""What the commands of generated files run."""
+CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice")
+"""Where nvcc and what it runs lie; CUDA's headers and libraries are inputs of Bazel's actions."""
+_INCLUDES = re.compile(r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Toolchain:
+    """What compiles."""
+
+    parts: Mapping[str, str] = field(default_factory=dict)
+    """What each part is = its digest, or its name where that says all."""
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 over all parts."""
+        text = json.dumps(self.parts, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_host(
+    compilers: Sequence[str],
+    python: Path,
+    cuda: Path | None,
+    memo: Path,
+    *,
+    native: bool,
+) -> Toolchain:
+    """Return this host's toolchain: its compilers, as commands or paths, target Python and CUDA.
+
+    With `native` the CPU is a part, since -march=native compiles for it. Digests are kept in the
+    file `memo`, and computed once for each state of a file.
+    """
+    known = _Digests(memo)
+    parts = {"machine": f"{platform.system()} {platform.machine()}"}
+    if native:
+        parts["CPU"] = _cpu()
+    for compiler in dict.fromkeys(compilers):
+        parts |= _compiler_parts(compiler, known)
+    parts |= {name: known.of(path) for name, path in _found(SCRIPTING)}
+    parts["target Python"] = known.of(python)
+    if cuda:
+        parts["CUDA's programs"] = known.of_all(_files_below(cuda / name for name in CUDA_FOLDERS))
+    known.save()
+    return Toolchain(parts)
+
+
+def of_image(digest: str) -> Toolchain:
+    """Return the toolchain of a container image, whose digest covers all that is in it."""
+    return Toolchain({"image": digest, "machine": platform.machine()})
+
+
+def keep(toolchain: Toolchain, root: Path) -> None:
+    """Write down what a digest stands for, so that two can be compared later."""
+    path = root / "toolchains" / f"{toolchain.digest}.json"
+    if not path.is_file():
+        files.write(path, json.dumps(toolchain.parts, indent=1, sort_keys=True))
+
+
+def kept(root: Path, digest: str) -> Toolchain:
+    """Return what a digest stands for; without parts where that was not written down."""
+    try:
+        parts = json.loads((root / "toolchains" / f"{digest}.json").read_text("utf-8"))
+    except (OSError, ValueError):
+        return Toolchain()
+    return Toolchain(parts if isinstance(parts, dict) else {})
+
+
+def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str]]:
+    """Yield the parts of one compiler, as far as it names them."""
+    driver = shutil.which(compiler, path=":".join(environment.SYSTEM_PATH))
+    if driver is None:
+        return
+    yield compiler, known.of(Path(driver))
+    programs = (Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS)
+    yield f"programs of {compiler}", known.of_all(_located(programs))
+    libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
+    yield f"libraries of {compiler}", known.of_all(_located(libraries))
+    yield f"headers of {compiler}", _listing(_include_folders(driver))
+
+
+def _asked(driver: str, *question: str) -> str:
+    return runner.answer(Command((driver, *question), Path("/"), environment.clean(Path("/"))))
+
+
+def _located(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that are there; gcc repeats the mere name of what it does not have."""
+    for path in paths:
+        found = path if path.is_absolute() else _which(path.name)
+        if found and found.is_file():
+            yield found
+
+
+def _which(name: str) -> Path | None:
+    found = shutil.which(name, path=":".join(environment.SYSTEM_PATH))
+    return Path(found) if found else None
+
+
+def _found(names: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    for name in names:
+        if path := _which(name):
+            yield name, path
+
+
+def _include_folders(driver: str) -> list[Path]:
+    """Return where a compiler looks for headers by itself."""
+    # It says so on standard error only. The driver's path is an argument, not part of the script.
+    said = _asked("/bin/sh", "-c", '"$0" -xc++ -E -v /dev/null 2>&1', driver)
+    listed = _INCLUDES.search(said)
+    return [Path(line.strip()) for line in listed[1].splitlines()] if listed else []
+
+
+def _listing(folders: Iterable[Path]) -> str:
+    """Return a digest of names, sizes and times of all files below some folders.
+
+    A system has tens of thousands of headers; package managers keep their times, so that two hosts
+    with the same packages agree.
+    """
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(_files_below([folder])):
+            found = path.stat()
+            line = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _files_below(folders: Iterable[Path]) -> Iterator[Path]:
+    for folder in folders:
+        for parent, _, names in os.walk(folder):
+            paths = (Path(parent, name) for name in names)
+            yield from (path for path in paths if path.is_file())
+
+
+def _cpu() -> str:
+    """Return what this CPU can do, as -march=native would see it."""
+    try:
+        said = Path("/proc/cpuinfo").read_text("ascii", "replace")
+    except OSError:
+        return platform.processor()
+    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
+    found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
+    return hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
+
+
+class _Digests:
+    """Digests of files, computed once for each state of a file."""
+
+    def __init__(self, memo: Path) -> None:
+        self._memo = memo
+        self._seen: dict[str, list[object]] = {}
+        try:
+            content = json.loads(memo.read_text("utf-8"))
+        except (OSError, ValueError):
+            content = {}
+        self._known: dict[str, list[object]] = content if isinstance(content, dict) else {}
+
+    def of(self, path: Path) -> str:
+        """Return the SHA-256 of a file, through its links."""
+        real = path.resolve()
+        found = real.stat()
+        state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        known = self._known.get(str(real), [])
+        digest = known[-1] if known[:-1] == state else files.sha256(real)
+        self._seen[str(real)] = [*state, digest]
+        return str(digest)
+
+    def of_all(self, paths: Iterable[Path]) -> str:
+        """Return one digest over the names and contents of files."""
+        lines = sorted(f"{path.name} {self.of(path)}" for path in paths)
+        return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def save(self) -> None:
+        """Keep what was computed."""
+        if any(self._known.get(path) != state for path, state in self._seen.items()):
+            files.write(self._memo, json.dumps({**self._known, **self._seen}))

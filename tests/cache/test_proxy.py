@@ -1,0 +1,89 @@
+"""The loopback server: what Bazel sees of the cache."""
+
+import hashlib
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+
+from tfwright.tools.cache import netlisten, proxy, wire
+from tfwright.tools.cache.build_cache import BuildCache
+from tfwright.tools.cache.proxy import CacheProxy
+
+ACTION = hashlib.sha256(b"an action").hexdigest()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def output(path: str, content: bytes) -> bytes:
+    """Return an ActionResult with one file."""
+    digest = wire.field(1, sha256(content).encode()) + wire.integer(2, len(content))
+    return wire.field(2, wire.field(1, path.encode()) + wire.field(2, digest))
+
+
+@pytest.fixture
+def served(cache: BuildCache) -> Iterator[CacheProxy]:
+    with proxy.serving(cache) as served:
+        yield served
+
+
+def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) -> None:
+    entry = output("a.o", b"object")
+    with requests.Session() as bazel:
+        blob, result = f"{served.url}/cas/{sha256(b'object')}", f"{served.url}/ac/{ACTION}"
+        assert bazel.get(result).status_code == 404
+        assert bazel.put(blob, b"object").status_code == 200
+        assert bazel.put(result, entry).status_code == 200
+        assert bazel.get(result).content == entry
+        assert bazel.get(blob).content == b"object"
+        assert bazel.head(blob).headers["Content-Length"] == "6"
+
+
+def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(served: CacheProxy) -> None:
+    url = f"{served.url}/cas/{sha256(b'object')}"
+    assert requests.put(url, b"damaged", timeout=5).status_code == 200
+    assert requests.get(url, timeout=5).status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"])
+def test_nothing_but_digests_is_served(served: CacheProxy, path: str) -> None:
+    assert requests.get(served.url + path, timeout=5).status_code == 400
+
+
+def test_the_empty_file_is_there_without_being_sent(served: CacheProxy) -> None:
+    answer = requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_a_connection_that_breaks_off_leaves_nothing(served: CacheProxy, cache: BuildCache) -> None:
+    head = f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nContent-Length: 6\r\n\r\nobj".encode()
+    with socket.create_connection(("127.0.0.1", served.port)) as connection:
+        connection.sendall(head)
+    assert requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code == 404
+    assert cache.blob(sha256(b"object")) is None
+
+
+def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> None:
+    enclosure = Path(proxy.__file__).parents[1] / "process/enclosure.py"
+    python = (sys.executable, "-I", "-S")
+    question = f"import urllib.request as u; u.urlopen('{served.url}/ac/{ACTION}')"
+    listening = (*python, netlisten.__file__, str(served.adopt()), str(served.port))
+    inside = (*python, str(enclosure), *listening, *python, "-c", question)
+    done = subprocess.run(inside, capture_output=True, text=True, check=False)
+    if "Operation not permitted" in done.stderr:
+        pytest.skip("this system refuses a network namespace")
+    assert "HTTP Error 404" in done.stderr
+
+
+def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> None:
+    command = (sys.executable, "-I", "-S", netlisten.__file__, str(tmp_path / "gone"), "0")
+    done = subprocess.run(
+        (*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "runs\n"

@@ -1,0 +1,128 @@
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import lint as linting
+from tfwright.documents import recipe as recipes
+
+CPU = "linux-r1.8-cpu"
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """Return a copy of a real recipe with its lock, outside the checkout."""
+    for path in recipes.RECIPES.glob(f"{CPU}.*"):
+        shutil.copy(path, tmp_path)
+    return tmp_path / f"{CPU}.toml"
+
+
+def changed(path: Path, before: str, after: str) -> list[linting.LintFinding]:
+    """Return what lint finds once a text of the recipe is replaced."""
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after, 1), "utf-8")
+    return linting.lint(str(path))
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_a_bundled_recipe_has_no_findings(name: str) -> None:
+    assert [str(finding) for finding in linting.lint(name)] == []
+
+
+def test_every_patch_and_asset_belongs_to_a_recipe() -> None:
+    assert linting.among(recipes.names()) == []
+
+
+def test_a_recipe_outside_the_checkout_is_checked_like_any_other(outside: Path) -> None:
+    assert linting.lint(str(outside)) == []
+
+
+def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path) -> None:
+    (found,) = changed(outside, "machine = ", "machin = ")
+    assert found.rule == "schema"
+    assert "unknown key host.machin" in found.what
+    assert outside.read_text("utf-8").splitlines()[found.line - 1].startswith("machin = ")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule", "says"),
+    [
+        ("numpy==1.14.5", "numpy>=1.14.5", "schema", "must be an exact pin"),
+        ("numpy==1.14.5", "-r /etc/passwd", "schema", "must be an exact pin"),
+        ('CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ', "native", "ties the wheel"),
+        ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),
+        ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
+        ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
+    ],
+)
+def test_a_mistake_is_found_with_its_rule(
+    outside: Path, before: str, after: str, rule: str, says: str
+) -> None:
+    found = [finding for finding in changed(outside, before, after) if finding.rule == rule]
+    assert says in found[0].what
+    assert found[0].remedy
+
+
+def test_all_mistakes_are_found_at_once(outside: Path) -> None:
+    changed(outside, 'CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ')
+    found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
+    assert {"numpy", "native", "lock"} <= {finding.rule for finding in found}
+
+
+def test_a_pin_without_a_reason_is_found_by_its_line() -> None:
+    text = '[bazel]\n# Why.\nversion = "1"\n\npeak = 2\nsystem = "x"  # why\n'
+    assert linting.without_reason(text) == [(5, "peak = 2")]
+
+
+def test_a_name_that_hides_what_is_in_it_is_found(outside: Path) -> None:
+    renamed = outside.rename(outside.with_name("mine.toml"))
+    assert [finding.rule for finding in linting.lint(str(renamed))] == ["name"]
+
+
+def test_a_patch_without_its_header_is_found_beside_the_recipe(outside: Path) -> None:
+    name = recipes.read(CPU).source.patches[0]
+    own = outside.parent / "patches" / name
+    own.parent.mkdir(parents=True)
+    body = (recipes.PATCHES / name).read_text("utf-8").partition("diff --git")
+    own.write_text(body[1] + body[2], "utf-8")
+    (found,) = linting.lint(str(outside))
+    assert (found.rule, found.file) == ("patch", own)
+    assert "the header must say Why:, Upstream:, Drop when:" in found.what
+
+
+def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:
+    found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
+    (outdated, *_) = [finding for finding in found if finding.rule == "lock"]
+    assert "requirement numpy==1.14.6 is wanted" in outdated.what
+    assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {CPU}'")
+
+
+def test_a_change_names_keys_files_and_what_to_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkout = tmp_path / "checkout"
+    (checkout / "recipes").mkdir(parents=True)
+    shutil.copy(recipes.RECIPES / "demo.toml", checkout / "recipes")
+    for command in (["init", "-q"], ["add", "."], ["commit", "-qm", "Begin"]):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *identity, *command], cwd=checkout, check=True)
+    recipe = checkout / "recipes/demo.toml"
+    recipe.write_text(recipe.read_text("utf-8").replace("peak = ", "peak = 1"), "utf-8")
+    text = recipe.read_text("utf-8")
+    recipe.write_text(text.replace('summary = "', 'summary = "New: ', 1), "utf-8")
+    monkeypatch.setattr(linting, "ROOT", checkout)
+    monkeypatch.setattr(recipes, "RECIPES", checkout / "recipes")
+    change = linting.change_since("HEAD")
+    assert change.recipes == ("demo",)
+    assert "summary" in [key.key for key in change.keys]
+    assert change.files == ("recipes/demo.toml",)
+    assert "invoke plan --recipe demo" in change.tests
+
+
+def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None:
+    outside.write_text(outside.read_text("utf-8").replace("numpy==", "numpy>="), "utf-8")
+    found = linting.lint(str(outside))
+    assert [finding.rule for finding in found] == ["schema", "schema"]
+    assert len({finding.line for finding in found}) == 2

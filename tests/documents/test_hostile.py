@@ -1,0 +1,133 @@
+"""Recipes of strangers: refused in a moment, with file and line, never with a traceback."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import recipe, toml
+from tfwright.documents.names import EXACT_PIN, inner_path
+from tfwright.errors import RecipeError
+
+
+def refused(path: Path, text: str) -> RecipeError:
+    """Append a text to a valid recipe and return what reading it says, within two seconds of processor time."""
+    path.write_text(path.read_text("utf-8") + text, "utf-8")
+    begun = time.process_time()
+    with pytest.raises(RecipeError) as caught:
+        recipe.read(str(path))
+    assert time.process_time() - begun < 2
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("x = " + "9" * 5000, "a number of more than 100 digits"),
+        ("x = 0x" + "f" * 5000, "a number of more than 100 digits"),
+        ("x = " + "[" * 100_000, "more than 32 brackets within brackets"),
+        ("x = " + "{a=" * 100_000, "more than 32 brackets within brackets"),
+        (".".join("a" * 100_000) + " = 1", "a key of more than 32 parts"),
+        ("[" + ".".join("a" * 100_000) + "]", "a key of more than 32 parts"),
+        ("x = {" + ".".join("a" * 100_000) + " = 1}", "a key of more than 32 parts"),
+        (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
+        ("\n".join(f"k{number} = 1" for number in range(200_000)), "keys, more than 10,000"),
+        ("x = '''" + "[" * 100_000, "not valid TOML"),
+        ("x = 2026-99-99", "not valid TOML"),
+    ],
+    ids=lambda value: value[:20],
+)
+def test_a_text_that_would_keep_the_parser_busy_is_refused(
+    recipe_file: Path, text: str, why: str
+) -> None:
+    told = refused(recipe_file, text)
+    assert why in told.what
+    assert len(told.what) < 2000
+
+
+def test_a_document_without_end_is_read_no_further_than_it_may_be(recipe_file: Path) -> None:
+    assert "is larger than" in refused(recipe_file, "#" * (toml.LARGEST + 1)).what
+
+
+def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:
+    told = refused(recipe_file, "".join(f"k{number} = 1\n" for number in range(9_000)))
+    assert "and 8,980 more" in told.what
+
+
+def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(recipe_file: Path) -> None:
+    text = recipe_file.read_text("utf-8")
+    odd = "A" + "[" * 40 + "." * 40 + "9" * 200
+    text = text.replace('"A recipe for tests"', f'"{odd}"  # {odd}')
+    recipe_file.write_text(text, "utf-8")
+    assert recipe.read(str(recipe_file)).summary == odd
+
+
+@pytest.mark.parametrize(
+    "name", ["vault", "git", "wheelhouse", "disk_cache", "bazel_install", "Vault", "toolkits"]
+)
+def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
+    recipe_file: Path, name: str
+) -> None:
+    path = recipe_file.rename(recipe_file.with_name(f"{name}.toml"))
+    with pytest.raises(RecipeError, match="all recipes share; rename the file"):
+        recipe.read(str(path))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--log=/tmp/x",
+        "--index-url=https://example.org",
+        "-r/etc/hostname",
+        "-e .",
+        "numpy>=1",
+        "numpy",
+        "numpy==1.0 --index-url=x",
+        "numpy @ https://example.org/numpy.whl",
+        "numpy==1.0; python_version > '3'",
+        "numpy==1.*",
+        "./numpy==1",
+    ],
+)
+@pytest.mark.parametrize("table", ["host", "verify", "plugins"])
+def test_nothing_but_an_exact_pin_reaches_pip(recipe_file: Path, line: str, table: str) -> None:
+    key, header = {
+        "host": ("requirements", "\n[host]"),
+        "verify": ("requirements", "\n[verify]"),
+        "plugins": ("plugins", "\n[verify]"),
+    }[table]
+    text = recipe_file.read_text("utf-8")
+    if table == "host":
+        recipe_file.write_text(text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8")
+        told = refused(recipe_file, "")
+    else:
+        told = refused(recipe_file, f'{header}\n{key} = ["{line}"]\n')
+    assert "must be an exact pin" in told.what
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["numpy==1.14.5", "a-b.c[d,e]==1!2.0.post1+cpu", f"x==1 --hash=sha256:{'0' * 64}"],
+)
+def test_an_exact_pin_passes(line: str) -> None:
+    assert EXACT_PIN.fullmatch(line)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [".git", "a/.GIT/config", ".git./x", ".git /x", "GIT~1/hooks", ".git::$INDEX/x", "a/.Git"],
+)
+def test_no_path_leads_into_what_a_file_system_takes_for_git(path: str) -> None:
+    with pytest.raises(ValueError, match=r"takes for \.git"):
+        inner_path(path)
+
+
+@pytest.mark.parametrize("path", ["a" * 201, "/".join(["ab"] * 500)])
+def test_a_path_that_no_file_system_takes_is_refused(path: str) -> None:
+    with pytest.raises(ValueError, match="bytes"):
+        inner_path(path)
+
+
+@pytest.mark.parametrize("path", ["r1.8/0001-x.patch", ".gitignore", "a/.github/x", "digit~1"])
+def test_a_plain_path_passes(path: str) -> None:
+    assert inner_path(path) == path
