@@ -19,9 +19,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tfwright.diagnosis import logs
-from tfwright.diagnosis.catalogue import everything
+from tfwright.diagnosis.families import everything
 
 ROUNDS = 3
+LOOK_AROUND = re.compile(r"\(\?<?[!=](?:\[[^\]]*\]|\\.|[^()\\]|\([^()]*\))*\)")
+GROUP = re.compile(r"\(\?(?:P<\w+>|:)")
+LAZY = re.compile(r"([*+?}])\?")
+SET = re.compile(r"(?<!\\)\[(\^?)((?:\\.|[^\]\\])+)\]")
 FILES = (
     "tensorflow/core/kernels/cwise_op_add_1.cc",
     "external/com_google_absl/absl/strings/str_format/bind.cc",
@@ -73,34 +77,26 @@ def make(path: Path, size: int) -> None:
 
 
 def extended(pattern: str) -> str:
-    """Return a pattern as POSIX extended expressions have it; what stands behind a lookbehind is looked for itself."""
-    pattern = re.sub(
-        r"^: (?:\\d|\w+|/|\(\?:[^()]*\))\(\?<=((?:\\.|[^)\\])*)\)",
-        lambda found: f"({found[1]})",
-        pattern,
-    )
-    pattern = (
-        pattern.replace("(?:", "(")
-        .replace(r"\n)", "$)")
-        .replace(r"[^'\n]", "[^']")
-        .replace(r"[^,\n]", "[^,]")
-    )
-    pattern = re.sub(r"\\n$", "$", pattern)
-    classes = re.sub(
-        r"\[((?:\\.|[^\]\\])*)\]",
-        lambda found: (
-            "["
-            + found[1].replace(r"\d", "0-9").replace(r"\w", "a-zA-Z0-9_").replace("\\", "")
-            + "]"
-        ),
-        pattern,
-    )
-    return classes.replace(r"\d", "[0-9]")
+    """Return a pattern as POSIX extended expressions have it: without names and look-arounds."""
+    pattern = LOOK_AROUND.sub("", pattern)
+    pattern = GROUP.sub("(", pattern).replace(r"[^\n]", ".")
+    pattern = LAZY.sub(r"\1", pattern)
+    return SET.sub(_plain_set, pattern).replace(r"\d", "[0-9]").replace(r"\'", "'")
+
+
+def _plain_set(found: re.Match[str]) -> str:
+    """Return a set of characters without the escapes that POSIX does not know there."""
+    content = found[2].replace(r"\d", "0-9").replace(r"\w", "a-zA-Z0-9_").replace(r"\s", " \t")
+    content = content.replace(r"\n", "").replace(r"\x00-\x7f", " -~")
+    closing = "]" if r"\]" in content else ""
+    last = "-" if re.search(r"-$|\\-", content) else ""
+    content = content.replace(r"\]", "").replace(r"\-", "").replace("\\", "").removesuffix("-")
+    return f"[{found[1]}{closing}{content}{last}]"
 
 
 def check(patterns: Path) -> None:
     """Make sure that grep finds what the reader finds."""
-    samples = "".join(entry.sample + "\n" for entry in everything())
+    samples = "".join(entry.sample + "\n" for entry in everything() if entry.sample)
     missed = subprocess.run(
         [tool(), "-v", "-E", "-f", str(patterns)],
         input=samples,

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import SupplyError
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import Listener, Silence
 from tfwright.tools.bazel import binary
 from tfwright.wheel.seal import build_record, sbom, sealing
@@ -84,9 +84,9 @@ def recipe() -> Recipe:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path) -> Job:
+def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
     """Return a job that works in a directory of its own."""
-    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
+    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
 class _Notebook(Silence):

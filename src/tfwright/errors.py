@@ -22,6 +22,11 @@ class Evidence:
     log: Path | None = None
     lines: Sequence[str] = ()
     """The lines that show the fault: the last ones of a log, or the ones around it."""
+    failure: object | None = None
+    """What the stage read from its log: a `diagnosis.again.FailureRecord`.
+
+    Errors lie below diagnosis, so that the class is not named here.
+    """
 
     def __post_init__(self) -> None:
         """Make visible what a terminal would obey: lines of a log are written by strangers."""

@@ -9,7 +9,7 @@ from tfwright.commands import bundle as carrying
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES
 from tfwright.errors import RecipeError, SupplyError
-from tfwright.pipeline.stage import Places
+from tfwright.pipeline.job import Places
 from tfwright.progress import SILENCE
 from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest

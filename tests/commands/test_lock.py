@@ -13,8 +13,9 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, Recipe
 from tfwright.errors import HostError, SupplyError
 from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
 from tfwright.tools.http import downloads
@@ -59,7 +60,7 @@ def archive(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path, archive: Path) -> Job:
+def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
     """Return a job for a tree that names one archive that can be had and one that cannot.
 
     It is another system's: what runs during the build is not looked for.
@@ -86,17 +87,19 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> Job:
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
-    return Job(recipe.model_copy(update={"source": source, "host": host}), host_file)
+    return BuildRequest(
+        recipe=recipe.model_copy(update={"source": source, "host": host}), host_file=host_file
+    )
 
 
-def inputs(job: Job) -> Inputs:
+def inputs(job: BuildRequest) -> Inputs:
     made = engine.build(replace(job, until="fetch"))
     assert isinstance(made, Inputs)
     return made
 
 
 def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_to_it(
-    job: Job, archive: Path
+    job: BuildRequest, archive: Path
 ) -> None:
     (artefact,) = inputs(job).archives
     assert artefact.sha256 == files.sha256(archive)
@@ -110,7 +113,7 @@ def test_what_can_be_had_is_in_the_vault_where_bazel_looks_and_the_rest_is_left_
 
 
 def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
-    job: Job, archive: Path, tmp_path: Path
+    job: BuildRequest, archive: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
@@ -128,7 +131,7 @@ def test_the_lock_names_every_archive_and_the_same_inputs_give_the_same_text(
 
 
 def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     wanting = job.recipe.model_copy(
         update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
@@ -139,7 +142,7 @@ def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
 
 
 def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with_the_entry(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     pinning.write(job, path)
@@ -154,7 +157,7 @@ def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with
 
 
 def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
@@ -166,7 +169,7 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 
 
 def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
-    job: Job, archive: Path, tmp_path: Path
+    job: BuildRequest, archive: Path, tmp_path: Path
 ) -> None:
     substitute = {
         "reason": "its server is gone",
@@ -185,7 +188,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
         "https://nowhere.invalid/other.zip",
     )
     assert "Not the pinned bytes: two: its server is gone" in {
-        vars(step).get("content") for step in fetch.steps(mine)
+        vars(step).get("content") for step in Stage(fetch).steps(mine, {})
     }
     engine.build(replace(mine, until="source"))
     text = (mine.places.tree / "WORKSPACE").read_text("utf-8")
@@ -195,7 +198,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     )
 
 
-def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: Job) -> None:
+def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildRequest) -> None:
     (artefact,) = inputs(job).archives
     artefact.path.chmod(0o644)
     artefact.path.write_bytes(b"bad")
@@ -203,7 +206,7 @@ def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: Job) -> 
     assert files.sha256(again.path) == again.sha256
 
 
-def test_the_report_of_links_covers_every_archive(job: Job) -> None:
+def test_the_report_of_links_covers_every_archive(job: BuildRequest) -> None:
     rows = {row.name: row for row in pinning.rot(job, deep=False)}
     assert (rows["one"].left, rows["one"].kept) == (1, True)
     assert (rows["two"].left, rows["two"].kept) == (0, False)

@@ -13,17 +13,17 @@ from tfwright.commands import reproduce as reproduction
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError, WheelError
 from tfwright.host import probes
-from tfwright.pipeline import engine
+from tfwright.pipeline import engine, host_facts
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import SealedWheel
-from tfwright.pipeline.stage import Artefact, Job
-from tfwright.pipeline.stages import check, seal
+from tfwright.pipeline.stage import Artefact
 from tfwright.progress import Listener
 from tfwright.tools.process import randomisation
-from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, RecordedFile, Sealer
 
 Maker = Callable[..., Path]
-Baked = Callable[[Job], str]
+Baked = Callable[[BuildRequest], str]
 
 needs_personality = pytest.mark.skipif(
     randomisation.obstacle() is not None,
@@ -32,13 +32,15 @@ needs_personality = pytest.mark.skipif(
 
 
 @pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked], list[Job]]:
+def built(
+    monkeypatch: pytest.MonkeyPatch, make_wheel: Maker
+) -> Callable[[Baked], list[BuildRequest]]:
     """Return a function that puts a build in the engine's place; its wheel holds what is baked in. The jobs are kept."""
 
-    def use(baked: Baked) -> list[Job]:
-        jobs = list[Job]()
+    def use(baked: Baked) -> list[BuildRequest]:
+        jobs = list[BuildRequest]()
 
-        def build(job: Job, *, fresh: bool) -> SealedWheel:
+        def build(job: BuildRequest, *, fresh: bool) -> SealedWheel:
             assert fresh
             jobs.append(job)
             path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
@@ -51,7 +53,7 @@ def built(monkeypatch: pytest.MonkeyPatch, make_wheel: Maker) -> Callable[[Baked
 
 
 def reproduce(
-    job: Job, original: Path, *, cached: bool = False, control: bool = True
+    job: BuildRequest, original: Path, *, cached: bool = False, control: bool = True
 ) -> reproduction.Reproduction:
     return reproduction.reproduce(job, original, cached=cached, control=control)
 
@@ -62,7 +64,7 @@ def original(make_wheel: Maker) -> Path:
 
 
 def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "always")
     assert reproduce(job, original).comparison.same
@@ -77,12 +79,12 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
 
 
 def test_another_umask_holds_while_it_is_built_and_no_longer(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     before = os.umask(0o022)
     seen = list[int]()
 
-    def look(_: Job) -> str:
+    def look(_: BuildRequest) -> str:
         seen.append(os.umask(reproduction.UMASK))
         return "always"
 
@@ -96,7 +98,7 @@ def test_another_umask_holds_while_it_is_built_and_no_longer(
 
 
 def test_the_build_cache_takes_part_only_when_asked_to(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "always")
     reproduce(job, original, cached=True)
@@ -106,7 +108,7 @@ def test_the_build_cache_takes_part_only_when_asked_to(
 
 @needs_personality
 def test_a_directory_that_was_baked_in_is_told_from_chance(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda job: str(job.places.tree))
     causes = reproduce(job, original).causes
@@ -117,7 +119,7 @@ def test_a_directory_that_was_baked_in_is_told_from_chance(
 
 @needs_personality
 def test_what_is_another_each_time_is_named(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
@@ -128,7 +130,7 @@ def test_what_is_another_each_time_is_named(
 
 @needs_personality
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     program = "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, 'Py_OptimizeFlag')), id(object()))"
     built(
@@ -148,7 +150,7 @@ def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
 
 
 def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
-    job: Job, original: Path, built: Callable[[Baked], list[Job]]
+    job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
     jobs = built(lambda _: "made 2026-11-21 06:31:02")
     causes = reproduce(job, original, control=False).causes
@@ -159,19 +161,19 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     assert len(jobs) == 1
 
 
-def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: Job) -> None:
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: BuildRequest) -> None:
     with pytest.raises(RecipeError, match="no wheel of small in the wheelhouse") as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
 
 
 @pytest.fixture
-def heard(job: Job, listener: Listener) -> Job:
+def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
     return replace(job, listener=listener)
 
 
 @pytest.fixture
-def record(job: Job) -> BuildRecord:
+def record(job: BuildRequest) -> BuildRecord:
     """Return the record of a wheel that the job's recipe made, as far as a record is compared."""
     return BuildRecord.model_validate(
         {
@@ -215,7 +217,7 @@ def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildReco
 
 
 def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
-    job: Job, original: Path
+    job: BuildRequest, original: Path
 ) -> None:
     reproduction.insist(job, original)
     with pytest.raises(WheelError, match="no build record") as caught:
@@ -224,10 +226,10 @@ def test_a_wheel_without_a_record_names_none_and_is_compared_as_it_is(
 
 
 def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_build(
-    heard: Job,
+    heard: BuildRequest,
     original: Path,
     record: BuildRecord,
-    built: Callable[[Baked], list[Job]],
+    built: Callable[[Baked], list[BuildRequest]],
     notes: list[str],
 ) -> None:
     built(lambda _: "otherwise")
@@ -249,19 +251,16 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 
 
 def test_a_host_that_is_as_the_record_says_gets_no_notice(
-    job: Job, original: Path, record: BuildRecord
+    job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
-    here = seal.found(job, check.facts(job, probes.here(), Path(sys.executable)))
-    assert (
-        reproduction.host_changes(
-            job, holding(original, record.model_copy(update={"found": here, "sealer": seal.SEALER}))
-        )
-        == []
-    )
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
+    here = host_facts.found(job.recipe, job.host_file, facts)
+    same = record.model_copy(update={"found": here, "sealer": sealing.sealer()})
+    assert reproduction.host_changes(job, holding(original, same)) == []
 
 
 def test_a_checkout_that_is_as_the_record_says_is_accepted(
-    job: Job, original: Path, record: BuildRecord
+    job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
     reproduction.insist(job, holding(original, record))
 
@@ -278,7 +277,7 @@ def test_a_checkout_that_is_as_the_record_says_is_accepted(
     ],
 )
 def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
-    change: dict[str, object], named: str, job: Job, original: Path, record: BuildRecord
+    change: dict[str, object], named: str, job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
     content = job.recipe.model_dump(mode="json", exclude_defaults=True)
     merged = {
@@ -295,7 +294,7 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
 
 
 def test_a_patch_and_a_lock_that_changed_since_are_named(
-    job: Job, original: Path, record: BuildRecord, recipe_file: Path
+    job: BuildRequest, original: Path, record: BuildRecord, recipe_file: Path
 ) -> None:
     made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
     with pytest.raises(RecipeError) as caught:

@@ -2,7 +2,6 @@
 
 import hashlib
 import io
-import json
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -12,13 +11,15 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import toolkit
-from tfwright.commands.toolkit import KINDS, Record
+from tfwright.commands.toolkit import KINDS
 from tfwright.configure import answers
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
+from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
 CUDNN_H = "#define CUDNN_MAJOR 7\n#define CUDNN_MINOR 6\n#define CUDNN_PATCHLEVEL 5\n"
@@ -129,7 +130,7 @@ CUDNNS = {
 
 
 @pytest.fixture
-def job(job: Job) -> Job:
+def job(job: BuildRequest) -> BuildRequest:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
     values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
     host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
@@ -137,8 +138,8 @@ def job(job: Job) -> Job:
 
 
 def install(
-    job: Job, folder: Path, name: str, content: bytes, sha256: str | None = None
-) -> tuple[Path, Record]:
+    job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
+) -> tuple[Path, InstalledPart]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
     digest = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
@@ -146,9 +147,11 @@ def install(
 
 
 @pytest.mark.parametrize("content", CUDAS.values(), ids=CUDAS)
-def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+def test_every_layout_of_cuda_ends_in_one_prefix(
+    job: BuildRequest, tmp_path: Path, content: bytes
+) -> None:
     prefix, record = install(job, tmp_path, "cuda", content)
-    assert prefix == job.host_file.build_out / "toolkits/cuda-10.1"
+    assert prefix == job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6"
     assert record.version == "10.1"
     assert (prefix / "bin/nvcc").is_file()
     assert (prefix / "include/cuda.h").is_file()
@@ -156,21 +159,21 @@ def test_every_layout_of_cuda_ends_in_one_prefix(job: Job, tmp_path: Path, conte
         prefix / "lib/libcudart.dylib"
     ).is_file()
     assert not [path for path in prefix.rglob("*") if path.name in {"sample", "ncu"}]
-    assert (
-        json.loads((prefix / "tfwright.json").read_text("utf-8"))["sha256"]
-        == hashlib.sha256(content).hexdigest()
-    )
+    sources = tree.read(prefix).parts["cuda"].sources
+    assert sources == {"downloaded-cuda": hashlib.sha256(content).hexdigest()}
 
 
 @pytest.mark.parametrize("content", CUDNNS.values(), ids=CUDNNS)
-def test_every_layout_of_cudnn_ends_in_one_prefix(job: Job, tmp_path: Path, content: bytes) -> None:
+def test_every_layout_of_cudnn_ends_in_one_prefix(
+    job: BuildRequest, tmp_path: Path, content: bytes
+) -> None:
     prefix, record = install(job, tmp_path, "cudnn", content)
-    assert (prefix.name, record.version) == ("cudnn-7.6-for-cuda-10.1", "7.6.5")
+    assert (prefix.name, record.version) == ("cuda-10.1-cudnn-7.6", "7.6.5")
     assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
 
 
 def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     places = [
         install(job, tmp_path, "cuda", CUDAS["10.1, whole"])[0],
@@ -184,7 +187,7 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
-def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None:
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest) -> None:
     values = {
         **job.recipe.model_dump(),
         "configure": {
@@ -206,21 +209,21 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: Job) -> None
 
 
 def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_shown(
-    job: Job, tmp_path: Path
+    job: BuildRequest, tmp_path: Path
 ) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
     with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
         toolkit.install(job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False)
-    shown = job.host_file.build_out / "toolkits/cuda-10.1-licences/builds/EULA.txt"
+    shown = job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
     assert str(shown) in caught.value.what
     assert shown.read_text("utf-8") == "be good"
     assert "--licence-accepted" in caught.value.remedy
-    assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-licences"]
+    assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-cudnn-7.6-licences"]
 
 
 def test_who_accepted_the_licence_is_written_down(
-    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: BuildRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
@@ -228,7 +231,9 @@ def test_who_accepted_the_licence_is_written_down(
     assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text("utf-8")
 
 
-def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_path: Path) -> None:
+def test_without_a_digest_it_is_refused_and_told_what_to_compare(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     with pytest.raises(
         SupplyError, match=f"its sha256 is {hashlib.sha256(CUDAS['macOS']).hexdigest()}"
     ) as caught:
@@ -236,7 +241,9 @@ def test_without_a_digest_it_is_refused_and_told_what_to_compare(job: Job, tmp_p
     assert "--cuda-sha256" in caught.value.remedy
 
 
-def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path: Path) -> None:
+def test_the_recipes_digest_is_enough_and_another_is_refused(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     content = CUDNNS["7, Linux"]
     pinned = {
         **job.recipe.model_dump(),
@@ -247,7 +254,7 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path:
     }
     with_pin = replace(job, recipe=Recipe.model_validate(pinned))
     assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
-    with pytest.raises(SupplyError, match="is not the one that is wanted"):
+    with pytest.raises(SupplyError, match="wanted: "):
         install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
 
 
@@ -268,29 +275,103 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(job: Job, tmp_path:
     ids=["another version", "something else", "a link out of a part", "no archive"],
 )
 def test_what_is_not_the_wanted_toolkit_is_refused_and_leaves_nothing(
-    job: Job, tmp_path: Path, content: bytes, what: str
+    job: BuildRequest, tmp_path: Path, content: bytes, what: str
 ) -> None:
     with pytest.raises(SupplyError, match=what):
         install(job, tmp_path, "cuda", content)
     assert list((job.host_file.build_out / "toolkits").iterdir()) == []
 
 
-def test_another_archive_takes_the_place_of_the_one_before(job: Job, tmp_path: Path) -> None:
+def test_another_archive_takes_the_place_of_the_one_before(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     install(job, tmp_path, "cudnn", CUDNNS["macOS"])
     prefix, _ = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert not (prefix / "lib/libcudnn.7.dylib").exists()
 
 
-def test_a_recipe_without_cuda_needs_no_toolkit(job: Job, tmp_path: Path) -> None:
+def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Path) -> None:
     bare = replace(
         job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
     )
     with pytest.raises(RecipeError, match="small names no CUDA"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
     with pytest.raises(RecipeError, match="wants neither CUDA nor cuDNN"):
-        toolkit.insist(bare.recipe, "", "")
+        toolkit.insist(bare.recipe, [])
 
 
-def test_a_file_that_is_not_there_is_said_so(job: Job, tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not there"):
         toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)
+
+
+def pinned(job: BuildRequest, **parts: object) -> BuildRequest:
+    """Return the job with packages pinned for its toolkit."""
+    recipe = Recipe.model_validate({**job.recipe.model_dump(), "toolkit": parts})
+    return replace(job, recipe=recipe)
+
+
+def dropped(
+    job: BuildRequest, folder: Path, name: str, content: bytes
+) -> tuple[BuildRequest, dict[str, str]]:
+    """Put a package into the drop folder; return the job that looks there, and the pin."""
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_bytes(content)
+    host_file = job.host_file.model_copy(update={"drop": folder})
+    found = replace(job, host_file=host_file, offline=True)
+    return found, {name: hashlib.sha256(content).hexdigest()}
+
+
+CUDNN_WHEEL = "nvidia_cudnn_cu10-7.6.5.32-py3-none-manylinux1_x86_64.whl"
+
+
+def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
+    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    assert (provided.title, provided.part.version) == ("cuDNN", "7.6.5")
+    assert provided.part.sources == pin
+    assert job.host_file.of(job.recipe).cudnn == provided.root
+
+
+def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path: Path) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    job = pinned(job, cudnn={"wheels": pin})
+    (first,) = toolkit.provide(job, [], licence_accepted=False)
+    stamp = (first.root / tree.RECORD).stat().st_mtime_ns
+    (second,) = toolkit.provide(job, [], licence_accepted=False)
+    assert second == first
+    assert (first.root / tree.RECORD).stat().st_mtime_ns == stamp
+
+
+def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    job = pinned(job, cudnn={"licence": "https://example.com/sla", "wheels": pin})
+    with pytest.raises(HostError, match=r"accept yourself: .*/License.txt") as refused:
+        list(toolkit.provide(job, [], licence_accepted=False))
+    assert "https://example.com/sla" in refused.value.remedy
+    assert job.host_file.of(job.recipe).cudnn is None
+
+
+def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
+    job = pinned(
+        replace(job, offline=True),
+        cudnn={
+            "wheels": {CUDNN_WHEEL: "0" * 64},
+            "debian": {"suite": "bookworm", "files": {"libcudnn7_7.6.5_amd64.deb": "1" * 64}},
+        },
+    )
+    with pytest.raises(SupplyError, match=r"cuDNN 7\.6 cannot be obtained") as refused:
+        list(toolkit.provide(job, [], licence_accepted=True))
+    ways = [line.partition(":")[0] for line in refused.value.evidence.lines]
+    assert ways == ["wheels", "debian"]
+
+
+def test_a_part_without_a_version_in_host_is_refused(job: BuildRequest) -> None:
+    values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
+    with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
+        Recipe.model_validate(values)

@@ -9,8 +9,7 @@ import pytest
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT
-from tfwright.host import inventory, probes
-from tfwright.pipeline.stages import check
+from tfwright.host import examination, inventory, probes
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -18,7 +17,7 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
     recipe, host = recipes.read(name), probes.here()
     assert all(
         finding.found and finding.wanted and finding.remedy
-        for finding in check.examine(recipe, HostFile(), host)
+        for finding in examination.examine(recipe, HostFile(), host)
     )
     assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
 

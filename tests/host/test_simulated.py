@@ -13,10 +13,9 @@ import pytest
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import inventory
+from tfwright.host import examination, inventory
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
-from tfwright.pipeline.stages import check
 from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -46,7 +45,9 @@ def test_doctors_whole_output_is_the_reviewed_one(
         recipes.read(description["recipe"]),
     )
     facts = inventory.take(recipe, host_file, host)
-    page.show_examination(recipe.name, facts, check.examine(recipe, host_file, host), as_json=False)
+    page.show_examination(
+        recipe.name, facts, examination.examine(recipe, host_file, host), as_json=False
+    )
     said = f"On a simulated host, {name}.toml:\n\n{capsys.readouterr().out}"
     if os.environ.get("TFWRIGHT_KEEP"):
         (EXPECTED / f"{name}.txt").write_text(said, "utf-8")
@@ -66,7 +67,7 @@ def examined(description: Description, play: Player) -> list[Finding]:
     """Hold a host against its recipe; ``asks`` is what is changed in that."""
     asked = recipes.read(description["recipe"]).model_dump(mode="json")
     recipe = Recipe.model_validate(changed(asked, description.get("asks", {})))
-    return check.examine(recipe, settings_of(description), play(description))
+    return examination.examine(recipe, settings_of(description), play(description))
 
 
 MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (

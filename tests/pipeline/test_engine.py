@@ -13,7 +13,8 @@ import pytest
 from tfwright.documents.recipe import CompileTable
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.pipeline import engine, stamps
-from tfwright.pipeline.stage import Artefact, Job, Result, Stage
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stage import Artefact, Result, Stage
 
 
 class Egg(Result):
@@ -33,14 +34,14 @@ RUNS: list[str] = []
 SURROUNDINGS = {"the nest": "twigs"}
 
 
-def lay(job: Job, table: CompileTable) -> Egg:
+def lay(job: BuildRequest, table: CompileTable) -> Egg:
     RUNS.append("lay")
     path = job.places.own / "egg"
     path.write_text("egg", "utf-8")
     return Egg(shell=Artefact.of(path), kind=table.target.rpartition(":")[2])
 
 
-def hatch(job: Job, egg: Egg) -> Bird:
+def hatch(job: BuildRequest, egg: Egg) -> Bird:
     RUNS.append("hatch")
     if egg.kind == "stone":
         raise ToolError("A stone does not hatch", remedy="Take an egg.")
@@ -58,7 +59,7 @@ def module(name: str, run: object, **extra: object) -> ModuleType:
 @pytest.fixture(autouse=True)
 def _pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     stages = (
-        Stage(module("lay", lay, inputs=lambda _job: dict(SURROUNDINGS))),
+        Stage(module("lay", lay, inputs=lambda: dict(SURROUNDINGS))),
         Stage(module("hatch", hatch)),
     )
     monkeypatch.setattr(engine, "PIPELINE", stages)
@@ -68,55 +69,55 @@ def _pipeline(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture
-def nest(job: Job) -> Job:
+def nest(job: BuildRequest) -> BuildRequest:
     return replace(job, until="hatch")
 
 
-def with_target(job: Job, target: str) -> Job:
+def with_target(job: BuildRequest, target: str) -> BuildRequest:
     return replace(
         job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
     )
 
 
-def reasons(job: Job) -> list[str]:
+def reasons(job: BuildRequest) -> list[str]:
     return [planned.why for planned in engine.plan(job)]
 
 
-def test_a_first_build_runs_every_stage_in_order(nest: Job) -> None:
+def test_a_first_build_runs_every_stage_in_order(nest: BuildRequest) -> None:
     assert isinstance(engine.build(nest), Bird)
     assert RUNS == ["lay", "hatch"]
 
 
-def test_a_second_build_runs_nothing_and_returns_the_same(nest: Job) -> None:
+def test_a_second_build_runs_nothing_and_returns_the_same(nest: BuildRequest) -> None:
     first = engine.build(nest)
     RUNS.clear()
     assert engine.build(nest) == first
     assert RUNS == []
 
 
-def test_the_plan_of_a_finished_build_keeps_everything(nest: Job) -> None:
+def test_the_plan_of_a_finished_build_keeps_everything(nest: BuildRequest) -> None:
     engine.build(nest)
     assert reasons(nest) == ["", ""]
 
 
-def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: Job) -> None:
+def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: BuildRequest) -> None:
     assert reasons(nest) == ["not done yet", "follows lay"]
     assert RUNS == []
 
 
-def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: Job) -> None:
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: BuildRequest) -> None:
     engine.build(nest)
     changed = with_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
 
 
-def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: Job) -> None:
+def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: BuildRequest) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     assert reasons(nest)[0] == "the nest changed"
 
 
-def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: Job) -> None:
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequest) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     RUNS.clear()
@@ -124,32 +125,45 @@ def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: Job) -> N
     assert RUNS == ["lay"]
 
 
-def test_a_stage_asked_for_again_runs(nest: Job) -> None:
+def test_what_only_says_how_a_result_was_made_does_not_run_the_next(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.build(nest)
+    RUNS.clear()
+    monkeypatch.setattr(Egg, "incidental", frozenset({"kind"}))
+    engine.build(with_target(nest, "//egg:duck"))
+    assert RUNS == ["lay", "hatch"]
+    RUNS.clear()
+    engine.build(with_target(nest, "//egg:goose"))
+    assert RUNS == ["lay"]
+
+
+def test_a_stage_asked_for_again_runs(nest: BuildRequest) -> None:
     engine.build(nest)
     RUNS.clear()
     engine.build(nest, again="hatch")
     assert RUNS == ["hatch"]
 
 
-def test_an_artefact_that_changed_on_disk_is_made_again(nest: Job) -> None:
+def test_an_artefact_that_changed_on_disk_is_made_again(nest: BuildRequest) -> None:
     engine.build(nest)
     (nest.places.own / "bird").write_text("cat", "utf-8")
     assert reasons(nest) == ["", "bird changed on disk"]
 
 
-def test_an_artefact_that_is_gone_is_made_again(nest: Job) -> None:
+def test_an_artefact_that_is_gone_is_made_again(nest: BuildRequest) -> None:
     engine.build(nest)
     (nest.places.own / "egg").unlink()
     assert reasons(nest)[0] == "egg is gone"
 
 
-def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: Job) -> None:
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: BuildRequest) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "bird")
     assert reasons(nest) == ["", ""]
 
 
-def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: Job) -> None:
+def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest) -> None:
     stone = with_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
@@ -157,26 +171,26 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: Job) -> None
     assert reasons(stone) == ["", "not done yet"]
 
 
-def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: Job) -> None:
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: BuildRequest) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
         engine.build(with_target(nest, "//egg:stone"))
     assert stamps.read(nest, engine.stage_named("hatch")) is None
 
 
-def test_a_stamp_cut_short_counts_as_none(nest: Job) -> None:
+def test_a_stamp_cut_short_counts_as_none(nest: BuildRequest) -> None:
     engine.build(nest)
     path = nest.places.stamps / "hatch.json"
     path.write_bytes(path.read_bytes()[:40])
     assert reasons(nest) == ["", "not done yet"]
 
 
-def test_only_the_stages_up_to_the_wanted_one_run(nest: Job) -> None:
+def test_only_the_stages_up_to_the_wanted_one_run(nest: BuildRequest) -> None:
     assert isinstance(engine.build(replace(nest, until="lay")), Egg)
     assert RUNS == ["lay"]
 
 
-def test_a_fresh_build_runs_everything_again(nest: Job) -> None:
+def test_a_fresh_build_runs_everything_again(nest: BuildRequest) -> None:
     engine.build(nest)
     RUNS.clear()
     engine.build(nest, fresh=True)
@@ -184,9 +198,9 @@ def test_a_fresh_build_runs_everything_again(nest: Job) -> None:
 
 
 def test_a_full_disk_is_the_hosts_fault_and_is_told_as_such(
-    nest: Job, monkeypatch: pytest.MonkeyPatch
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def overflow(job: Job, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
+    def overflow(job: BuildRequest, table: CompileTable) -> Egg:  # noqa: ARG001 a stage's signature
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/some/file")
 
     monkeypatch.setattr(engine, "PIPELINE", (Stage(module("lay", overflow)),))
@@ -199,7 +213,9 @@ def test_a_wrong_stage_name_suggests_the_nearest() -> None:
         engine.stage_named("hach")
 
 
-def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(nest: Job) -> None:
+def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
+    nest: BuildRequest,
+) -> None:
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock\n"
     program += "with lock.held(Path(sys.argv[1]), 'invoke build --recipe small'): print('held', flush=True); sys.stdin.read()"
     holder = [sys.executable, "-c", program, str(nest.places.lock)]

@@ -20,8 +20,9 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, ToolError
 from tfwright.host import pythons
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import configure
 
 pytestmark = pytest.mark.real
@@ -344,9 +345,8 @@ class Site:
                 "configure": {"by": by, "answers": answers},
             }
         )
-        job = Job(
-            recipe, HostFile.model_validate({"build_out": self.folder / "build_out", "cuda": cuda})
-        )
+        host_file = {"build_out": self.folder / "build_out", "cuda": cuda}
+        job = BuildRequest(recipe=recipe, host_file=HostFile.model_validate(host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
         facts = HostFacts(
             system=self.system,
@@ -366,7 +366,7 @@ class Site:
         tree = Tree(
             path=self.tree, commit=self.upstream.commit, epoch=1, release=self.release, content=""
         )
-        return configure.run(job, recipe.configure, facts, inputs, tree)
+        return configure.run(job, recipe, facts, inputs, tree)
 
 
 every_release = pytest.mark.parametrize("name", UPSTREAM)

@@ -14,13 +14,15 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import CompileTable
+from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
+from tfwright.pipeline import invocation
+from tfwright.pipeline.invocation import Invocation
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import compile as compiling
-from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -128,7 +130,7 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 
 
 @pytest.fixture
-def project(job: Job, tmp_path: Path, upstream: Path) -> Job:
+def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(
         update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
@@ -162,14 +164,14 @@ def digest(content: bytes) -> str:
 
 
 @pytest.fixture
-def copied(project: Job, upstream: Path) -> Copied:
+def copied(project: BuildRequest, upstream: Path) -> Copied:
     """Bring what is cloned."""
     wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
     repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
     return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
 
 
-def fill(job: Job) -> None:
+def fill(job: BuildRequest) -> None:
     """Put the archives into the job's store."""
     store = Store(job.places.vault / "repository_cache")
     for content in archives().values():
@@ -177,7 +179,7 @@ def fill(job: Job) -> None:
             path.write_bytes(content)
 
 
-def build(job: Job, binary: Path, *copied: Copied) -> Built:
+def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
     facts = HostFacts(
         system="Linux",
         machine="x86_64",
@@ -204,11 +206,13 @@ def build(job: Job, binary: Path, *copied: Copied) -> Built:
     table = CompileTable(
         target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )
-    return compiling.run(job, table, facts, inputs, tree, configured)
+    return compiling.run(
+        job, table, job.recipe.bazel, ConfigureTable(), facts, inputs, tree, configured
+    )
 
 
 def test_a_build_without_a_network_finds_everything_here(
-    project: Job, binary: Path, copied: Copied
+    project: BuildRequest, binary: Path, copied: Copied
 ) -> None:
     fill(project)
     built = build(project, binary, copied)
@@ -216,7 +220,7 @@ def test_a_build_without_a_network_finds_everything_here(
 
 
 def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
-    project: Job, binary: Path, copied: Copied
+    project: BuildRequest, binary: Path, copied: Copied
 ) -> None:
     with pytest.raises(
         SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"
@@ -225,7 +229,7 @@ def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
 
 
 def test_the_same_build_without_the_clone_fails_and_names_the_repository(
-    project: Job, binary: Path
+    project: BuildRequest, binary: Path
 ) -> None:
     fill(project)
     with pytest.raises(ToolError, match="four"):
@@ -233,13 +237,21 @@ def test_the_same_build_without_the_clone_fails_and_names_the_repository(
 
 
 def test_a_server_that_has_the_network_is_not_used(
-    project: Job, binary: Path, copied: Copied
+    project: BuildRequest, binary: Path, copied: Copied
 ) -> None:
     fill(project)
     online = replace(project, offline=False)
-    options = bazel_client.options(binary, compiling._install_root(online))
-    client = compiling._client(online, binary, options, compiling._environment(online, epoch=0))
-    files.write(client.rc, compiling._rc(online))
+    calls = Invocation(
+        job=online,
+        table=CompileTable(),
+        release=online.recipe.source.release,
+        version=online.recipe.bazel.version,
+        binary=binary,
+        options=bazel_client.options(binary, invocation.install_root(online)),
+        python=Path(sys.executable),
+    )
+    client = calls.client
+    calls.write_settings()
     client.run(client.command("info"), project.log("info"), lambda _: None)
     before = client._server()
     try:

@@ -193,3 +193,53 @@ def test_an_endless_number_of_members_is_refused(
         unpacking.unpack(
             tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
         )
+
+
+def ar(members: dict[str, bytes]) -> bytes:
+    """Return an ar archive, as Debian packages are."""
+    made = b"!<arch>\n"
+    for name, content in members.items():
+        made += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+        made += content + b"\n" * (len(content) % 2)
+    return made
+
+
+def packaged(files: dict[str, bytes], link: tuple[str, str] | None = None) -> bytes:
+    """Return the data.tar.xz of a Debian package."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:xz") as tar:
+        for name, content in files.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            tar.addfile(header, io.BytesIO(content))
+        if link:
+            header = tarfile.TarInfo(link[0])
+            header.type, header.linkname = tarfile.SYMTYPE, link[1]
+            tar.addfile(header)
+    return buffer.getvalue()
+
+
+def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_host(
+    tmp_path: Path, into: Path
+) -> None:
+    data = packaged({"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile"))
+    members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
+    archive = tmp_path / "cuda.deb"
+    archive.write_bytes(ar(members))
+    unpacking.unpack(archive, into)
+    assert [path.name for path in into.rglob("*") if path.is_file()] == ["nvcc"]
+    assert not list(into.rglob("nvcc.profile"))
+
+
+@pytest.mark.parametrize(
+    "members",
+    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"x"}, {"data.tar.xz": b"no tar"}],
+    ids=["no files", "zstd", "damaged"],
+)
+def test_a_debian_package_that_cannot_be_read_is_refused(
+    tmp_path: Path, into: Path, members: dict[str, bytes]
+) -> None:
+    archive = tmp_path / "cuda.deb"
+    archive.write_bytes(ar(members))
+    with pytest.raises(SupplyError, match="cannot be unpacked"):
+        unpacking.unpack(archive, into)

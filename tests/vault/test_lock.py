@@ -75,7 +75,7 @@ GATHERED = Gathered(
 @pytest.fixture
 def made(recipe: Recipe) -> Lock:
     """Return a lock with an entry of each kind."""
-    return lock.of(recipe, RULES, GATHERED)
+    return lock.of(recipe.source, recipe.bazel, RULES, GATHERED)
 
 
 def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
@@ -104,7 +104,9 @@ def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_ask
     recipe: Recipe, made: Lock
 ) -> None:
     assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
-    unasked = lock.of(recipe, RULES, Gathered(tree="a" * 40, binaries={}, files={}))
+    unasked = lock.of(
+        recipe.source, recipe.bazel, RULES, Gathered(tree="a" * 40, binaries={}, files={})
+    )
     assert [one.needed for one in unasked.archives] == [None, None]
 
 
@@ -119,7 +121,10 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_w
         (),
     )
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
-    assert {one.sha256: one.needed for one in lock.of(recipe, several, taken).archives} == {
+    assert {
+        one.sha256: one.needed
+        for one in lock.of(recipe.source, recipe.bazel, several, taken).archives
+    } == {
         ONE: False,
         TWO: True,
     }
@@ -127,7 +132,10 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_w
     replaced = Gathered(
         tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
     )
-    assert {one.sha256: one.needed for one in lock.of(recipe, several, replaced).archives} == {
+    assert {
+        one.sha256: one.needed
+        for one in lock.of(recipe.source, recipe.bazel, several, replaced).archives
+    } == {
         ONE: True,
         TWO: False,
     }
@@ -189,7 +197,7 @@ def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made
     turned = Rules(
         RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
     )
-    again = lock.of(recipe, turned, GATHERED)
+    again = lock.of(recipe.source, recipe.bazel, turned, GATHERED)
     assert [one.sha256 for one in again.archives] == [one.sha256 for one in made.archives]
     assert again.unlockable == made.unlockable
 
@@ -200,7 +208,9 @@ def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lo
         for one in RULES.repositories
     )
     after = lock.write(
-        lock.of(recipe, Rules(changed, RULES.unreadable, RULES.nested), GATHERED)
+        lock.of(
+            recipe.source, recipe.bazel, Rules(changed, RULES.unreadable, RULES.nested), GATHERED
+        )
     ).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
@@ -269,7 +279,10 @@ def test_locks_that_agree_have_no_differences(made: Lock) -> None:
 
 def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> None:
     now = lock.of(
-        recipe, RULES, Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}})
+        recipe.source,
+        recipe.bazel,
+        RULES,
+        Gathered(**{**vars(GATHERED), "sizes": {}, "wanted": None, "binaries": {}}),
     )
     assert lock.differences(made, now) == []
 
@@ -280,7 +293,8 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         for one in RULES.repositories
     )
     now = lock.of(
-        recipe,
+        recipe.source,
+        recipe.bazel,
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,

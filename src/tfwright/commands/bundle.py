@@ -12,8 +12,8 @@ from tfwright.documents.toml import load
 from tfwright.errors import Evidence, RecipeError, SupplyError
 from tfwright.host import cuda
 from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
-from tfwright.pipeline.stage import Job, Places
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
@@ -38,7 +38,7 @@ TELLING = {
 """Files by which one version of it is told from another, below where it is installed."""
 
 
-def pack(job: Job, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
+def pack(job: BuildRequest, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
     """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
 
     `added` are files of the user's own choice: licences forbid to pass CUDA and cuDNN on unasked.
@@ -60,7 +60,7 @@ def pack(job: Job, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
     return manifest
 
 
-def _manifest(job: Job, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
+def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
@@ -73,7 +73,7 @@ def _manifest(job: Job, inputs: Inputs, members: tuple[BundleMember, ...]) -> Ma
     )
 
 
-def _documents(job: Job, document: Path) -> Iterator[Content]:
+def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     """Yield what is text: the recipe, its lock, patches and assets."""
     source = job.recipe.source
     yield Content.of("recipe", document)
@@ -83,7 +83,7 @@ def _documents(job: Job, document: Path) -> Iterator[Content]:
         yield Content.of("patch", PATCHES / file, file)
 
 
-def _inputs(job: Job, inputs: Inputs, room: Path) -> Iterator[Content]:
+def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
     """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
     if job.recipe.source.url != demo.URL:
         source = room / "source.bundle"
@@ -107,7 +107,7 @@ def _inputs(job: Job, inputs: Inputs, room: Path) -> Iterator[Content]:
     yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
 
 
-def _pinned(job: Job, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
+def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
     """Bring the packages of the target Python."""
     listed = folder.with_suffix(".txt")
     files.write(listed, "".join(f"{pin}\n" for pin in pins))
@@ -125,7 +125,7 @@ def _pinned(job: Job, python: Path, pins: Sequence[str], folder: Path) -> list[P
     return found
 
 
-def _own(job: Job, folder: Path) -> list[Path]:
+def _own(job: BuildRequest, folder: Path) -> list[Path]:
     """Bring the packages that tfwright needs itself, for the Python that runs it."""
     folder.mkdir()
     return packages.bring(
@@ -136,7 +136,7 @@ def _own(job: Job, folder: Path) -> list[Path]:
     )
 
 
-def _absent(job: Job) -> Iterator[Absent]:
+def _absent(job: BuildRequest) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     if not cuda.needed(job.recipe):
         return

@@ -2,21 +2,21 @@
 
 from collections.abc import Iterable
 
-from tfwright.host import probes
+from tfwright.host import examination, probes
 from tfwright.host.findings import Finding
 from tfwright.pipeline import engine
 from tfwright.pipeline.engine import Planned
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import check, configure
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stages import configure
 
 
-def plan(job: Job, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
+def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list[Finding]]:
     """Return the plan, and what keeps this host from building the recipe up to the last stage."""
-    findings = check.examine(job.recipe, job.host_file, probes.here())
-    blocking = [finding for finding in findings if check.blocks(finding, job.until)]
+    findings = examination.examine(job.recipe, job.host_file, probes.here())
+    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
     return engine.plan(job, again=again, blocked=bool(blocking)), blocking
 
 
-def bazelrc(job: Job) -> str:
+def bazelrc(job: BuildRequest) -> str:
     """Return the .tf_configure.bazelrc that the recipe's answers give; no tree is needed."""
-    return configure.rendered(job)
+    return configure.rendered(job.recipe, job.host_file)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.pipeline.stages import check
+from tfwright.host import examination
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,6 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         cudnn=host.cudnn or "-",
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
-        builds_here=check.obstacle(recipe, host_file.of(recipe)) or "yes",
+        builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
         verified=f"{verified.until} ({verified.on})" if verified else "unverified",
     )

@@ -11,16 +11,15 @@ from pathlib import Path
 from tfwright.documents.recipe import PATCHES
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
-from tfwright.pipeline import engine, stamps
+from tfwright.pipeline import engine, host_facts, stamps
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Published, SealedWheel
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import check, seal
 from tfwright.tools import files
 from tfwright.tools.process import randomisation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.seal import build_record
+from tfwright.wheel.seal import build_record, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, Found
 
 DEFAULT = "demo"
@@ -46,7 +45,7 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Reproduction:
+def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
     """Build the job's recipe again in another directory, under another umask, and compare the result with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -78,7 +77,7 @@ def reproduce(job: Job, original: Path, *, cached: bool, control: bool) -> Repro
     )
 
 
-def published(job: Job) -> Path:
+def published(job: BuildRequest) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse; raise RecipeError if there is none."""
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
@@ -108,7 +107,7 @@ def recipe_named(wheel: str) -> str:
     return record.recipe.name
 
 
-def insist(job: Job, original: Path) -> None:
+def insist(job: BuildRequest, original: Path) -> None:
     """Raise RecipeError naming all in which this checkout is not what the wheel's record says that it was made from.
 
     A wheel without a record is compared as it is.
@@ -121,7 +120,7 @@ def insist(job: Job, original: Path) -> None:
         raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
 
 
-def host_changes(job: Job, original: Path) -> list[str]:
+def host_changes(job: BuildRequest, original: Path) -> list[str]:
     """Say in what this host and its programs are not those that the wheel's record names, which may explain a later difference.
 
     Empty for a wheel without a record, and where there is no target Python, which the build itself refuses.
@@ -130,16 +129,16 @@ def host_changes(job: Job, original: Path) -> list[str]:
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
     if record is None or interpreter is None:
         return []
-    here, inputs = (
-        seal.found(job, check.facts(job, probes.here(), interpreter)),
-        stamps.last(job, "fetch", Inputs),
-    )
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+    here = host_facts.found(job.recipe, job.host_file, facts)
+    inputs = stamps.last(job, "fetch", Inputs)
+    sealer = sealing.sealer()
     pairs = {
         name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
     }
     pairs |= {
-        seal.COMPRESSOR: (record.sealer.deflate, seal.SEALER.deflate),
-        "tfwright": (record.sealer.version, seal.SEALER.version),
+        sealing.COMPRESSOR: (record.sealer.deflate, sealer.deflate),
+        "tfwright": (record.sealer.version, sealer.version),
     }
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
@@ -162,7 +161,7 @@ def _record(wheel: Path) -> BuildRecord | None:
         return build_record.read(content)
 
 
-def _disagreements(job: Job, record: BuildRecord) -> Iterator[str]:
+def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     """Say in which parts of the recipe, in which patches and assets, and whether in the lock they differ."""
     before, now = record.recipe.content, build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
@@ -185,7 +184,7 @@ def _keys(before: object, now: object) -> list[str]:
     return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
 
 
-def _files(job: Job) -> dict[str, str]:
+def _files(job: BuildRequest) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
     return {
@@ -193,7 +192,7 @@ def _files(job: Job) -> dict[str, str]:
     }
 
 
-def _elsewhere(job: Job, *, cached: bool) -> Job:
+def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     """Return the job that builds in the other directory, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
@@ -216,7 +215,7 @@ def _elsewhere(job: Job, *, cached: bool) -> Job:
     return elsewhere
 
 
-def _build(job: Job, name: str, *, fixed: bool) -> Path:
+def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
     """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
     job.listener.note(
         f"building in {job.places.own}"
@@ -243,7 +242,7 @@ def _umask(mask: int) -> Iterator[None]:
         os.umask(before)
 
 
-def _controlled(job: Job, rebuilt: Path) -> list[str]:
+def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and a second time if that was not the same; say what it tells."""
     if why := randomisation.obstacle():
         return [
@@ -268,7 +267,7 @@ def _controlled(job: Job, rebuilt: Path) -> list[str]:
     ]
 
 
-def _seen(found: Comparison, job: Job, elsewhere: Job) -> Iterator[str]:
+def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
     """Say what the differences themselves give away."""
     for one in found.differences:
         where = one.member or one.group

@@ -1,56 +1,53 @@
-"""CUDA and cuDNN without root: unpacked from what the user downloaded into prefixes that the recipes then use."""
+"""CUDA, its libraries and nvcc's host compiler without root: obtained or unpacked where a recipe's build finds them."""
 
 import datetime as dt
 import getpass
-import json
-import re
-import shutil
 import tempfile
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
-from pathlib import Path, PurePosixPath
-from typing import Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
-from tfwright.documents.host_file import private_prefix
+from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.toolkit import PartName, PartTable, Way
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.host import nvidia, versions
+from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
-
-Name = Literal["cuda", "cudnn"]
-RECORD = "tfwright.json"
-"""What a prefix is and where it is from, in the prefix."""
-
-
-_NEVER_NEEDED = re.compile("samples|nsight|documentation", re.IGNORECASE)
-"""Parts of CUDA whose directories look like a prefix, and that no build uses."""
+from tfwright.tools.process import file_lock
+from tfwright.vault.store import Store
+from tfwright.vault.toolkit import layout, nvidia_archive, sources, tree
+from tfwright.vault.toolkit.sources import Obtained, Supplier
+from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What is to be unpacked."""
+    """One part of a toolkit."""
 
-    name: Name
+    name: PartName
     title: str
     licence: str
     """Where NVIDIA publishes it."""
-    parts: tuple[str, ...]
-    """Directories by which a root of it is known."""
+    roots: tuple[str, ...]
+    """Directories by which the root of an archive of it is known."""
     version: Callable[[Path], str]
-    """Reads it off a prefix; empty if there is none."""
+    """Reads it from a toolkit; empty if the part is not there."""
 
 
-def _cuda_version(prefix: Path) -> str:
-    return next((seen.value for seen in nvidia.cuda(HERE, prefix)), "")
+def _cuda_version(root: Path) -> str:
+    return next((seen.value for seen in nvidia.cuda(HERE, root)), "")
 
 
-def _cudnn_version(prefix: Path) -> str:
-    return nvidia.cudnn(HERE, [prefix]).value
+def _gcc_version(root: Path) -> str:
+    programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
+    line = toolchain.version_line(HERE, str(programs[0])) if programs else None
+    compiler = toolchain.parse(line.value) if line else None
+    return compiler.version if compiler else ""
 
 
-KINDS = {
+KINDS: Mapping[str, Kind] = {
     "cuda": Kind(
         "cuda",
         "CUDA",
@@ -63,67 +60,243 @@ KINDS = {
         "cuDNN",
         "https://docs.nvidia.com/deeplearning/cudnn/sla/",
         ("include", "lib64", "lib"),
-        _cudnn_version,
+        lambda root: nvidia.cudnn(HERE, [root]).value,
     ),
+    "nccl": Kind(
+        "nccl",
+        "NCCL",
+        "https://docs.nvidia.com/deeplearning/nccl/sla/",
+        ("include", "lib64", "lib"),
+        lambda root: nvidia.nccl(HERE, [root]).value,
+    ),
+    "tensorrt": Kind(
+        "tensorrt",
+        "TensorRT",
+        "https://docs.nvidia.com/deeplearning/tensorrt/sla/",
+        ("include", "lib64", "lib"),
+        lambda root: nvidia.tensorrt(HERE, [root]).value,
+    ),
+    "compiler": Kind("compiler", "gcc", "", ("usr",), _gcc_version),
 }
 
 
 @dataclass(frozen=True)
-class Record:
-    """Where a prefix is from."""
+class Download:
+    """A file that the user downloaded."""
 
-    archive: str
+    kind: Kind
+    path: Path
     sha256: str
-    version: str
-    licence_accepted_by: str
-    """The user who said so; tfwright accepts nothing."""
-    on: str
+    """As the user gave it; empty to leave it to the recipe."""
 
 
-def insist(recipe: Recipe, *archives: str) -> None:
-    """Raise RecipeError if no archive is given."""
-    if not any(archives):
-        wanted = ", ".join(
-            f"{kind.title} {version}"
-            for kind in KINDS.values()
-            if (version := getattr(recipe.host, kind.name))
+@dataclass(frozen=True)
+class Provided:
+    """A part that is in place."""
+
+    title: str
+    root: Path
+    part: InstalledPart
+
+
+def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
+    """Return the files that the command line names: path and checksum, by the name of the part."""
+    return [
+        Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
+    ]
+
+
+def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
+    """Raise RecipeError if there is nothing to do: no file, and a recipe that pins no packages."""
+    if downloads or any(recipe.toolkit.parts()):
+        return
+    named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
+    wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
+    remedy = (
+        "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+        if wanted
+        else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+    )
+    raise RecipeError(
+        f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
+        remedy=remedy,
+    )
+
+
+def provide(
+    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
+) -> Iterator[Provided]:
+    """Put what was downloaded into place, or else what the recipe pins; yield each part."""
+    for file in downloads:
+        root, part = install(
+            job, file.kind, file.path, file.sha256, licence_accepted=licence_accepted
         )
-        remedy = (
-            "Give --cuda FILE, --cudnn FILE, or both."
-            if wanted
-            else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
-        )
-        raise RecipeError(
-            f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
-            remedy=remedy,
-        )
+        yield Provided(file.kind.title, root, part)
+    if not downloads:
+        yield from obtain(job, licence_accepted=licence_accepted)
 
 
-def install(
-    job: Job, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
-) -> tuple[Path, Record]:
-    """Unpack what the user downloaded into the prefix that the recipe uses from then on; nothing of it is run as an installer.
+def _pinned(recipe: Recipe, kind: Kind) -> str:
+    """Return the version of a part that a recipe names."""
+    if kind.name == "compiler":
+        gcc = recipe.toolkit.gcc()
+        return gcc[1] if gcc else ""
+    return getattr(recipe.host, kind.name) or ""
 
-    Raises RecipeError if the recipe wants none, SupplyError if the archive is not the one of the digest
-    or not the version that the recipe names, HostError while the user has not accepted its licence.
-    """
-    prefix = private_prefix(job.host_file.build_out, job.recipe, kind.name)
-    if prefix is None:
+
+def _root(job: BuildRequest, kind: Kind) -> Path:
+    root = (
+        compiler_root(job.host_file.build_out, job.recipe)
+        if kind.name == "compiler"
+        else toolkit_root(job.host_file.build_out, job.recipe)
+    )
+    if root is None or not _pinned(job.recipe, kind):
         raise RecipeError(
             f"{job.recipe.name} names no {kind.title}",
             remedy=f"Name the version in the recipe: [host] {kind.name}.",
         )
+    return root
+
+
+def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
+    """Bring every part that the recipe pins into place; yield each of them.
+
+    A part that is there already, made from the same packages, is left alone. Raises SupplyError
+    if a part cannot be obtained or is another version than the recipe names, HostError while the
+    user has not accepted its licence.
+    """
+    for name, table in job.recipe.toolkit.parts():
+        kind = KINDS[name]
+        root = _root(job, kind)
+        root.parent.mkdir(parents=True, exist_ok=True)
+        command = f"invoke toolkit --recipe {job.recipe.name}"
+        with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
+            part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
+        yield Provided(kind.title, root, part)
+
+
+def _provided(
+    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+) -> InstalledPart:
+    record = tree.read(root)
+    for _, pins in table.ways():
+        named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
+        if record.has(kind.name, named):
+            return record.parts[kind.name]
+    obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+        room = Path(folder)
+        if table.licence and not licence_accepted:
+            raise _unaccepted_packages(kind, table, obtained, room, root)
+        made = _arranged(kind, obtained, room)
+        accepted = bool(table.licence)
+        return _put(job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made)
+
+
+def _supplier(job: BuildRequest) -> Supplier:
+    store = Store(job.places.vault / "toolkit")
+    store.root.mkdir(parents=True, exist_ok=True)
+    return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
+
+
+def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
+    pins = next(pins for way, pins in table.ways() if way == obtained.way)
+    return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
+
+
+def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
+    """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
+    if obtained.way == "archives":
+        (archive,) = obtained.files.values()
+        return nvidia_archive.merge(archive, room, kind.roots)
+    raw, made = room / "raw", room / "made"
+    for folder in (raw, made):
+        folder.mkdir()
+    for package in obtained.files.values():
+        unpacking.unpack(package, raw)
+    layout.arrange(raw, layout.moves(kind.name, obtained.way), made)
+    return made
+
+
+def _unaccepted_packages(
+    kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
+) -> HostError:
+    """Show the licence text of a package, or where it is published."""
+    shown = root.with_name(f"{root.name}-licences")
+    # All packages of a part hold the same text; the largest would take minutes to read.
+    package = min(obtained.files.values(), key=lambda path: path.stat().st_size)
+    found = nvidia_archive.licences(package, room, shown)
+    where = found[0] if found else table.licence
+    what = f"{kind.title} is NVIDIA's, under a licence that you have to accept yourself: {where}"
+    return HostError(
+        what,
+        remedy=f"Read it (also at {table.licence}); if you accept it, add --licence-accepted.",
+    )
+
+
+@dataclass(frozen=True)
+class _Origin:
+    """Where a part is from."""
+
+    way: Way | str
+    sources: Mapping[str, str]
+    accepted: bool
+
+
+def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+    """Put what was unpacked into the toolkit, once it is what the recipe wants."""
+    version, wanted = kind.version(made), _pinned(job.recipe, kind)
+    source = next(iter(origin.sources))
+    if not version:
+        raise SupplyError(
+            f"There is no {kind.title} in {source}",
+            remedy="Name the archive of the whole library; 'invoke toolkit --help' says which.",
+        )
+    if not versions.is_of(version, wanted):
+        raise SupplyError(
+            f"{source} is {kind.title} {version}; {job.recipe.name} wants {wanted}",
+            remedy=f"Download {kind.title} {wanted}.",
+        )
+    part = InstalledPart(
+        version=version,
+        way=origin.way,
+        sources=dict(origin.sources),
+        licence_accepted_by=getpass.getuser() if origin.accepted else "",
+        on=dt.datetime.now(dt.UTC).date().isoformat(),
+        files=tree.content(made),
+    )
+    tree.add(_root(job, kind), kind.name, part, made)
+    return part
+
+
+def install(
+    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+) -> tuple[Path, InstalledPart]:
+    """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
+
+    Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError if
+    the archive is not the one of the digest or not the version that the recipe names, HostError while
+    the user has not accepted its licence.
+    """
+    root = _root(job, kind)
     digest = _verified(job.recipe, kind, archive, sha256)
-    prefix.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=prefix.parent, prefix=".unpacking-") as room:
+    root.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+        room = Path(folder)
         if not licence_accepted:
-            raise _unaccepted(kind, archive, _licences(archive, Path(room), prefix))
-        made = _merged(archive, Path(room), kind)
-        record = _record(job.recipe, kind, archive, digest, made)
-        files.write(made / RECORD, json.dumps(asdict(record), indent=1) + "\n")
-        files.remove(prefix)
-        made.rename(prefix)
-    return prefix, record
+            shown = root.with_name(f"{root.name}-licences")
+            raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
+        made = _unpacked(kind, archive, room)
+        origin = _Origin("by hand", {archive.name: digest}, accepted=True)
+        return root, _put(job, kind, origin, made)
+
+
+def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
+    """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
+    if archive.suffix == ".deb":
+        obtained = Obtained("debian", {archive.name: archive})
+        return _arranged(kind, obtained, room)
+    return nvidia_archive.merge(archive, room, kind.roots)
 
 
 def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
@@ -134,39 +307,24 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
             remedy="Download it from https://developer.nvidia.com, which asks for a login or a licence.",
         )
     digest = files.sha256(archive)
-    wanted = given.lower() or recipe.host.sha256.get(kind.name, "")
+    wanted = given.lower() or _pinned_digest(recipe, kind)
     if not wanted:
-        what = f"Nobody says that {archive.name} is the right one; its sha256 is {digest}"
-        remedy = f"Compare that with another source, then give it: --{kind.name}-sha256 {digest}, or pin it in the recipe: [host.sha256] {kind.name}."
-        raise SupplyError(what, remedy=remedy)
+        raise SupplyError(
+            f"No checksum is known for {archive.name}; its sha256 is {digest}",
+            remedy=f"Compare it with another source, then give it: --{kind.name}-sha256 {digest}, "
+            f"or pin it in the recipe: [host.sha256] {kind.name}.",
+        )
     if digest != wanted:
         raise SupplyError(
-            f"{archive.name} is not the one that is wanted: its sha256 is {digest}, not {wanted}",
+            f"{archive.name} has the sha256 {digest}; wanted: {wanted}",
             remedy="Download it again.",
         )
     return digest
 
 
-def _is_licence(path: PurePosixPath) -> bool:
-    return any(
-        word in path.name.lower() for word in ("eula", "license", "licence", "sla.")
-    ) and path.suffix in {"", ".txt", ".pdf", ".rtf", ".md"}
-
-
-def _licences(archive: Path, room: Path, prefix: Path) -> list[Path]:
-    """Copy the licences in an archive to where they can be read; return them, the least deep first."""
-    unpacking.unpack(archive, room, _is_licence)
-    found = sorted(
-        (path for path in room.rglob("*") if path.is_file()),
-        key=lambda path: (len(path.parts), path),
-    )
-    shown = prefix.with_name(f"{prefix.name}-licences")
-    files.remove(shown)
-    for path in found:
-        target = shown / path.relative_to(room)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, target)
-    return [shown / path.relative_to(room) for path in found]
+def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
+    pins: Mapping[str, str] = dict(recipe.host.sha256)
+    return pins.get(kind.name, "")
 
 
 def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
@@ -174,98 +332,11 @@ def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(
         what,
-        remedy=f"Read it (also at {kind.licence}); if you accept it, say so with --licence-accepted.",
+        remedy=f"Read it (also at {kind.licence}); if you accept it, add --licence-accepted.",
     )
 
 
-def _merged(archive: Path, room: Path, kind: Kind) -> Path:
-    """Unpack an archive; return a directory below `room` that holds what its parts hold together."""
-    whole, made = room / "whole", room / "made"
-    for folder in (whole, made):
-        folder.mkdir()
-    unpacking.unpack(archive, whole)
-    _unpack_inner(whole, kind)
-    for root in _roots(whole, kind):
-        _merge(root, made)
-    _link_usual_names(made)
-    _insist_on_inner_links(made, archive)
-    return made
-
-
-def _unpack_inner(whole: Path, kind: Kind) -> None:
-    """Unpack the toolkit's own archive: up to CUDA 10.0 the file that is downloaded holds several, for driver and samples, too."""
-    for inner in sorted(whole.rglob("cuda-linux*.run")) if kind.name == "cuda" else ():
-        place = inner.with_suffix("")
-        place.mkdir()
-        unpacking.unpack(inner, place)
-        inner.unlink()
-
-
-def _roots(whole: Path, kind: Kind) -> list[Path]:
-    """Return the directories that are laid out as a prefix is, with none inside another: from CUDA 11 on, one for each part."""
-    found: list[Path] = []
-    folders = (
-        whole,
-        *sorted(path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()),
-    )
-    for folder in folders:
-        left_out = any(folder.is_relative_to(root) for root in found) or _NEVER_NEEDED.search(
-            str(folder.relative_to(whole))
-        )
-        if not left_out and any((folder / part).is_dir() for part in kind.parts):
-            found.append(folder)
-    return found
-
-
-def _merge(source: Path, target: Path) -> None:
-    """Move what is in one directory into another; what is there already stays."""
-    for entry in sorted(source.iterdir()):
-        there = target / entry.name
-        if entry.is_dir() and not entry.is_symlink() and there.is_dir():
-            _merge(entry, there)
-        elif not there.exists() and not there.is_symlink():
-            entry.rename(there)
-
-
-def _link_usual_names(prefix: Path) -> None:
-    """Give TensorFlow's configure the directories that it looks into, where the archive has them by another name only."""
-    targets = sorted(path.relative_to(prefix) for path in prefix.glob("targets/*-linux"))
-    ways = [("include", folder / "include") for folder in targets] + [
-        ("lib64", folder / "lib") for folder in targets
-    ]
-    linux = any(prefix.glob("lib/*.so*"))
-    for name, place in [*ways, *([("lib64", Path("lib"))] if linux else [])]:
-        if (prefix / place).is_dir() and not (prefix / name).exists():
-            (prefix / name).symlink_to(place)
-
-
-def _insist_on_inner_links(prefix: Path, archive: Path) -> None:
-    """Refuse links that lead out of the prefix, as one may that was harmless where it stood before the parts were merged."""
-    for path in _links(prefix):
-        if not path.resolve().is_relative_to(prefix.resolve()):
-            raise SupplyError(
-                f"{archive.name} holds a link that leads out of it: {path.relative_to(prefix)}",
-                remedy="Download it again from NVIDIA.",
-            )
-
-
-def _links(prefix: Path) -> Iterator[Path]:
-    return (path for path in prefix.rglob("*") if path.is_symlink())
-
-
-def _record(recipe: Recipe, kind: Kind, archive: Path, digest: str, made: Path) -> Record:
-    """Describe what was unpacked, once it is what the recipe wants."""
-    version, wanted = kind.version(made), getattr(recipe.host, kind.name)
-    if not version:
-        raise SupplyError(
-            f"There is no {kind.title} in {archive.name}",
-            remedy="Name NVIDIA's archive of the whole toolkit; 'invoke toolkit --help' says which.",
-        )
-    if not versions.is_of(version, wanted):
-        raise SupplyError(
-            f"{archive.name} is {kind.title} {version}; {recipe.name} wants {wanted}",
-            remedy=f"Download {kind.title} {wanted}.",
-        )
-    return Record(
-        archive.name, digest, version, getpass.getuser(), dt.datetime.now(dt.UTC).date().isoformat()
-    )
+def record(job: BuildRequest) -> ToolkitRecord:
+    """Return what the toolkit of a recipe consists of; an empty record if there is none."""
+    root = toolkit_root(job.host_file.build_out, job.recipe)
+    return tree.read(root) if root else ToolkitRecord()

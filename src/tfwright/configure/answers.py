@@ -35,6 +35,8 @@ def complete(
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
     library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
+    if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
+        answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
         answers |= {"CUDA_TOOLKIT_PATH": str(toolkit), "CUDNN_INSTALL_PATH": str(library)}
         if recipe.source.release >= BASE_PATHS_SINCE:

@@ -1,29 +1,54 @@
-"""What the catalogue says of a build that failed, and so whether and how it is tried again."""
+"""What is known of a run that failed: whether it is tried again, and what people are shown of it."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.catalogue import Entry, everything
+from tfwright.diagnosis.excerpt import Excerpt
+from tfwright.diagnosis.facts import Facts
+from tfwright.diagnosis.families import Family, everything
 from tfwright.diagnosis.reader import Match
 
 OUT_OF_MEMORY = "host-out-of-memory"
 SERVER_DIED = "bazel-server-died"
 
 
-def cause(log: Path, start: int, *, killed: bool, died: bool) -> Match | None:
-    """Return the known failure that explains the first error of a run, which begins at byte `start` of a log; None if none does.
+@dataclass(frozen=True)
+class FailureRecord:
+    """What one run said of its failure; the stage that saw it hands it on with its error.
 
-    Not everything leaves a line: `killed` says that the kernel killed programs meanwhile, `died` that
-    Bazel's server did not come to its end.
+    The stage decides by this record, and people are shown this record: nobody reads the log twice.
+    """
+
+    excerpt: Excerpt | None
+    """The root error; None if the run complained of nothing."""
+    match: Match | None
+    """What is known of it, the most particular first."""
+
+    @property
+    def disk_is_full(self) -> bool:
+        """Whether the run failed because there was no room for a file."""
+        return self.match is not None and "disk-full" in self.match.entry.id
+
+
+def record(
+    log: Path, start: int, *, killed: bool, died: bool, known: Facts | None = None
+) -> FailureRecord:
+    """Read what the last run wrote: the part of `log` from byte `start` on.
+
+    Not everything leaves a line: `killed` says that the kernel killed programs meanwhile, `died`
+    that Bazel's server did not come to its end. `known` are facts that the recipe states.
     """
     with log.open("rb") as text:
         text.seek(start)
-        explaining = [match for match in reader.read(text).matches if match.explains]
-    if explaining:
-        return explaining[0]
+        found = reader.read(text, known)
+    match = next((match for match in found.matches if match.explains), None)
+    # A line that says why counts for more than what the kernel counted, a general one for less.
     name = OUT_OF_MEMORY if killed else SERVER_DIED if died else ""
-    return Match(_named(name), line=0, text="", explains=True) if name else None
+    if name and (match is None or match.entry.rank != "root"):
+        match = Match(_named(name), line=0, text="", explains=True, certain=killed)
+    return FailureRecord(found.first, match)
 
 
-def _named(name: str) -> Entry:
-    return next(entry for entry in everything() if entry.id == name)
+def _named(name: str) -> Family:
+    return next(family for family in everything() if family.id == name)

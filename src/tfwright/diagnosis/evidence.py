@@ -1,32 +1,55 @@
-"""What this host says about a suspected cause, before it is stated as fact."""
+"""What this host shows of a suspected cause, before it is stated as fact."""
 
+import os
 import platform
 import shutil
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tfwright.diagnosis.catalogue import Entry, Fact
+from tfwright.diagnosis.families import Fact, Family
 from tfwright.tools.process import capacity
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 _XCODE = Path("/var/db/xcode_select_link")
 """Where `xcode-select` keeps its choice."""
+_CUDA = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
+"""Where toolkits mostly lie."""
+_COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
-def of(entry: Entry, place: Path) -> tuple[str, ...]:
-    """Return what can be seen here of an entry's cause; `place` is where the build writes."""
-    return tuple(text for fact in entry.evidence if (text := _LOOK[fact](place)))
+def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return what can be seen here of a family's cause.
+
+    `place` is where the build writes. Of the parameters, an absolute path is looked at.
+    """
+    seen = [_LOOK[fact](place) for fact in family.evidence]
+    seen += [_path(value) for value in (parameters or {}).values() if value.startswith("/")]
+    return tuple(text for text in dict.fromkeys(seen) if text)
+
+
+def _path(text: str) -> str:
+    """Say whether a file that the log names is there."""
+    path = Path(text.split(":", 1)[0].strip("'\"`,"))
+    try:
+        if path.is_symlink() and not path.exists():
+            return f"{path} is a link to {path.readlink()}, which is not there"
+        return "" if path.exists() else f"{path} is not on this host"
+    except OSError:
+        return ""
 
 
 def _disk(place: Path) -> str:
     usage = shutil.disk_usage(place)
-    return f"{usage.free / capacity.GIB:.1f} of {usage.total / capacity.GIB:.1f} GiB are free on the disk of {place}"
+    free, total = usage.free / capacity.GIB, usage.total / capacity.GIB
+    return f"{free:.1f} of {total:.1f} GiB are free on the disk of {place}"
 
 
 def _memory(_: Path) -> str:
     kills = capacity.kills()
-    killed = f"; the kernel has killed {kills} programs for want of it" if kills else ""
-    return f"{capacity.memory() / capacity.GIB:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
+    killed = f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
+    free = capacity.memory() / capacity.GIB
+    return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
 
 
 def _glibc(_: Path) -> str:
@@ -38,11 +61,40 @@ def _xcode(_: Path) -> str:
 
 
 def _driver(_: Path) -> str:
+    if _DRIVER.is_file():
+        return _DRIVER.read_text("ascii", "replace").splitlines()[0]
+    return "no NVIDIA driver is loaded"
+
+
+def _python(_: Path) -> str:
+    found = shutil.which("python3")
     return (
-        _DRIVER.read_text("ascii", "replace").splitlines()[0]
-        if _DRIVER.is_file()
-        else "no NVIDIA driver is loaded"
+        f"python3 on PATH is {found}; this is Python {platform.python_version()}" if found else ""
     )
+
+
+def _compiler(_: Path) -> str:
+    """Name the compilers on PATH; their versions are in the names that links resolve to."""
+    found = {name: shutil.which(name) for name in _COMPILERS}
+    named = [f"{name} is {Path(path).resolve()}" for name, path in found.items() if path]
+    return ", ".join(named)
+
+
+def _cuda(_: Path) -> str:
+    """Say where a toolkit lies, and of which version it is."""
+    places = [Path(each) for each in (os.environ.get("CUDA_HOME", ""), *_CUDA) if each]
+    named = []
+    for place in places:
+        versions = [place / name for name in ("version.json", "version.txt")]
+        if place.is_dir() and place.resolve() not in named:
+            text = next(
+                (file.read_text("utf-8", "replace") for file in versions if file.is_file()), ""
+            )
+            version = "".join(text.split('"version" : "', 1)[-1:]).split('"', 1)[0].strip()
+            named.append(f"{place.resolve()} {version.splitlines()[0] if version else ''}".strip())
+    if named:
+        return "CUDA lies in " + ", ".join(dict.fromkeys(named))
+    return "no CUDA toolkit lies in the usual places" if sys.platform != "darwin" else ""
 
 
 _LOOK: dict[Fact, Callable[[Path], str]] = {
@@ -51,4 +103,7 @@ _LOOK: dict[Fact, Callable[[Path], str]] = {
     "glibc": _glibc,
     "xcode": _xcode,
     "driver": _driver,
+    "python": _python,
+    "compiler": _compiler,
+    "cuda": _cuda,
 }

@@ -1,19 +1,28 @@
-"""The part of a log that shows what failed: the failed action, its command, the first error with its context."""
+"""The part of a log that shows what failed: the root line, what follows it, the failed action."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tfwright.tools.bazel import output
+from tfwright.diagnosis import lines
+from tfwright.diagnosis.complaints import Complaint, Line
 
-_ACTION = re.compile(r"ERROR: ")
+BEFORE = 3
+AFTER = 9
+"""Lines of context around the root."""
+_REACH = 400
+"""Lines in which the report of the failed action is looked for."""
+_LONGEST_COMMAND = 60
+"""Lines of a command."""
+
+_ACTION = re.compile(
+    r"ERROR: (?:(?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: )?"
+    r"(?P<what>.*?(?: failed:? ?\(?(?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)"
+    r"| failed: \((?:Exit|Aborted|Killed)[^)]*\)| failed(?=: | to )|was not created))"
+)
 _COMMAND = re.compile(r"^ +\(cd .*?\)$", re.MULTILINE | re.DOTALL)
-_BEFORE, _AFTER = 6, 9
-"""Lines of context around an error."""
-_MOST = 60
-"""Lines that belong to one failed action: its command, and what it printed."""
-_WIDTH = 400
-"""Longer lines are shown in part; the report has a command whole."""
+_BUILD_FILE = re.compile(r"ERROR: (?P<where>(?:/|[A-Za-z]:)[^\s:]+:\d+)(?::\d+)?: ")
+_NEXT = re.compile(r"ERROR: |Target //|INFO: |FAILED: |\[[\d,]+ ?/ ?[\d,]+\]")
 
 
 @dataclass(frozen=True)
@@ -21,69 +30,73 @@ class Excerpt:
     """The first error of a log."""
 
     line: int
-    """Number of the line, from 1, that is the first to complain."""
+    """Number of the root line, from 1."""
     what: str
-    """What failed, in one line: Bazel's action where there is one, else the complaint."""
+    """The root line: what the tool that failed says."""
+    action: str
+    """What Bazel was doing, where Bazel says so."""
     where: str
     """The BUILD file and line, where Bazel names them."""
     command: str
     """The command of the failed action, if the log has it."""
     lines: tuple[str, ...]
+    """The root line and what follows it."""
+    before: tuple[str, ...]
+    """The lines before the root line."""
     last: int
     """Number of the last line that belongs to this error."""
 
 
-def around(text: Sequence[str], index: int, number: int) -> Excerpt:
-    """Return what belongs to the complaint at `text[index]`, which is line `number` of the log.
-
-    Bazel names the action, then prints what it said; nvcc's wrapper and old Bazels do it the other way round.
-    """
-    action = next((at for at in range(index, len(text)) if _ACTION.match(text[at])), None)
-    fault = output.first_fault(text[action:]) if action is not None else None
-    if action is None or fault is None:
-        end = _complaint(text, index)
-        shown = text[max(0, end - _BEFORE) : end + _AFTER]
-        return Excerpt(
-            number, _short(text[end]), "", "", _shown(shown), number + end - index + _AFTER
-        )
-    command = _COMMAND.search("\n".join(text[action : action + _MOST]))
-    own = (
-        fault.lines if action == index and fault.lines else text[max(0, index - 2) : index + _AFTER]
-    )
-    following = (
-        at
-        for at in range(action + 1, action + _MOST)
-        if at >= len(text) or output.FAILED_ACTION.match(text[at])
-    )
-    last = number + next(following, action + _MOST) - 1 - index
+def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
+    """Return what belongs to the complaint `found`."""
+    line = kept[found.at]
+    report = _report(kept, found.at)
+    action = where = command = ""
+    if report is not None:
+        reported = _ACTION.match(lines.said(kept[report].text))
+        action, where = (reported["what"], reported["where"] or "") if reported else ("", "")
+        command = _command(kept, report)
+    own = _BUILD_FILE.match(lines.said(line.text))
+    following = _following(kept, found.at)
     return Excerpt(
-        number,
-        _short(fault.what),
-        fault.where,
-        command[0].strip() if command else "",
-        _shown(own),
-        last,
+        line=line.number,
+        what=lines.shown(line.text.strip()),
+        action=lines.shown(action),
+        where=lines.shown(own["where"] if own else where),
+        command=command,
+        lines=tuple(lines.shown(text) for text in following),
+        before=tuple(lines.shown(each.text) for each in kept[max(0, found.at - BEFORE) : found.at]),
+        last=line.number + len(following) - 1,
     )
 
 
-def _complaint(text: Sequence[str], index: int) -> int:
-    """Return where the complaint stands: a traceback of Python ends with it."""
-    if not text[index].startswith("Traceback "):
-        return index
-    return next(
-        (at for at in range(index + 1, len(text)) if text[at] and not text[at].startswith(" ")),
-        index,
-    )
+def _report(kept: Sequence[Line], at: int) -> int | None:
+    """Return where Bazel reports the failed action: before what it printed, or after it."""
+    for before in range(at, max(-1, at - _REACH), -1):
+        if _ACTION.match(lines.said(kept[before].text)):
+            return before
+        if before < at and lines.said(kept[before].text).startswith("INFO: From "):
+            break
+    for after in range(at + 1, min(len(kept), at + _REACH)):
+        if _ACTION.match(lines.said(kept[after].text)):
+            return after
+    return None
 
 
-def _shown(lines: Sequence[str]) -> tuple[str, ...]:
-    """Return lines as they can be shown, without the empty ones at both ends."""
-    return tuple("\n".join(map(_short, lines)).strip("\n").split("\n"))
+def _command(kept: Sequence[Line], report: int) -> str:
+    """Return the command that Bazel shows below the report of a failed action."""
+    below = [line.text for line in kept[report : report + _LONGEST_COMMAND]]
+    found = _COMMAND.search("\n".join(below))
+    return found[0].strip() if found else ""
 
 
-def _short(line: str) -> str:
-    """Return a line as it can be shown: of bounded length, without control characters."""
-    printable = "".join(
-        letter if letter.isprintable() or letter == "\t" else "?" for letter in line[:_WIDTH]
-    )
-    return printable + (" …" if len(line) > _WIDTH else "")
+def _following(kept: Sequence[Line], at: int) -> list[str]:
+    """Return the root line and what the same tool says after it."""
+    texts = [kept[at].text]
+    for line in kept[at + 1 : at + AFTER]:
+        if _NEXT.match(lines.said(line.text)):
+            break
+        texts.append(line.text)
+    while len(texts) > 1 and not texts[-1].strip():
+        texts.pop()
+    return texts

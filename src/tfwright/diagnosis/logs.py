@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from tfwright.diagnosis import reader
-from tfwright.diagnosis.reader import Diagnosis, Readable
+from tfwright.diagnosis.reader import Diagnosis
+from tfwright.diagnosis.sketch import Readable
 from tfwright.errors import RecipeError
 from tfwright.progress import SILENCE, Listener, Progress
 

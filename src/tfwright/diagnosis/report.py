@@ -11,7 +11,7 @@ from tfwright.tools import files
 
 def write(found: Diagnosis, log: str, folder: Path) -> Path | None:
     """Write the report of an unknown error below `folder`; None if the error is known, or there is none."""
-    if found.recognised or found.first is None:
+    if found.understood or found.first is None:
         return None
     name = "standard input" if log == "-" else Path(log).name
     path = folder / f"{name.replace(' ', '-')}.md"

@@ -3,10 +3,11 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field
 
+from tfwright.documents.names import HttpUrl
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
 
@@ -84,6 +85,10 @@ class HostFile(Table):
     """CUDA toolkit; stands in for the recipe's CUDA_TOOLKIT_PATH."""
     cudnn: HostPath | None = None
     """cuDNN prefix; stands in for the recipe's CUDNN_INSTALL_PATH."""
+    compiler: HostPath | None = None
+    """Host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
+    debian: HttpUrl | None = None
+    """Address of a Debian archive that `invoke toolkit` asks instead of this host's own."""
     cache: CacheTable = CacheTable()
     """What was compiled before, here or on another host."""
     sign: Sign | None = None
@@ -95,9 +100,18 @@ class HostFile(Table):
         return self.cache.directory or self.build_out / "cache"
 
     def of(self, recipe: Recipe) -> Self:
-        """Return these settings with the CUDA and cuDNN that `invoke toolkit` unpacked for a recipe, where the host file names none."""
-        cuda, cudnn = (private_prefix(self.build_out, recipe, name) for name in ("cuda", "cudnn"))
-        places = {"cuda": self.cuda or _there(cuda), "cudnn": self.cudnn or _there(cudnn)}
+        """Return these settings with the toolkit of a recipe where `invoke toolkit` made one.
+
+        What the host file names itself comes first.
+        """
+        root = toolkit_root(self.build_out, recipe)
+        cuda = root if root and (root / "include/cuda.h").exists() else None
+        cudnn = root if root and any(root.glob("include/cudnn*.h")) else None
+        places = {
+            "cuda": self.cuda or cuda,
+            "cudnn": self.cudnn or cudnn,
+            "compiler": self.compiler or _compiler(self.build_out, recipe),
+        }
         return self.model_copy(update=places)
 
     def mirror_of(self, url: str) -> str | None:
@@ -113,21 +127,36 @@ class HostFile(Table):
         return None
 
 
-def private_prefix(build_out: Path, recipe: Recipe, name: Literal["cuda", "cudnn"]) -> Path | None:
-    """Return where `invoke toolkit` puts what a recipe names; None if it names none. cuDNN is made for one CUDA."""
-    cuda, cudnn = recipe.host.cuda, recipe.host.cudnn
-    named = {"cuda": cuda and f"cuda-{cuda}", "cudnn": cudnn and f"cudnn-{cudnn}-for-cuda-{cuda}"}[
-        name
-    ]
-    return build_out / "toolkits" / named if named else None
+def toolkit_root(build_out: Path, recipe: Recipe) -> Path | None:
+    """Return where `invoke toolkit` puts CUDA and its libraries; None for a recipe without CUDA.
+
+    They share one root: TensorFlow from 1.14 on finds headers only below it, earlier ones there too.
+    """
+    wanted = recipe.host
+    versions = {
+        "cuda": wanted.cuda,
+        "cudnn": wanted.cudnn,
+        "nccl": wanted.nccl,
+        "tensorrt": wanted.tensorrt,
+    }
+    parts = [f"{name}-{version}" for name, version in versions.items() if version]
+    return build_out / "toolkits" / "-".join(parts) if wanted.cuda else None
+
+
+def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
+    """Return where `invoke toolkit` puts nvcc's host compiler; None if the recipe pins none."""
+    gcc = recipe.toolkit.gcc()
+    return build_out / "toolkits" / f"gcc-{gcc[1]}" if gcc else None
+
+
+def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
+    gcc, root = recipe.toolkit.gcc(), compiler_root(build_out, recipe)
+    program = root / "usr/bin" / gcc[0] if gcc and root else None
+    return program if program and program.exists() else None
 
 
 def _filled(mirror: str, fields: re.Match[str]) -> str:
     return _FIELD.sub(lambda field: fields[field[1]], mirror)
-
-
-def _there(path: Path | None) -> Path | None:
-    return path if path and path.is_dir() else None
 
 
 def path() -> Path:

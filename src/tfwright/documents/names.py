@@ -141,3 +141,16 @@ PackagePin = Annotated[str, AfterValidator(exact_pin)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
+
+
+DebFile = Annotated[
+    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$")
+]
+"""A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
+WheelFile = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$")
+]
+"""A wheel as the package index names it."""
+HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")]
+HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[\w.:-]+(/[^\s?#]*)?$")]
+"""The address of a package archive, which apt gets on a line of its own."""

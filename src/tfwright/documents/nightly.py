@@ -99,8 +99,6 @@ class RetentionTable(Table):
     """Days between hiding a build and deleting it."""
     free: Size = 30 * 10**9
     """Bytes that must be free before a build begins."""
-    disk_cache: Size = 100 * 10**9
-    """Bytes of Bazel's disk cache; what was used longest ago is removed first."""
 
 
 class MailTable(Table):

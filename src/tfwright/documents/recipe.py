@@ -22,6 +22,7 @@ from tfwright.documents.names import (
 )
 from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
 from tfwright.documents.toml import Table, load
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -202,7 +203,7 @@ class HostTable(Table):
     """The oldest NVIDIA driver that runs the result."""
     programs: tuple[Name, ...] = ()
     """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
-    sha256: dict[Literal["cuda", "cudnn"], Sha256] = {}
+    sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: Line | None = None
     """A container image in which this build is known to work, with its digest where known."""
@@ -358,12 +359,20 @@ class Recipe(Table):
     host: HostTable
     bazel: BazelTable
     fetch: FetchTable = FetchTable()
+    toolkit: ToolkitTable = ToolkitTable()
     configure: ConfigureTable = ConfigureTable()
     compile: CompileTable = CompileTable()
     nccl: NcclTable = NcclTable()
     package: PackageTable = PackageTable()
     verify: VerifyTable = VerifyTable()
     verified: VerifiedTable | None = None
+
+    @model_validator(mode="after")
+    def _toolkit_is_of_the_versions(self) -> Self:
+        for name, _ in self.toolkit.parts():
+            if name != "compiler" and getattr(self.host, name) is None:
+                raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+        return self
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
@@ -395,17 +404,6 @@ class Recipe(Table):
             raise ValueError(message)
         return self
 
-    def insist_on_wheel(self) -> None:
-        """Raise RecipeError if what is compiled makes no wheel."""
-        target = self.compile.target
-        if self.package.program or target in {TENSORFLOW_TARGET, WHEEL_TARGET}:
-            return
-        raise RecipeError(
-            f"{target} makes no wheel",
-            remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
-            "that makes the wheel in package.program, or build with --until compile.",
-        )
-
     @model_validator(mode="after")
     def _own_interface_is_described(self) -> Self:
         own = self.source.interface == "own"
@@ -417,6 +415,17 @@ class Recipe(Table):
         if own and self.compile.target == TENSORFLOW_TARGET:
             raise ValueError('compile.target must be stated with source.interface = "own"')
         return self
+
+
+def insist_on_wheel(target: str, table: PackageTable) -> None:
+    """Raise RecipeError if no wheel is made from what is compiled."""
+    if table.program or target in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+        return
+    raise RecipeError(
+        f"{target} makes no wheel",
+        remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
+        "that makes the wheel in package.program, or build with --until compile.",
+    )
 
 
 def find(name: str) -> Path:

@@ -3,7 +3,8 @@
 import re
 from typing import Any, NamedTuple, Self
 
-from pydantic import GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 _PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
@@ -45,6 +46,13 @@ class Release(NamedTuple):
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
 
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a release to editors."""
+        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": ["1.8"]}
+
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}" if self != (0, 0) else "none"
 
@@ -85,6 +93,14 @@ class ExactRelease(NamedTuple):
             lambda value: value if isinstance(value, cls) else cls.parse(value),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        """Describe a version to editors."""
+        examples = ["2.4.4", "1.15.5+nv22.12"]
+        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": examples}
 
     @property
     def line(self) -> Release:

@@ -106,7 +106,8 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
 def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
-    program = str(recipe.configure.answers.get("GCC_HOST_COMPILER_PATH") or "gcc")
+    answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
+    program = str(host_file.compiler or answered or "gcc")
     line = toolchain.version_line(host.place, program)
     compiler = toolchain.parse(line.value)
     if compiler is None:

@@ -1,16 +1,19 @@
-"""Bazel's disk cache within a limit: what was used longest ago goes first."""
+"""Space from the build cache: what was used longest ago goes first."""
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+YOUNG_SECONDS = 600
 
 
 class CachedFile(NamedTuple):
     """A file of the cache."""
 
     used: float
-    """When it was last read or written, in seconds since 1970."""
+    """When it was last used, in seconds since 1970: the cache sets the time of modification."""
     size: int
     path: str
 
@@ -23,13 +26,14 @@ def size(folder: Path) -> int:
 def trim(folder: Path, limit: int) -> int:
     """Remove the files that were used longest ago, until `limit` bytes are left; return the rest.
 
-    An entry and its blobs are separate files. Bazel asks again for what is missing, so that any of
-    them may go.
+    An entry and its blobs are separate files. The cache takes a missing one for a miss, so that any
+    of them may go, but what was used just now belongs to a build that runs.
     """
     found = sorted(_files(str(folder)))
     total = sum(file.size for file in found)
+    young = time.time() - YOUNG_SECONDS
     for file in found:
-        if total <= limit:
+        if total <= limit or file.used > young:
             break
         Path(file.path).unlink(missing_ok=True)
         total -= file.size
@@ -37,7 +41,7 @@ def trim(folder: Path, limit: int) -> int:
 
 
 def _files(folder: str) -> Iterator[CachedFile]:
-    """Yield the files of a cache, which old Bazels keep flat and new ones in folders."""
+    """Yield all files below a folder."""
     try:
         entries = list(os.scandir(folder))
     except FileNotFoundError:
@@ -48,8 +52,6 @@ def _files(folder: str) -> Iterator[CachedFile]:
                 yield from _files(entry.path)
             elif entry.is_file(follow_symlinks=False):
                 state = entry.stat(follow_symlinks=False)
-                # Many file systems note no access; a write is then the last use that is known.
-                used = max(state.st_atime, state.st_mtime)
-                yield CachedFile(used, state.st_size, entry.path)
+                yield CachedFile(state.st_mtime, state.st_size, entry.path)
         except FileNotFoundError:
             continue

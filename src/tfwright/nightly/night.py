@@ -121,13 +121,17 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
     chosen = _chosen(host, only)
     with _alone(host, wait=wait), states.opened(host.directory) as state:
         night = _recover(host, state)
-        site.publish(host.nightly, state, host.clock())
+        # What a killed night built is offered before anything else is tried.
+        site.publish(host.nightly, state, host.clock(), pages=False)
         found, blocked = _judged(host, state, chosen, asked=now)
         done = set(_verdicts_of(state, night))
         for target, why in blocked.items():
             state.judge(target, night, "blocked", detail=why)
-        for item in found:
-            if item.target.name not in done:
+        waiting = [item for item in found if item.target.name not in done]
+        idle = [item.target.name for item in waiting if not item.due]
+        state.judge_unchanged(idle, night)
+        for item in waiting:
+            if item.due:
                 _attempt(host, state, night, item)
         reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
         linked = _links(host, state, found) if host.nightly.links else ""
@@ -224,11 +228,8 @@ def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
 
 
 def _attempt(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
-    """Build one target if it is due, and keep the verdict."""
+    """Build one target that is due, and keep the verdict."""
     name = item.target.name
-    if not item.due:
-        state.judge(name, night, "unchanged", detail="")
-        return
     if not item.within_budget:
         hours = item.seconds / 3600
         state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")

@@ -8,7 +8,7 @@ import datetime as dt
 import json
 import sqlite3
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -146,6 +146,14 @@ class State:
         values = (target, night, verdict, build, detail)
         with self.database as transaction:
             transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
+
+    def judge_unchanged(self, names: Sequence[str], night: int) -> None:
+        """Keep that nothing was to be done for some targets, in one transaction."""
+        rows = [(name, night) for name in names]
+        with self.database as transaction:
+            transaction.executemany(
+                "insert or replace into verdict values (?, ?, 'unchanged', '', '')", rows
+            )
 
     def add_build(self, build: NightlyBuild) -> None:
         """Keep a build; one that is known already stays as it is."""

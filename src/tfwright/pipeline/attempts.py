@@ -1,11 +1,29 @@
-"""What earlier builds of a recipe taught about the memory of this host, and how many actions are run at once."""
+"""Runs of Bazel until it succeeds, and what they teach about the memory of this host."""
+
+import time
+from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tfwright.diagnosis import again
+from tfwright.diagnosis.again import FailureRecord
+from tfwright.diagnosis.reader import Match
 from tfwright.documents.recipe import CompileTable
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline import cost, failure
+from tfwright.pipeline.invocation import Invocation
+from tfwright.pipeline.job import Job
 from tfwright.tools import files
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.bazel.client import BazelRun
+from tfwright.tools.bazel.output import download_fault
 from tfwright.tools.process import capacity
+
+PAUSES = (5.0, 20.0)
+"""Seconds before a build is tried again after a failure that may pass by itself. Bazel has tried a
+download for 13 seconds by then."""
+THRASHING = 20.0
+"""Percent of ten seconds, at worst, that everything waited for memory: from here on fewer actions
+at once take less time."""
 
 ALIKE = 1.1
 """A host whose memory grew by more than a tenth is another one: what was too much before may fit."""
@@ -22,6 +40,101 @@ class Experience(BaseModel):
     """How many actions at once the memory is known to hold; None while it never ran out."""
     memory: float = Field(default=0, ge=0)
     """GiB that the host had then."""
+
+
+def build(calls: Invocation) -> BazelRun:
+    """Run Bazel until it succeeds, or until another run would fail in the same way.
+
+    Whether it would, the catalogue says of the first error. Raises a TfwrightError for the last run.
+    """
+    job, table = calls.job, calls.table
+    jobs = _first_jobs(job, table)
+    pauses, before = list(PAUSES), None
+    while True:
+        command = calls.build(jobs)
+        outcome = calls.client.run(
+            command, job.log("compile"), job.listener.progress, partial(cost.note, job)
+        )
+        _learn(job, table, outcome, jobs)
+        if outcome.status == 0:
+            return outcome
+        failed = _cause(job, outcome)
+        known = failed.match
+        if known and known.entry.retry == "fewer" and jobs > 1:
+            jobs = _fewer(job, jobs)
+        elif known is None or not pauses or not _may_pass(job, known, before):
+            raise failure.error_of(job, command, outcome, failed)
+        else:
+            job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
+            time.sleep(pauses.pop(0))
+        before = known
+
+
+def _cause(job: Job, outcome: BazelRun) -> FailureRecord:
+    """Return what is known of the first error of a run."""
+    return again.record(
+        job.log("compile"),
+        outcome.start,
+        killed=outcome.killed > 0,
+        died=outcome.status == bazel_client.SERVER_DIED,
+    )
+
+
+def _first_jobs(job: Job, table: CompileTable) -> int:
+    """Return how many actions the first run has at once.
+
+    It is asked once: how much memory is free changes during the build.
+    """
+    wanted = actions_at_once(job, table)
+    if job.jobs is None and wanted == read(job).jobs:
+        job.listener.note(
+            f"{wanted} at once, since more actions did not fit into the memory before ({job.places.memory})"
+        )
+    return wanted
+
+
+def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
+    """Remember for later builds what this run did to the memory."""
+    peak = outcome.peak / capacity.GIB
+    if peak > max(table.peak, read(job).peak):
+        job.listener.note(
+            f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of {table.peak:g}; "
+            "later builds take that into account"
+        )
+    learn_peak(job, peak)
+    if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
+        learn_jobs(job, jobs - 1)
+        job.listener.note(
+            f"With {jobs} actions at once everything waited for memory "
+            f"{outcome.pressure:.0f} % of the time; later builds run {jobs - 1}"
+        )
+
+
+def _fewer(job: Job, jobs: int) -> int:
+    """Return half as many actions at once, and remember that for the next build."""
+    fewer = jobs // 2
+    learn_jobs(job, fewer)
+    job.listener.note(
+        f"The memory did not hold {jobs} actions at once; going on with {fewer}, "
+        f"now and in later builds ({job.places.memory} keeps it)"
+    )
+    return fewer
+
+
+def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+    """Say whether the next run may succeed without any change."""
+    if job.offline and known.entry.stage == "fetch":
+        return False  # An offline build downloads nothing, however often it is tried.
+    same = before is not None and before.text == known.text
+    return known.entry.retry == "pass" or (known.entry.retry == "once" and not same)
+
+
+def _reason(outcome: BazelRun, known: Match) -> str:
+    """Say in one line what stopped Bazel."""
+    fault = download_fault(outcome.errors)
+    if fault:
+        return f"{fault.url} could not be downloaded ({fault.why})"
+    return known.cause.rstrip(".")
 
 
 def read(job: Job) -> Experience:
@@ -53,7 +166,7 @@ def _keep(job: Job, experience: Experience) -> None:
     files.write(job.places.memory, experience.model_dump_json(indent=1) + "\n")
 
 
-def jobs(job: Job, table: CompileTable) -> int:
+def actions_at_once(job: Job, table: CompileTable) -> int:
     """Return how many actions are run at once.
 
     What the user asks for wins. Else it is what the host file says, or what the processors and the

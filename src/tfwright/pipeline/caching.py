@@ -8,9 +8,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
-from tfwright.pipeline.stage import Job
 from tfwright.tools import files, signing
 from tfwright.tools.cache import execution_log, history, manifest, proxy, seal, toolchain
 from tfwright.tools.cache.build_cache import BuildCache, Trust
@@ -35,6 +36,31 @@ SPAWN_CACHE = Release(0, 15)
 
 
 @dataclass(frozen=True)
+class CompilerChoice:
+    """What decides which compilers a build runs, and with which options."""
+
+    compiling: CompileTable
+    answering: ConfigureTable
+    host: HostFacts
+    python: Path
+    """The target Python."""
+    configured: Configured
+
+    def toolchain(self, root: Path) -> Toolchain:
+        """Return what compiles on this host; digests of its files are remembered under `root`."""
+        written = self.configured.bazelrc.path.read_text("utf-8", "replace")
+        native = any("=native" in text for text in (*self.compiling.flags, written))
+        memo = root / "fingerprints.json"
+        return toolchain.of_host(self._named(), self.python, self.host.cuda, memo, native=native)
+
+    def _named(self) -> Sequence[str]:
+        """Return the compilers that the recipe names, or those that Bazel finds by itself."""
+        answer = self.answering.answers.get("GCC_HOST_COMPILER_PATH")
+        named = (self.compiling.env.get("CC"), answer)
+        return [*(str(name) for name in named if name), "gcc", "cc"]
+
+
+@dataclass(frozen=True)
 class OpenCache:
     """The cache while a job compiles."""
 
@@ -48,9 +74,7 @@ class OpenCache:
 
 
 @contextmanager
-def opened(
-    job: Job, host: HostFacts, python: Path, configured: Configured
-) -> Iterator[OpenCache | None]:
+def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     """Serve the cache while the block runs; None where it is off or cannot be opened.
 
     Raises HostError if a key or secret that the host file names cannot be used.
@@ -65,7 +89,7 @@ def opened(
     if directory is None:
         yield None
         return
-    tools = _toolchain(job, host, python, configured)
+    tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
     server = CacheServer(table.server) if table.server and not job.offline else None
     cache = BuildCache(directory, _trust(job, tools, server), server, writes=table.writes)
@@ -101,7 +125,7 @@ def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | 
         files.remove(_use_file(job))
         return None
     use = cache.use()
-    build = CachedBuild(recipe=job.recipe.name, finished=time.time(), use=use)
+    build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
     with suppress(OSError):
         history.add(job.host_file.cache_directory, build)
     _keep_log(job)
@@ -152,22 +176,6 @@ def _trust(job: Job, tools: Toolchain, server: CacheServer | None) -> Trust:
     return Trust(tools.digest, secret, listed)
 
 
-def _toolchain(job: Job, host: HostFacts, python: Path, configured: Configured) -> Toolchain:
-    """Return what compiles, on this host."""
-    options = [*job.recipe.compile.flags, configured.bazelrc.path.read_text("utf-8", "replace")]
-    compilers = _compilers(job)
-    memo = job.host_file.cache_directory / "fingerprints.json"
-    native = any("=native" in text for text in options)
-    return toolchain.of_host(compilers, python, host.cuda, memo, native=native)
-
-
-def _compilers(job: Job) -> Sequence[str]:
-    """Return the compilers that the recipe names, or those that Bazel finds by itself."""
-    answers = job.recipe.configure.answers
-    named = [job.recipe.compile.env.get("CC"), answers.get("GCC_HOST_COMPILER_PATH")]
-    return [*(str(name) for name in named if name), "gcc", "cc"]
-
-
 def _log_file(job: Job) -> Path:
     return job.places.logs / "compile.execution.log"
 
@@ -176,7 +184,7 @@ def _keep_log(job: Job) -> None:
     """Put the execution log where the next build does not overwrite it."""
     written = _log_file(job)
     if written.is_file():
-        name = f"{job.recipe.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
         with suppress(OSError):
             kept = job.host_file.cache_directory / "logs" / name
             kept.parent.mkdir(exist_ok=True)

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.pipeline import stamps
-from tfwright.pipeline.stage import Job, Stage
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.stage import Stage
 from tfwright.tools.bazel.client import Spent
 
 SLOWEST = 20

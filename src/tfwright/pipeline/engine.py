@@ -5,20 +5,20 @@ import errno
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.pipeline import stamps
-from tfwright.pipeline.stage import Job, Result, Stage, Step
+from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
 from tfwright.tools import files, git
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.runner import Command, become
 
-Results = dict[type[Result], Result]
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -42,25 +42,27 @@ class Planned:
     steps: Sequence[Step]
 
 
-def build(job: Job, *, again: str = "", fresh: bool = False, wait: bool = False) -> Result:
-    """Take a recipe through the pipeline up to the job's last stage; return what that one made.
+def build(
+    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool = False
+) -> Result:
+    """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
     Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
     everything but the caches first. Raises a TfwrightError that names its stage.
     """
-    with file_lock.held(job.places.lock, f"invoke build --recipe {job.recipe.name}", wait=wait):
+    with file_lock.held(request.places.lock, f"invoke build --recipe {request.name}", wait=wait):
         if fresh:
-            clean(job)
+            clean(request)
         results: Results = {}
-        for stage in wanted(job):
-            decision = decide(stage, job, results, again=stage.name == again)
-            results[stage.makes] = decision.result or _run(decision, job, results)
+        for stage in wanted(request):
+            decision = decide(stage, request, results, again=stage.name == again)
+            results[stage.makes] = decision.result or _run(decision, request, results)
             if decision.result:
-                job.listener.kept(stage.name)
+                request.listener.kept(stage.name)
         return results[stage.makes]
 
 
-def plan(job: Job, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
+def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
@@ -69,16 +71,17 @@ def plan(job: Job, *, again: str = "", blocked: bool = False) -> Iterator[Planne
     would refuse the recipe, so it is not run, and everything follows it.
     """
     results: Results = {}
-    for stage in wanted(job):
+    earlier = stamps.latest(request, PIPELINE)
+    for stage in wanted(request):
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            yield Planned(stage, f"follows {maker.name}", stage.steps(job))
+            yield Planned(stage, f"follows {maker.name}", stage.steps(request, earlier))
             continue
-        decision = decide(stage, job, results, again=stage.name == again)
+        decision = decide(stage, request, results, again=stage.name == again)
         if decision.result or not (stage.cached or blocked):
-            results[stage.makes] = decision.result or stage.run(job, results)
-        yield Planned(stage, decision.why, stage.steps(job))
+            results[stage.makes] = decision.result or stage.run(request, results)
+        yield Planned(stage, decision.why, stage.steps(request, {**earlier, **results}))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -87,35 +90,37 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: names.index(job.until) + 1])
 
 
-def decide(
-    stage: Stage, job: Job, results: Mapping[type[Result], Result], *, again: bool
-) -> Decision:
+def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
     if again:
         return Decision(stage, "asked for again")
     if not stage.cached:
         return Decision(stage, "runs every time")
-    stamp = stamps.read(job, stage)
+    stamp = stamps.read(request, stage)
     if stamp is None:
         return Decision(stage, "not done yet")
     try:
         result = stage.makes.model_validate(stamp.result)
     except ValueError:
         return Decision(stage, "its stamp is from another version of tfwright")
-    why = stamps.changed(stamp, stamps.parts(stage, job, results)) or stamps.damage(stamp, result)
+    why = (
+        stamps.changed(stamp, stamps.parts(stage, request, results))
+        or stamps.damage(stamp, result)
+        or stage.damage(request, result)
+    )
     return Decision(stage, why or "", None if why else result)
 
 
-def _run(decision: Decision, job: Job, results: Results) -> Result:
+def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
     """Run one stage and stamp it."""
     stage = decision.stage
-    depends = stamps.parts(stage, job, results)
-    stamps.forget(job, stage)
-    job.places.home.mkdir(parents=True, exist_ok=True)
-    job.listener.started(stage.name, decision.why)
+    depends = stamps.parts(stage, request, results)
+    stamps.forget(request, stage)
+    request.places.home.mkdir(parents=True, exist_ok=True)
+    request.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
     try:
-        result = stage.run(job, results)
+        result = stage.run(request, results)
     except TfwrightError as fault:
         fault.stage = stage.name
         raise
@@ -123,15 +128,15 @@ def _run(decision: Decision, job: Job, results: Results) -> Result:
         if fault.errno not in NO_ROOM:
             raise
         room = HostError(
-            f"The disk is full: {fault.filename or job.places.build_out} could not be written",
+            f"The disk is full: {fault.filename or request.places.build_out} cannot be written",
             remedy="Free some space, or set build_out in the host file to a larger disk.",
         )
         room.stage = stage.name
         raise room from fault
     seconds = time.monotonic() - begun
     if stage.cached:
-        stamps.write(job, stage, depends, result, Took(seconds, _processor() - before))
-    job.listener.finished(stage.name, seconds)
+        stamps.write(request, stage, depends, result, Took(seconds, _processor() - before))
+    request.listener.finished(stage.name, seconds)
     return result
 
 
@@ -193,10 +198,11 @@ def stage_named(name: str) -> Stage:
     )
 
 
-def enter(job: Job, name: str) -> NoReturn:
+def enter(request: BuildRequest, name: str) -> NoReturn:
     """Become a shell in a stage's directory, with the environment of the stage's first command."""
     stage = stage_named(name)
-    command = next((step for step in stage.steps(job) if isinstance(step, Command)), None)
+    steps = stage.steps(request, stamps.latest(request, PIPELINE))
+    command = next((step for step in steps if isinstance(step, Command)), None)
     if command is None:
         raise RecipeError(
             f"Stage {name!r} runs no program, so it has no environment to enter",
@@ -205,9 +211,9 @@ def enter(job: Job, name: str) -> NoReturn:
     if not command.cwd.is_dir():
         raise HostError(
             f"{command.cwd} is not there yet",
-            remedy=f"Run 'invoke build --recipe {job.recipe.name} --until source' first.",
+            remedy=f"Run 'invoke build --recipe {request.name} --until source' first.",
         )
-    terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({job.recipe.name} {name}) \\w $ "}
+    terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({request.name} {name}) \\w $ "}
     become(
         Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
     )

@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-from tfwright.configure import edits
 from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
 from tfwright.pipeline.stage import Artefact, Result
-from tfwright.tools import git
 from tfwright.tools.cache.tally import CacheUse
 
 
@@ -76,15 +74,6 @@ class Inputs(Result):
     """What Bazel's git finds on this host instead of a server."""
     substitutes: tuple[Substituted, ...] = ()
 
-    def damage(self) -> str | None:
-        """Say which of the shared places was removed meanwhile."""
-        shared = (
-            self.mirror,
-            *(one.repository for one in self.clones),
-            *((self.programs.python,) if self.programs else ()),
-        )
-        return next((f"{path} is gone" for path in shared if not path.exists()), None)
-
     @property
     def bazel(self) -> Artefact:
         """The pinned Bazel."""
@@ -114,13 +103,6 @@ class Tree(Result):
     content: str
     """Digest of everything in it: git's own tree id of the patched state."""
 
-    def damage(self) -> str | None:
-        """Name a file of the commit that somebody changed after the source stage; what configure edits is none."""
-        if not git.is_tree(self.path):
-            return f"{self.path.name} is gone"
-        damaged = [path for path in git.changed(self.path) if path not in edits.TRACKED]
-        return f"{damaged[0]} changed in the tree" if damaged else None
-
 
 class Configured(Result):
     """A tree that ``./configure`` has been through."""
@@ -138,6 +120,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
+    incidental = frozenset({"actions", "cache"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""

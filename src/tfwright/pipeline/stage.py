@@ -2,30 +2,37 @@
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
-from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.progress import SILENCE, Listener
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
 from tfwright.tools.process.runner import Command
 
 
 class Result(BaseModel):
-    """What a stage makes; also what its stamp keeps, so that a resumed build is handed the same."""
+    """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+    incidental: ClassVar[frozenset[str]] = frozenset()
+    """Fields that say how it was made. Two results that differ in nothing else are the same to the
+    stages that need one."""
 
-    def damage(self) -> str | None:
-        """Say what on disk is no longer as this result says, beyond its artefacts; None if all is well."""
-        return None
+    def essence(self) -> Mapping[str, Any]:
+        """Return what later stages depend on."""
+        return self.model_dump(mode="json", exclude=set(self.incidental))
+
+
+Results = dict[type[Result], Result]
+"""What stages made, by type."""
+Kind = TypeVar("Kind")
 
 
 class Artefact(Result):
@@ -40,109 +47,6 @@ class Artefact(Result):
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
         return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
-
-
-@dataclass(frozen=True)
-class Places:
-    """Where everything of one recipe lies, under build_out."""
-
-    build_out: Path
-    recipe: str
-
-    @property
-    def vault(self) -> Path:
-        """Inputs by digest, shared by all recipes."""
-        return self.build_out / "vault"
-
-    @property
-    def git(self) -> Path:
-        """Bare mirrors, shared by all recipes."""
-        return self.build_out / "git"
-
-    @property
-    def wheelhouse(self) -> Path:
-        """The wheels that passed."""
-        return self.build_out / "wheelhouse"
-
-    @property
-    def own(self) -> Path:
-        """This recipe's directory, which holds the rest."""
-        return self.build_out / self.recipe
-
-    @property
-    def tree(self) -> Path:
-        """The checkout that is patched, configured and built."""
-        return self.own / "tree"
-
-    @property
-    def bazel(self) -> Path:
-        """Bazel's output base."""
-        return self.own / "bazel"
-
-    @property
-    def logs(self) -> Path:
-        """One log per stage and program."""
-        return self.own / "logs"
-
-    @property
-    def stamps(self) -> Path:
-        """What was done."""
-        return self.own / "stamps"
-
-    @property
-    def dist(self) -> Path:
-        """The wheel before it is published."""
-        return self.own / "dist"
-
-    @property
-    def home(self) -> Path:
-        """The empty home directory of the programs that are run."""
-        return self.own / "home"
-
-    @property
-    def programs(self) -> Path:
-        """What the programs that are run find first on their PATH: the pinned Bazel, the target Python."""
-        return self.own / "bin"
-
-    @property
-    def memory(self) -> Path:
-        """What earlier builds taught about this host's memory."""
-        return self.own / "memory.json"
-
-    @property
-    def lock(self) -> Path:
-        """Held while this recipe is built."""
-        return self.own / "lock"
-
-
-@dataclass(frozen=True)
-class Job:
-    """One request to build one recipe on this host. Stages read it; nobody writes it."""
-
-    recipe: Recipe
-    host_file: HostFile
-    listener: Listener = SILENCE
-    offline: bool = False
-    jobs: int | None = None
-    """Actions that Bazel runs at once, as the user asked; None leaves it to the host file and the memory."""
-    until: str = "publish"
-    """The last stage that is wanted; what only later stages need may be missing."""
-    locked: Path | None = None
-    """The lock beside the recipe, where there is one: an input that differs from it is refused."""
-
-    @cached_property
-    def places(self) -> Places:
-        """Where this job works."""
-        return Places(self.host_file.build_out, self.recipe.name)
-
-    def without_cache(self) -> "Job":
-        """Return the same job, with every action run and none taken from the build cache."""
-        cache = self.host_file.cache.model_copy(update={"enabled": False})
-        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
-
-    def log(self, name: str) -> Path:
-        """Return the log file of a stage, or of one program within it."""
-        return self.places.logs / f"{name}.log"
 
 
 @dataclass(frozen=True)
@@ -162,8 +66,11 @@ class Stage:
     """A stage module, read: what it needs and makes comes from the signature of its ``run``.
 
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
-    ``CACHED = False`` (always run), ``inputs(job)`` (name and digest of outside content, such as
-    patches) and ``steps(job)`` (the commands and files, for the plan).
+    ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
+    does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
+    commands and files, for the plan; ``damage`` says what on disk is no longer as a result says.
+    Nothing has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and
+    is handed what that stage made last.
     """
 
     module: ModuleType
@@ -191,16 +98,12 @@ class Stage:
     @property
     def needs(self) -> tuple[type[Result], ...]:
         """The types of the earlier results that it is handed."""
-        return tuple(
-            kind
-            for name, kind in self.types.items()
-            if name != "return" and issubclass(kind, Result)
-        )
+        return self._handed(Result)
 
     @property
     def tables(self) -> tuple[type[Table], ...]:
-        """The types of the recipe tables that it is handed."""
-        return tuple(kind for kind in self.types.values() if issubclass(kind, Table))
+        """The types of the recipe tables that it is handed; Recipe itself stands for all of them."""
+        return self._handed(Table)
 
     @property
     def revision(self) -> int:
@@ -209,39 +112,60 @@ class Stage:
 
     @property
     def cached(self) -> bool:
-        """Whether a stamp can stand in for a run."""
+        """Whether a stamp can take the place of a run."""
         return getattr(self.module, "CACHED", True)
 
-    def inputs(self, job: Job) -> Mapping[str, str]:
-        """Return the digests of what the stage reads from outside the recipe and earlier results."""
-        hook: Callable[[Job], Mapping[str, str]] | None = getattr(self.module, "inputs", None)
-        return hook(job) if hook else {}
+    def inputs(self, request: BuildRequest) -> Mapping[str, str]:
+        """Return the digests of what the stage reads from outside the recipe and other results."""
+        return self._ask("inputs", request, {}) or {}
 
-    def steps(self, job: Job) -> Sequence[Step]:
-        """Return the commands that the stage would run and the files that it would write."""
-        hook: Callable[[Job], Sequence[Step]] | None = getattr(self.module, "steps", None)
-        return hook(job) if hook else ()
+    def steps(self, request: BuildRequest, last: Results) -> Sequence[Step]:
+        """Return the commands that the stage would run and the files that it would write.
 
-    def run(self, job: Job, results: Mapping[type[Result], Result]) -> Result:
+        `last` is what the stages made in earlier builds, as far as there were any.
+        """
+        return self._ask("steps", request, last) or ()
+
+    def damage(self, request: BuildRequest, result: Result) -> str | None:
+        """Say what on disk is no longer as `result` says, beyond its artefacts; None if all is."""
+        damage: str | None = self._ask("damage", request, {type(result): result})
+        return damage
+
+    def run(self, request: BuildRequest, results: Results) -> Result:
         """Run the stage with what its signature asks for."""
-        arguments = {
-            name: self._argument(kind, job, results)
-            for name, kind in self.types.items()
-            if name != "return"
-        }
-        made = self.module.run(**arguments)
+        made = self._call(self.module.run, request, results)
         if not isinstance(made, self.makes):
             raise TypeError(
                 f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}"
             )
         return made
 
-    def _argument(self, kind: type, job: Job, results: Mapping[type[Result], Result]) -> Any:  # noqa: ANN401 chosen by the stage's signature
-        if issubclass(kind, Result):
-            return results[kind]
-        return table_of(job.recipe, kind) if issubclass(kind, Table) else job
+    def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
+        parameters = (kind for name, kind in self.types.items() if name != "return")
+        return tuple(kind for kind in parameters if issubclass(kind, base))
+
+    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 each hook has its own
+        function = getattr(self.module, hook, None)
+        return self._call(function, request, results) if function else None
+
+    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 the same
+        kinds = {**get_type_hints(function)}
+        kinds.pop("return", None)
+        arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
+        return function(**arguments)
+
+
+def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 chosen by the stage's signature
+    """Return what is handed over for a parameter of the type `kind`."""
+    if optional := get_args(kind):
+        return results.get(optional[0])
+    if issubclass(kind, Result):
+        return results[kind]
+    return table_of(request.recipe, kind) if issubclass(kind, Table) else request.job
 
 
 def table_of(recipe: Recipe, kind: type[Table]) -> Table:
-    """Return the recipe's table of a type."""
-    return next(value for value in vars(recipe).values() if type(value) is kind)
+    """Return the recipe's table of a type; of the type Recipe, the whole recipe."""
+    if kind is Recipe:
+        return recipe
+    return next(table for table in vars(recipe).values() if type(table) is kind)

@@ -2,14 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
+from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
-from tfwright.pipeline.stage import Artefact, Job, Result, Stage, table_of
+from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.pipeline.stage import Artefact, Result, Results, Stage, table_of
 from tfwright.tools import files
 
 Seen = tuple[int, int, int, int]
@@ -45,26 +47,31 @@ def digest(content: object) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
 
 
-def parts(stage: Stage, job: Job, results: Mapping[type[Result], Result]) -> dict[str, str]:
+def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
-    return {
-        "the stage's revision": str(stage.revision),
-        **{
-            f"the recipe's {_name(kind)}": digest(
-                table_of(job.recipe, kind).model_dump(mode="json")
-            )
-            for kind in stage.tables
-        },
-        **stage.inputs(job),
-        **{
-            f"what {kind.__name__} holds": digest(results[kind].model_dump(mode="json"))
-            for kind in stage.needs
-        },
-    }
+    found = {"the stage's revision": str(stage.revision)}
+    for kind in stage.tables:
+        found |= _of_recipe(request.recipe, kind)
+    found |= stage.inputs(request)
+    for made in stage.needs:
+        found[f"what {made.__name__} holds"] = digest(results[made].essence())
+    return found
 
 
-def _name(kind: type[Table]) -> str:
-    return f"[{kind.__name__.removesuffix('Table').lower()}]"
+def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
+    """Return the digest of a table; of the whole recipe one for each key, so that a plan names it."""
+    tables = vars(recipe) if kind is Recipe else {_key(kind): table_of(recipe, kind)}
+    content = recipe.model_dump(mode="json", include=set(tables))
+    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in tables}
+
+
+def _key(kind: type[Table]) -> str:
+    return kind.__name__.removesuffix("Table").lower()
+
+
+def _title(key: str, recipe: Recipe) -> str:
+    """Return a key of a recipe as it is written in one."""
+    return f"[{key}]" if isinstance(getattr(recipe, key), Table) else key
 
 
 def read(job: Job, stage: Stage) -> Stamp | None:
@@ -84,6 +91,12 @@ def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
         return kind.model_validate(Stamp.model_validate_json(_path(job, stage).read_bytes()).result)
     except (OSError, ValidationError):
         return None
+
+
+def latest(job: Job, stages: Iterable[Stage]) -> Results:
+    """Return what each of the stages made last, where there is anything; see `last`."""
+    found = {stage.makes: last(job, stage.name, stage.makes) for stage in stages}
+    return {kind: result for kind, result in found.items() if result is not None}
 
 
 def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
@@ -113,7 +126,7 @@ def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
 
 
 def damage(stamp: Stamp, result: Result) -> str | None:
-    """Say what on disk is no longer as the stamp says; only files that were touched are hashed."""
+    """Say which artefact is no longer as the stamp says; only files that were touched are hashed."""
     for artefact in artefacts(result):
         try:
             if stamp.seen.get(str(artefact.path)) == _state(artefact.path):
@@ -122,7 +135,7 @@ def damage(stamp: Stamp, result: Result) -> str | None:
                 return f"{artefact.path.name} changed on disk"
         except OSError:
             return f"{artefact.path.name} is gone"
-    return result.damage()
+    return None
 
 
 def artefacts(value: object) -> Iterator[Artefact]:

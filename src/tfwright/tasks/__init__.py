@@ -18,8 +18,13 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         look.reproduce,
     ),
     "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache),
-    "build host": (build_host.nightly, build_host.index),
-    "develop": (develop.lint, develop.types, develop.test),
+    "build host": (
+        build_host.nightly,
+        build_host.index,
+        build_host.report,
+        build_host.bisect,
+    ),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {

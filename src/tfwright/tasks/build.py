@@ -1,7 +1,6 @@
 """Commands that build: build, plan, shell, toolkit, clean."""
 
 import sys
-from pathlib import Path
 
 from invoke import Context, task
 
@@ -96,11 +95,16 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 @task(
     help=RECIPE
     | {
-        "cuda": "NVIDIA's CUDA, as downloaded: the .run file for Linux, of macOS's disk image the toolkit's .tar.gz",
-        "cudnn": "NVIDIA's cuDNN, as downloaded: a .tgz, .tar.xz or wheel",
-        "cuda-sha256": "digest of the former, where the recipe pins none",
-        "cudnn-sha256": "digest of the latter",
-        "licence-accepted": "say that you have read and accepted NVIDIA's licence; without it you are shown where it is",
+        "cuda": "CUDA as downloaded: .run file for Linux, .tar.gz for macOS",
+        "cudnn": "cuDNN as downloaded: .tgz, .tar.xz, wheel or .deb",
+        "nccl": "NCCL as downloaded: .txz, wheel or .deb",
+        "tensorrt": "TensorRT as downloaded: .tar.gz, wheel or .deb",
+        "cuda-sha256": "checksum of that file, where the recipe pins none",
+        "cudnn-sha256": "checksum of that file",
+        "nccl-sha256": "checksum of that file",
+        "tensorrt-sha256": "checksum of that file",
+        "licence-accepted": "state that you have read and accepted NVIDIA's licences",
+        "offline": "use only what is on this host",
     }
 )
 def toolkit(
@@ -108,31 +112,35 @@ def toolkit(
     recipe: str = "demo",
     cuda: str = "",
     cudnn: str = "",
+    nccl: str = "",
+    tensorrt: str = "",
     cuda_sha256: str = "",
     cudnn_sha256: str = "",
+    nccl_sha256: str = "",
+    tensorrt_sha256: str = "",
     licence_accepted: bool = False,
+    offline: bool = False,
 ) -> None:
-    """Unpack the CUDA or cuDNN that you downloaded to where the recipe's build finds it.
+    """Obtain the CUDA, its libraries and the compiler that a recipe pins.
 
-    It needs no root and leaves /usr/local alone.
+    With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
+    then find it. It needs no root and leaves /usr/local alone.
     """
+    given = {
+        "cuda": (cuda, cuda_sha256),
+        "cudnn": (cudnn, cudnn_sha256),
+        "nccl": (nccl, nccl_sha256),
+        "tensorrt": (tensorrt, tensorrt_sha256),
+    }
     with explained():
         from tfwright.commands import toolkit as toolkits
-        from tfwright.terminal import doctor as page
+        from tfwright.terminal import toolkit as page
 
-        job = job_of(recipe)
-        toolkits.insist(job.recipe, cuda, cudnn)
-        for name, archive, digest in (("cuda", cuda, cuda_sha256), ("cudnn", cudnn, cudnn_sha256)):
-            if archive:
-                page.show_toolkit(
-                    *toolkits.install(
-                        job,
-                        toolkits.KINDS[name],
-                        Path(archive),
-                        digest,
-                        licence_accepted=licence_accepted,
-                    )
-                )
+        job = job_of(recipe, offline=offline)
+        downloaded = toolkits.downloaded(given)
+        toolkits.insist(job.recipe, downloaded)
+        for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
+            page.show(part)
 
 
 @task(

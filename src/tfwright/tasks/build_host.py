@@ -1,4 +1,4 @@
-"""Commands of a build host: nightly, index."""
+"""Commands of a build host: nightly, index, report, bisect."""
 
 import sys
 
@@ -92,3 +92,38 @@ def index(
                 page.show_use(url)
                 sys.stdout.flush()
                 forever()
+
+
+@task(
+    help={
+        "build": "identifier of a nightly build, its directory, or a recipe's name; default: the newest",
+        "html": "print the build's page instead of Markdown",
+    }
+)
+def report(_: Context, build: str = "", html: bool = False) -> None:
+    """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
+    with explained():
+        from tfwright.commands import report
+
+        found = report.find(build)
+        sys.stdout.write(report.html(found) if html else report.markdown(found))
+
+
+@task(
+    help={
+        "recipe": "a recipe of nightly.toml that fails",
+        "good": "identifier of a good build; default: the last one",
+        "bad": "identifier of a failed build; default: the newest",
+    }
+)
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
+    """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
+    with explained():
+        from tfwright.commands import bisect
+        from tfwright.terminal import bisect as page
+        from tfwright.terminal import console
+        from tfwright.terminal.text import tell
+
+        wanted = bisect.prepare(recipe, good, bad)
+        page.show_start(wanted)
+        page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))

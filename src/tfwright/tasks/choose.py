@@ -60,12 +60,11 @@ def doctor(_: Context, recipe: str = "demo", all: bool = False, json: bool = Fal
     """
     with explained():
         from tfwright import errors
-        from tfwright.host import inventory, probes
-        from tfwright.pipeline.stages import check
+        from tfwright.host import examination, inventory, probes
         from tfwright.terminal import doctor as page
 
         job, host = job_of(recipe), probes.here()
-        findings = check.examine(job.recipe, job.host_file, host)
+        findings = examination.examine(job.recipe, job.host_file, host)
         facts = inventory.take(job.recipe, job.host_file, host)
         page.show_examination(recipe, facts, findings, as_json=json, everything=all)
         if any(finding.blocks for finding in findings):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tfwright.pipeline.stage import Job
+    from tfwright.pipeline.job import BuildRequest
 
 RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
 JSON = {"json": "print JSON, for machines"}
@@ -37,23 +37,23 @@ def explained(resume: str = "") -> Iterator[None]:
 
 def job_of(
     recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
-) -> "Job":
-    """Read the recipe and the host file into a job."""
+) -> "BuildRequest":
+    """Read the recipe and the host file into a request."""
     from tfwright.documents import host_file
     from tfwright.documents import recipe as recipes
-    from tfwright.pipeline.stage import Job
+    from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
 
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
-    return Job(
-        read,
-        host_file.read().of(read),
-        console.Terminal(),
-        offline,
-        jobs,
-        until,
-        lock if lock.is_file() else None,
+    return BuildRequest(
+        recipe=read,
+        host_file=host_file.read().of(read),
+        listener=console.Terminal(),
+        offline=offline,
+        jobs=jobs,
+        until=until,
+        locked=lock if lock.is_file() else None,
     )
 
 

@@ -63,3 +63,22 @@ def test(_: Context, everything: bool = False, coverage: bool = False) -> None:
         from tfwright.commands import develop
 
         develop.test(everything=everything, coverage=coverage)
+
+
+@task(help={"document": "print one schema: recipe, host or nightly"})
+def schema(_: Context, document: str = "") -> None:
+    """Write the JSON schemas of recipe, host file and nightly file, and the pages' tables of keys."""
+    with explained():
+        from tfwright.commands import schema as schemas
+        from tfwright.errors import RecipeError
+
+        known = schemas.schemas()
+        if document and document not in known:
+            raise RecipeError(
+                f"There is no schema of {document!r}", remedy=f"Choose {', '.join(known)}."
+            )
+        if document:
+            sys.stdout.write(known[document])
+            return
+        for path in schemas.write():
+            print(path)

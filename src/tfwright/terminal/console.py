@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from tfwright.errors import TfwrightError
+from tfwright.errors import Evidence, TfwrightError
 from tfwright.progress import Progress
 from tfwright.terminal import text
 from tfwright.terminal.foot import Foot, measures
@@ -19,7 +19,8 @@ from tfwright.terminal.text import Styled, tell
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-    from tfwright.pipeline.stage import Job, Result
+    from tfwright.pipeline.job import BuildRequest
+    from tfwright.pipeline.stage import Result
 
 LINE_SECONDS = 30.0
 """How often progress is reported where there is no terminal to draw on."""
@@ -114,13 +115,13 @@ def _sentence(progress: Progress) -> str:
     return f"{known}: {progress.doing}" if progress.doing else known
 
 
-def announce(job: "Job") -> None:
+def announce(job: "BuildRequest") -> None:
     """Say what is going to be built."""
     name = Styled(job.recipe.name, text.HEADING)
     text.line(name, f": {job.recipe.summary}", to=sys.stderr)
 
 
-def conclude(job: "Job", result: "Result") -> None:
+def conclude(job: "BuildRequest", result: "Result") -> None:
     """Say what was made: the wheel's path on stdout, for scripts."""
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
@@ -160,7 +161,7 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         tell(f"  ran:    {shlex.join(evidence.command)}{status}")
     if evidence.log:
         tell(f"  log:    {evidence.log}")
-        _suspect(evidence.log)
+        _suspect(evidence)
     if resume:
         tell(f"  resume: {resume}")
 
@@ -171,15 +172,25 @@ def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
     text.paragraph(label, shown, indent=indent, to=sys.stderr)
 
 
-def _suspect(log: Path) -> None:
-    """Add what the catalogue knows of the first error in a failed stage's log."""
+def _suspect(evidence: Evidence) -> None:
+    """Add what is known of the root error, from the record of the stage where it made one.
+
+    A log may hold several attempts: only the stage knows which part of it failed in the end.
+    """
     from tfwright.diagnosis import logs  # noqa: PLC0415 only a failure needs it
+    from tfwright.diagnosis.again import FailureRecord  # noqa: PLC0415 the same
     from tfwright.terminal.diagnose import tell_match  # noqa: PLC0415 the same
 
-    if log.is_file():
-        found = logs.diagnose(str(log))
-        for match in [match for match in found.matches if match.explains][:1]:
-            tell_match(match, log.parent)
+    log = evidence.log
+    if log is None or not log.is_file():
+        return
+    if isinstance(evidence.failure, FailureRecord):
+        match = evidence.failure.match
+    else:
+        explaining = (match for match in logs.diagnose(str(log)).matches if match.explains)
+        match = next(explaining, None)
+    if match:
+        tell_match(match, log.parent)
 
 
 def interrupted(resume: str = "") -> None:

@@ -1,5 +1,6 @@
-"""Known failures, as people read them."""
+"""Failures and what is known of them, as people read them."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,66 +8,101 @@ from typing import TYPE_CHECKING
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
+    from tfwright.diagnosis.excerpt import Excerpt
     from tfwright.diagnosis.reader import Diagnosis, Match
 
 MOST_CAUSES = 3
-"""How many possible causes of a failure are told."""
+"""How many possible causes of a failure are shown."""
+MOST_OTHERS = 3
+"""How many other complaints of a log are named."""
 
 
 def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
-    """Say what failed in a log, the likeliest known causes, and what only looks bad."""
+    """Show what failed in a log, the known causes, and what only looks bad."""
     if as_json:
-        text.as_json(
-            {
-                "first": found.first and asdict(found.first),
-                "matches": [*map(_said, found.matches)],
-                "harmless": [*map(_said, found.harmless)],
-            }
-        )
+        _as_json(found)
         return
     if found.first:
-        text.tell(f"Line {found.first.line}: {found.first.what}")
-        for line in found.first.lines:
-            text.tell(f"    | {line}")
+        _tell_excerpt(found.first)
     else:
-        text.tell(
-            "Nothing in it complains."
-            if found.lines
-            else "It is empty. What Bazel says goes to the standard error: … 2>&1 | invoke diagnose -"
-        )
-    for match in found.matches[:MOST_CAUSES]:
+        text.tell(_without_error(found))
+    explaining = [match for match in found.matches if match.explains]
+    for match in explaining[:MOST_CAUSES]:
         tell_match(match, Path.cwd())
+    _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
-        text.tell(f"  harmless: {match.entry.id}, line {match.line}: {match.entry.cause}")
+        text.tell(f"  harmless: {match.entry.id}, line {match.line}: {match.cause}")
     if report:
-        text.tell("  Nothing is known about this error. A report that can be filed as an issue:")
+        text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         print(report)
 
 
 def tell_match(match: "Match", place: Path) -> None:
-    """Say a known failure: why, what helps, what this host shows of it, and who met it."""
+    """Show what is known of an error: why, what helps, what this host shows, who met it."""
     from tfwright.diagnosis import evidence  # noqa: PLC0415 only a failure needs it
 
-    entry = match.entry
-    text.tell(
-        f"  known:  {entry.id}, line {match.line}"
-        + ("" if match.explains else ", which is not the first error")
-    )
-    text.tell(f"    why:  {entry.cause}")
-    text.tell(f"    do:   {entry.remedy}")
-    for shown in evidence.of(entry, place):
+    # Only what the line and the facts prove is called known.
+    label = "known:  " if match.certain else "likely: " if match.entry.sample else "kind:   "
+    where = f", line {match.line}" if match.line else ""
+    text.tell(f"  {label}{match.entry.id}{where}")
+    text.tell(f"    why:  {match.cause}")
+    text.tell(f"    do:   {match.remedy}")
+    for shown in evidence.of(match.entry, place, match.parameters):
         text.tell(f"    here: {shown}")
-    text.tell(f"    seen: {entry.links[0]}")
+    if match.entry.links:
+        text.tell(f"    seen: {match.entry.links[0]}")
+
+
+def _without_error(found: "Diagnosis") -> str:
+    if found.lines:
+        return "No line of this log reports an error."
+    return (
+        "The log is empty. Bazel writes to standard error: bazel build … 2>&1 | invoke diagnose -"
+    )
+
+
+def _tell_excerpt(first: "Excerpt") -> None:
+    """Show the root line first, then what surrounds it."""
+    text.tell(f"Line {first.line}: {first.what}")
+    for line in first.lines[1:]:
+        text.tell(f"    | {line}")
+    if first.action and first.action not in first.what:
+        text.tell(f"  action: {first.action}")
+    if first.where:
+        text.tell(f"  where:  {first.where}")
+
+
+def _tell_others(others: Sequence["Match"]) -> None:
+    """Name the complaints that are not the root; the root mostly explains them."""
+    for match in others[:MOST_OTHERS]:
+        text.tell(f"  also:   {match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
+    if len(others) > MOST_OTHERS:
+        text.tell(f"  also:   {len(others) - MOST_OTHERS} more kinds of complaints")
+
+
+def _as_json(found: "Diagnosis") -> None:
+    text.as_json(
+        {
+            "first": found.first and asdict(found.first),
+            "matches": [_said(match) for match in found.matches],
+            "harmless": [_said(match) for match in found.harmless],
+            "lines": found.lines,
+        }
+    )
 
 
 def _said(match: "Match") -> dict[str, object]:
-    """Return a match as JSON can say it."""
-    kept = {
-        name: getattr(match.entry, name) for name in ("id", "stage", "retry", "cause", "remedy")
-    }
+    """Return a match as JSON can hold it."""
+    entry = match.entry
     return {
-        **kept,
-        "sources": match.entry.links,
+        "id": entry.id,
+        "stage": entry.stage,
+        "retry": entry.retry,
+        "certain": match.certain,
+        "cause": match.cause,
+        "remedy": match.remedy,
+        "parameters": {name: value for name, value in match.parameters.items() if value},
+        "sources": entry.links,
         "line": match.line,
         "text": match.text,
         "explains_first_error": match.explains,

@@ -7,9 +7,6 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Style, Styled
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from tfwright.commands.toolkit import Record
     from tfwright.host.findings import Finding
     from tfwright.host.inventory import Fact
     from tfwright.host.match import Candidate, Need, Wish
@@ -99,15 +96,6 @@ def _verdict(findings: "Sequence[Finding]") -> Styled:
     if worst == "check":
         return Styled(f"the build cannot start; {count} {stop}", text.BAD)
     return Styled(f"the build would stop before '{worst}'; {count} {stop}", text.BAD)
-
-
-def show_toolkit(prefix: "Path", record: "Record") -> None:
-    """Print where a toolkit was unpacked; the rest goes to standard error."""
-    text.tell(
-        f"{record.archive}, version {record.version}; "
-        f"licence accepted by {record.licence_accepted_by} on {record.on}"
-    )
-    print(prefix)
 
 
 def show_matches(

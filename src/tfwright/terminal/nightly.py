@@ -1,14 +1,32 @@
 """What `invoke nightly` prints."""
 
 import dataclasses
+import shlex
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome
+
+
+PLANNED = (
+    Column("recipe", cut="middle"),
+    Column("tonight"),
+    Column("why", rank=1),
+    Column("last time", rank=2, right=True),
+)
+JUDGED = (Column("recipe", cut="middle"), Column("verdict"))
+STYLES: dict[str, Style] = {
+    "good": text.GOOD,
+    "unchanged": text.GOOD,
+    "failed": text.BAD,
+    "smoke failed": text.BAD,
+}
 
 
 def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
@@ -20,9 +38,7 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
         print("nightly.toml lists no recipe.")
         return
     due = [item for item in found if item.due and item.within_budget]
-    rows = [("recipe", "tonight", "why", "last time")]
-    rows += [_row(item) for item in found]
-    text.table(rows)
+    text.table(PLANNED, [_row(item) for item in found])
     seconds = sum(item.seconds for item in due)
     print(f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours.")
 
@@ -30,7 +46,8 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
 def _row(item: "DueTarget") -> tuple[str, str, str, str]:
     tonight = "no" if not item.due else "build" if item.within_budget else "out of budget"
     why = item.why + (f": {', '.join(item.changed)}" if item.changed else "")
-    return item.target.name, tonight, why, f"{item.seconds / 60:.0f} min"
+    last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
+    return item.target.name, tonight, why, last
 
 
 def _plain(item: "DueTarget") -> dict[str, object]:
@@ -53,9 +70,39 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
     if not outcome.verdicts:
         print("nightly.toml lists no recipe.")
         return
-    rows = [("recipe", "verdict")]
-    rows += sorted(outcome.verdicts.items())
-    text.table(rows)
+    rows = []
+    for name, verdict in sorted(outcome.verdicts.items()):
+        rows.append((name, Styled(verdict, STYLES.get(verdict, text.WARNING))))
+    text.table(JUDGED, rows)
     if outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
     print(f"page: {place}")
+
+
+def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
+    """Show what installing or removing the timer does, ask, and do it; return the exit status."""
+    from tfwright.commands.nightly import schedule as timers  # noqa: PLC0415 only for this
+
+    wanted = timers.planned(kind, at, remove=remove)
+    for file in wanted.files:
+        print(f"{'remove' if remove else 'write'} {file.path}")
+        if not remove:
+            print(textwrap.indent(file.text, "    "))
+    if wanted.crontab is not None:
+        print("new crontab:")
+        print(textwrap.indent(wanted.crontab or "(empty)", "    "))
+    for argv in wanted.commands:
+        print(f"run {shlex.join(argv)}")
+    if not yes and not _agreed():
+        text.tell("Nothing was changed.")
+        return 1
+    (timers.uninstall if remove else timers.install)(wanted)
+    return 0
+
+
+def _agreed() -> bool:
+    """Ask once; anything but yes is no."""
+    try:
+        return input("Do this? [y/N] ").strip().lower() in {"y", "yes"}
+    except EOFError:
+        return False

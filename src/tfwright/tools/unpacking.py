@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn
@@ -20,6 +21,9 @@ KEPT_FREE = 1 * GIB
 """Bytes that are left on the disk."""
 _HEADER = 1 << 18
 """Bytes within which the script of a makeself archive ends."""
+_DEB = b"!<arch>\n"
+_AR_HEADER = 60
+"""Bytes before each member of an ar archive; the name is in the first 16, the size in 10 from 48 on."""
 _SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
 _BROKEN = (
@@ -39,8 +43,9 @@ Wanted = Callable[[PurePosixPath], bool]
 def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     """Unpack the members of an archive that are `wanted` into a directory.
 
-    It may be a tar in any compression that Python has, a zip or a wheel, or a shell script with a tar
-    behind it as makeself writes it, which is what NVIDIA's ``.run`` files are; their script is not run.
+    It may be a tar in any compression that Python has, a zip or a wheel, a Debian package, or a shell
+    script with a tar behind it as makeself writes it, which is what NVIDIA's ``.run`` files are; neither
+    that script nor those of a package are run.
     Raises SupplyError if it is none of these, is damaged or reaches outside of the directory, HostError
     if there is no room for it.
     """
@@ -55,7 +60,9 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
             _unzip(archive, into, wanted, room)
         else:
             with archive.open("rb") as stream:
-                _untar(_payload(stream), into, wanted, room)
+                packaged = stream.peek(len(_DEB))[: len(_DEB)] == _DEB
+                content = _data_of_package(stream) if packaged else _payload(stream)
+                _untar(content, into, _Choice(wanted, packaged), room)
     except _BROKEN as fault:
         raise SupplyError(
             f"{archive} cannot be unpacked: {fault}",
@@ -87,6 +94,20 @@ class _Room:
             )
 
 
+def _data_of_package(stream: BufferedReader) -> IO[bytes]:
+    """Return the files of a Debian package: it is an ar archive, and they are its member data.tar."""
+    stream.seek(len(_DEB))
+    while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
+        name, size = header[:16].decode("ascii").strip(), int(header[48:58])
+        if name.startswith("data.tar.zst"):
+            raise NotImplementedError("its files are compressed by zstd, which Python cannot read")
+        if name.startswith("data.tar"):
+            return _Part(stream, size)  # type: ignore[return-value]  # a tar that is streamed needs only `read`
+        # Members begin at even places.
+        stream.seek(size + size % 2, 1)
+    raise ValueError("it is a Debian package without files")
+
+
 def _payload(stream: BufferedReader) -> IO[bytes]:
     """Return what is to be read as tar: of a makeself archive what stands behind its script."""
     head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
@@ -111,10 +132,23 @@ class _Part:
         return read
 
 
-def _untar(stream: IO[bytes], into: Path, wanted: Wanted, room: _Room) -> None:
+@dataclass(frozen=True)
+class _Choice:
+    """Which members of a tar are unpacked."""
+
+    wanted: Wanted
+    packaged: bool
+    """Whether it is a Debian package: some of them have links to absolute paths, into /etc."""
+
+    def takes(self, member: tarfile.TarInfo) -> bool:
+        to_the_host = self.packaged and member.issym() and member.linkname.startswith("/")
+        return self.wanted(PurePosixPath(member.name)) and not to_the_host
+
+
+def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for member in tar:
-            if wanted(PurePosixPath(member.name)):
+            if choice.takes(member):
                 room.take(member.size)
                 tar.extract(member, into, filter="data")
 

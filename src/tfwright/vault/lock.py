@@ -10,7 +10,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field, StringConstraints
 
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256, Version
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
 from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
 from tfwright.tools.git.clones import Clone
@@ -202,13 +202,11 @@ class Gathered:
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
-def of(recipe: Recipe, rules: Rules, gathered: Gathered) -> Lock:
+def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
     """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
     return Lock(
-        tensorflow=Tensorflow(commit=recipe.source.commit, tree=gathered.tree),
-        bazel=LockedBazel(
-            version=recipe.bazel.version, binaries=dict(sorted(gathered.binaries.items()))
-        ),
+        tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
+        bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,

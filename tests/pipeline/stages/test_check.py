@@ -7,9 +7,9 @@ import pytest
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError
-from tfwright.host import pythons
+from tfwright.host import examination, pythons
 from tfwright.host.findings import Finding
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
 
@@ -32,25 +32,25 @@ def answered(recipe: Recipe, answers: Mapping[str, bool | str]) -> Recipe:
     return recipe.model_copy(update={"configure": table})
 
 
-def for_host(job: Job, **keys: str) -> Job:
+def for_host(job: BuildRequest, **keys: str) -> BuildRequest:
     """Return the job with a recipe that wants another host."""
     host = HostTable.model_validate({**job.recipe.host.model_dump(), **keys})
     return replace(job, recipe=job.recipe.model_copy(update={"host": host}))
 
 
-def run(job: Job) -> object:
-    return check.run(job, job.recipe.host)
+def run(job: BuildRequest) -> object:
+    return check.run(job, job.recipe)
 
 
-def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: Job) -> None:
-    facts = check.run(job, job.recipe.host)
+def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: BuildRequest) -> None:
+    facts = check.run(job, job.recipe)
     assert facts.interpreter == pythons.own()
     assert facts.python == pythons.version_of(pythons.own())
     assert facts.compiler
     assert facts.cuda is None
 
 
-def test_a_recipe_for_a_mac_is_refused_on_another_system(job: Job) -> None:
+def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> None:
     with pytest.raises(
         HostError, match=r"up to 'publish': this host is .*; wanted: Darwin-sparc"
     ) as caught:
@@ -59,27 +59,29 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: Job) -> None:
 
 
 def test_up_to_source_another_system_is_no_more_than_a_note(
-    job: Job, listener: Listener, notes: list[str]
+    job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
     run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
-def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(job: Job) -> None:
+def test_answers_that_configure_would_miss_are_named_before_anything_is_fetched(
+    job: BuildRequest,
+) -> None:
     without = answered(job.recipe, {"TF_NEED_CUDA": False})
     with pytest.raises(RecipeError, match="does not answer what"):
         run(replace(job, recipe=without))
 
 
 def test_up_to_source_answers_are_only_noted(
-    job: Job, listener: Listener, notes: list[str]
+    job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
     wrong = answered(job.recipe, {**ANSWERS, "TF_NEED_MPI": "perhaps"})
     run(replace(job, recipe=wrong, until="source", listener=listener))
     assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
-def test_all_findings_come_at_once_the_earliest_obstacle_first(job: Job) -> None:
+def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest) -> None:
     with pytest.raises(HostError) as caught:
         run(for_host(job, system="Darwin", machine="sparc", python="3.2"))
     first, second = (
@@ -92,7 +94,7 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(job: Job) -> None
 
 def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> None:
     findings = [Finding(stage, "", "", blocks=stage) for stage in ("", "compile", "check", "fetch")]
-    assert [finding.blocks for finding in check.worst_first(findings)] == [
+    assert [finding.blocks for finding in examination.worst_first(findings)] == [
         "check",
         "fetch",
         "compile",
@@ -104,19 +106,19 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> No
     ("until", "blocked"), [("source", False), ("configure", True), ("publish", True)]
 )
 def test_a_finding_blocks_only_builds_that_reach_its_stage(until: str, *, blocked: bool) -> None:
-    assert check.blocks(Finding("", "", "", blocks="configure"), until) is blocked
+    assert examination.blocks(Finding("", "", "", blocks="configure"), until) is blocked
 
 
 def test_a_note_blocks_nothing() -> None:
-    assert not check.blocks(Finding("", "", ""), "publish")
+    assert not examination.blocks(Finding("", "", ""), "publish")
 
 
 def test_the_obstacle_is_the_worst_finding_in_a_few_words(
-    job: Job, recipe: Recipe, tmp_path: Path
+    job: BuildRequest, recipe: Recipe, tmp_path: Path
 ) -> None:
     host_file = HostFile(build_out=tmp_path)
     assert (
-        check.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
+        examination.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
         == "no Python 3.2"
     )
-    assert check.obstacle(recipe, host_file) is None
+    assert examination.obstacle(recipe, host_file) is None

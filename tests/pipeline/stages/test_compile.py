@@ -17,11 +17,13 @@ from typing import Any
 import pytest
 
 from tfwright.documents.host_file import CacheTable, HostFile
-from tfwright.documents.recipe import CompileTable, Recipe
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
+from tfwright.pipeline.invocation import Invocation
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Writes
+from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
 from tfwright.tools import files
@@ -71,7 +73,7 @@ def ears() -> Ears:
 
 
 @pytest.fixture
-def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
+def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> BuildRequest:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
@@ -99,7 +101,7 @@ def workspace(job: Job, shared: Path, tmp_path: Path, ears: Ears) -> Job:
     return made
 
 
-def run(job: Job, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
+def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
     facts = HostFacts(
@@ -128,10 +130,19 @@ def run(job: Job, binary: Path, target: str, *flags: str, compiler: str = "cc") 
     configured = Configured(
         bazelrc=Artefact.of(tree / ".tf_configure.bazelrc"), asked=(), never_asked=()
     )
-    return stage.run(job, table, facts, inputs, source, configured)
+    return stage.run(
+        job,
+        table,
+        job.recipe.bazel,
+        job.recipe.configure,
+        facts,
+        inputs,
+        source,
+        configured,
+    )
 
 
-def processes(job: Job) -> list[str]:
+def processes(job: BuildRequest) -> list[str]:
     """Return the command lines of all processes that have to do with the recipe's output base or tree."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
@@ -154,12 +165,25 @@ def options(*names: str) -> Options:
 PYTHON = Path("/vault/pythons/3.6.15-0123/bin/python")
 
 
-def arguments(job: Job, *names: str) -> Sequence[str]:
-    url = "http://127.0.0.1:80"
-    return stage._arguments(job, job.recipe.compile, options(*names), PYTHON, url)
+def calls(job: BuildRequest, *names: str) -> Invocation:
+    recipe = job.recipe
+    return Invocation(
+        job=job,
+        table=recipe.compile,
+        release=recipe.source.release,
+        version=recipe.bazel.version,
+        binary=Path("bazel"),
+        options=options(*names),
+        python=PYTHON,
+        cache="http://127.0.0.1:80",
+    )
 
 
-def with_settings(job: Job, **host_file: object) -> Job:
+def arguments(job: BuildRequest, *names: str) -> Sequence[str]:
+    return calls(job, *names).arguments(attempts.actions_at_once(job, job.recipe.compile))
+
+
+def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
     return replace(job, host_file=job.host_file.model_copy(update=host_file))
 
 
@@ -171,14 +195,14 @@ def with_settings(job: Job, **host_file: object) -> Job:
     ],
 )
 def test_the_proxy_is_named_as_this_bazel_names_it(
-    job: Job, names: Sequence[str], flag: str
+    job: BuildRequest, names: Sequence[str], flag: str
 ) -> None:
     given = arguments(job, *names)
     assert flag in given
     assert not [name for name in given if "disk_cache" in name]
 
 
-def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
+def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) -> None:
     assert not [
         flag
         for flag in arguments(job)
@@ -186,23 +210,28 @@ def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: Job) -> None:
     ]
 
 
-def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: Job) -> None:
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: BuildRequest) -> None:
     assert (
         "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
-        in stage._arguments(job, job.recipe.compile, options(), PYTHON)
+        in arguments(job)
     )
 
 
-def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(job: Job) -> None:
+def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory(
+    job: BuildRequest,
+) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
     starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}))
     assert "--jobs=1" in arguments(starved)
 
 
-def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(job: Job) -> None:
+def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(
+    job: BuildRequest,
+) -> None:
     table = CompileTable(flags=("--config=opt", "--jobs=1"))
-    assert stage._arguments(job, table, options(), PYTHON)[-4:] == (
+    flagged = replace(job, recipe=job.recipe.model_copy(update={"compile": table}))
+    assert arguments(flagged)[-4:] == (
         "--config=opt",
         "--jobs=1",
         "--",
@@ -220,18 +249,21 @@ def test_the_recipes_flags_come_after_ours_and_the_target_cannot_be_an_option(jo
     ],
 )
 def test_the_rc_files_of_a_release_are_imported_by_name(
-    job: Job, release: str, files: Sequence[str]
+    job: BuildRequest, release: str, files: Sequence[str]
 ) -> None:
     values = {
         **job.recipe.model_dump(),
         "source": {**job.recipe.source.model_dump(), "release": release},
     }
     other = replace(job, recipe=Recipe.model_validate(values))
-    assert stage._rc(other).splitlines() == [f"import {job.places.tree / name}" for name in files]
+    rc = next(calls(other).settings)
+    assert rc.content.splitlines() == [f"import {job.places.tree / name}" for name in files]
 
 
-def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(job: Job) -> None:
-    rc, command = stage.steps(job)
+def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(
+    job: BuildRequest,
+) -> None:
+    rc, command = Stage(stage).steps(job, {})
     assert isinstance(rc, Writes)
     assert isinstance(command, Command)
     assert command.argv[0] == "bazel-0.26.1"
@@ -240,11 +272,11 @@ def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store
 
 
 def test_the_callers_environment_reaches_bazel_only_as_far_as_it_is_about_the_network(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_NEED_CUDA", "1")
     monkeypatch.setenv("https_proxy", "http://proxy:3128")
-    env = stage._environment(job, epoch=7)
+    env = replace(calls(job), epoch=7).environment
     assert env["HTTPS_PROXY"] == env["https_proxy"] == "http://proxy:3128"
     assert env["SOURCE_DATE_EPOCH"] == "7"
     assert "TF_NEED_CUDA" not in env
@@ -276,7 +308,7 @@ exit "$(sed 1q "$said")"
 class Stubbed:
     """A job whose Bazel says what a test wants."""
 
-    def __init__(self, job: Job, place: Path) -> None:
+    def __init__(self, job: BuildRequest, place: Path) -> None:
         self.job, self.place, self.binary = job, place, place / "bazel"
         self.binary.write_text(STUB.replace("@PLACE@", str(place)), "utf-8")
         self.binary.chmod(0o755)
@@ -301,9 +333,11 @@ class Stubbed:
 
 
 @pytest.fixture
-def stubbed(job: Job, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch) -> Stubbed:
+def stubbed(
+    job: BuildRequest, tmp_path: Path, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> Stubbed:
     """Return a build on four processors whose Bazel is a script."""
-    monkeypatch.setattr(stage, "PAUSES", (0.01, 0.01))
+    monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     made = replace(job, host_file=job.host_file.model_copy(update={"jobs": 4}), listener=ears)
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
@@ -438,7 +472,7 @@ def test_the_jobs_are_those_that_ran_also_if_the_memory_is_gone_in_the_end(
 def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
     stubbed.says(KILLED)
     stubbed.build()
-    command = stage.steps(stubbed.job)[1]
+    command = Stage(stage).steps(stubbed.job, {})[1]
     assert isinstance(command, Command)
     assert "--jobs=2" in command.argv
 
@@ -485,15 +519,15 @@ def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: st
 
 
 def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(capacity, "cores", lambda: 64)
     monkeypatch.setattr(capacity, "memory", lambda: 12 * capacity.GIB)
-    assert attempts.jobs(job, CompileTable(peak=1.5)) == 8
+    assert attempts.actions_at_once(job, CompileTable(peak=1.5)) == 8
     attempts.learn_peak(job, 3.0)
     attempts.learn_peak(job, 0.5)
-    assert attempts.jobs(job, CompileTable(peak=1.5)) == 4
-    assert attempts.jobs(job, CompileTable(peak=6)) == 2
+    assert attempts.actions_at_once(job, CompileTable(peak=1.5)) == 4
+    assert attempts.actions_at_once(job, CompileTable(peak=6)) == 2
 
 
 # A real Bazel
@@ -501,7 +535,7 @@ def test_an_action_that_took_more_than_the_recipe_says_bounds_the_jobs(
 
 @pytest.mark.slow
 def test_a_target_is_built_and_again_nothing_is_done(
-    workspace: Job, binary: Path, ears: Ears
+    workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     built = run(workspace, binary, "//:made")
     assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
@@ -520,7 +554,7 @@ def test_a_target_is_built_and_again_nothing_is_done(
 
 @pytest.mark.slow
 def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
-    workspace: Job, binary: Path, ears: Ears
+    workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
     seen = []
@@ -532,7 +566,7 @@ def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
 
 
 @pytest.mark.slow
-def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> None:
+def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: Path) -> None:
     run(workspace, binary, "//:made")
     log = workspace.log("compile").read_text("utf-8")
     assert "Build completed successfully" in log
@@ -544,7 +578,7 @@ def test_the_log_is_plain_text_without_the_bar(workspace: Job, binary: Path) -> 
 
 @pytest.mark.slow
 def test_a_fresh_output_base_takes_all_from_the_build_cache(
-    workspace: Job, binary: Path, tmp_path: Path
+    workspace: BuildRequest, binary: Path, tmp_path: Path
 ) -> None:
     run(workspace, binary, "//:step1")
     other = replace(
@@ -561,7 +595,7 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
 
 @pytest.mark.slow
 def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
-    workspace: Job, binary: Path
+    workspace: BuildRequest, binary: Path
 ) -> None:
     first = run(replace(workspace, offline=True), binary, "//:step1").cache
     files.remove(workspace.places.bazel)
@@ -573,7 +607,7 @@ def test_an_offline_build_reaches_the_cache_from_where_it_has_no_network(
 
 @pytest.mark.slow
 def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
-    workspace: Job, binary: Path, ears: Ears
+    workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     with pytest.raises(
         ToolError, match=r"C\+\+ compilation of rule '//:broken' failed \(Exit 1\)"
@@ -586,7 +620,7 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
 
 
 @pytest.mark.slow
-def test_an_unknown_flag_is_the_recipes_fault(workspace: Job, binary: Path) -> None:
+def test_an_unknown_flag_is_the_recipes_fault(workspace: BuildRequest, binary: Path) -> None:
     with pytest.raises(RecipeError, match="--nosuch"):
         run(workspace, binary, "//:made", "--nosuch")
     with pytest.raises(RecipeError, match="Config value cuda is not defined"):
@@ -613,7 +647,7 @@ class Archives(http.server.BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def archives(workspace: Job) -> Iterator[type[Archives]]:
+def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
     """Serve an archive that the workspace wants."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w") as archive:
@@ -640,13 +674,13 @@ def archives(workspace: Job) -> Iterator[type[Archives]]:
 
 @pytest.mark.slow
 def test_a_download_that_fails_for_the_network_is_tried_again(
-    workspace: Job,
+    workspace: BuildRequest,
     binary: Path,
     ears: Ears,
     archives: type[Archives],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(stage, "PAUSES", (0.1, 0.1))
+    monkeypatch.setattr(attempts, "PAUSES", (0.1, 0.1))
     archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
     assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
         "foreign.txt"
@@ -656,7 +690,7 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
 
 @pytest.mark.slow
 def test_an_archive_that_is_not_there_is_asked_for_once(
-    workspace: Job, binary: Path, archives: type[Archives]
+    workspace: BuildRequest, binary: Path, archives: type[Archives]
 ) -> None:
     archives.refusals += [404] * 9
     with pytest.raises(SupplyError, match="GET returned 404"):
@@ -666,7 +700,7 @@ def test_an_archive_that_is_not_there_is_asked_for_once(
 
 @pytest.mark.slow
 def test_an_offline_build_downloads_nothing(
-    workspace: Job, binary: Path, archives: type[Archives]
+    workspace: BuildRequest, binary: Path, archives: type[Archives]
 ) -> None:
     with pytest.raises(SupplyError, match="offline, and Bazel wanted to download"):
         run(replace(workspace, offline=True), binary, "//:foreign")
@@ -682,22 +716,27 @@ from tfwright.terminal import console
 from tfwright.documents.recipe import CompileTable, Recipe
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
 from tfwright.documents.host_file import HostFile
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import compile
 given = json.loads(sys.argv[1])
-job = Job(Recipe.model_validate(given["recipe"]), HostFile.model_validate(given["settings"]))
+recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_validate(given["settings"])
+job = BuildRequest(recipe=recipe, host_file=settings)
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
-    compile.run(job, CompileTable(target=given["target"]), *results)
+    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, *results)
 """
 
 
-def apart(job: Job, binary: Path, target: str, folder: Path) -> list[str]:
+def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[str]:
     """Return the command that builds a target in a process of its own."""
     results: dict[str, object] = {}
 
     def keep(
-        _job: Job, _table: CompileTable, *made: HostFacts | Inputs | Tree | Configured
+        _job: BuildRequest,
+        _table: CompileTable,
+        _bazel: BazelTable,
+        _answering: ConfigureTable,
+        *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
         results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
         return Built(target="", outputs=(), actions=0)
@@ -717,7 +756,9 @@ def apart(job: Job, binary: Path, target: str, folder: Path) -> list[str]:
 
 
 @pytest.fixture
-def stoppable(workspace: Job, binary: Path, tmp_path: Path) -> Iterator["subprocess.Popen[bytes]"]:
+def stoppable(
+    workspace: BuildRequest, binary: Path, tmp_path: Path
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Build four steps in a process of its own, and return it in the middle of the second one."""
     with subprocess.Popen(apart(workspace, binary, "//:step3", tmp_path)) as process:
         wait_for(tmp_path / "1", process)
@@ -741,7 +782,7 @@ def begun(tmp_path: Path) -> list[int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
-    workspace: Job,
+    workspace: BuildRequest,
     binary: Path,
     tmp_path: Path,
     stoppable: "subprocess.Popen[bytes]",
@@ -756,7 +797,7 @@ def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
 
 @pytest.mark.slow
 def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
-    workspace: Job, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
+    workspace: BuildRequest, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
 ) -> None:
     stoppable.kill()
     stoppable.wait(30)
@@ -801,7 +842,7 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
-    workspace: Job, binary: Path, tmp_path: Path, confined: Path
+    workspace: BuildRequest, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
     job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:

@@ -14,8 +14,9 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, TfwrightError, ToolError
 from tfwright.host import pythons
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Writes
+from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
 from tfwright.tools.process.runner import Command
@@ -85,7 +86,7 @@ class Bench:
         self.tree.mkdir()
         self.bazelrc = self.tree / ".tf_configure.bazelrc"
 
-    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> Job:
+    def job(self, answers: Mapping[str, object], by: str = "dialogue") -> BuildRequest:
         recipe = {
             "name": "small",
             "summary": "A recipe for tests",
@@ -95,10 +96,10 @@ class Bench:
             "compile": {"target": "//:wheel"},
             "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
         }
-        return Job(
-            Recipe.model_validate(recipe),
-            HostFile(build_out=self.folder / "build_out"),
-            self.listener,
+        return BuildRequest(
+            recipe=Recipe.model_validate(recipe),
+            host_file=HostFile(build_out=self.folder / "build_out"),
+            listener=self.listener,
         )
 
     def run(
@@ -133,7 +134,7 @@ class Bench:
             programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
         )
         tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
-        return configure.run(job, job.recipe.configure, facts, inputs, tree)
+        return configure.run(job, job.recipe, facts, inputs, tree)
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
@@ -382,7 +383,7 @@ def test_what_an_earlier_configure_edited_is_put_back_first(bench: Bench) -> Non
 
 
 def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) -> None:
-    command, file = configure.steps(bench.job(ANSWERS))
+    command, file = Stage(configure).steps(bench.job(ANSWERS), {})
     assert isinstance(command, Command)
     assert command.env["PATH"].startswith(str(bench.folder / "build_out/small/bin:"))
     assert isinstance(file, Writes)
@@ -391,5 +392,8 @@ def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) ->
 
 def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
     job = bench.job(ANSWERS)
-    other = Job(job.recipe, HostFile(build_out=job.host_file.build_out, cuda=bench.folder))
+    other = BuildRequest(
+        recipe=job.recipe,
+        host_file=HostFile(build_out=job.host_file.build_out, cuda=bench.folder),
+    )
     assert configure.inputs(job) != configure.inputs(other)

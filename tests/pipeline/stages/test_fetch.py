@@ -3,6 +3,7 @@
 import os
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError, SupplyError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, Inputs
-from tfwright.pipeline.stage import Job
+from tfwright.pipeline.stage import Stage
 from tfwright.pipeline.stages import fetch
 from tfwright.tools import files
 from tfwright.tools.git import demo, mirror
@@ -38,30 +40,26 @@ def bazel(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> Job:
+def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     """Return a job for the bundled tree, with a Bazel from the host file."""
     source = recipe.source.model_copy(
         update={"url": demo.URL, "branch": "main", "commit": demo.commit_id()}
     )
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
-    return Job(recipe.model_copy(update={"source": source}), host_file, offline=True)
-
-
-def run(job: Job) -> Inputs:
-    return fetch.run(
-        job,
-        job.recipe.source,
-        job.recipe.bazel,
-        job.recipe.host,
-        job.recipe.fetch,
-        job.recipe.verify,
-        FACTS,
+    return BuildRequest(
+        recipe=recipe.model_copy(update={"source": source}), host_file=host_file, offline=True
     )
+
+
+def run(job: BuildRequest) -> Inputs:
+    made = Stage(fetch).run(job, {HostFacts: FACTS})
+    assert isinstance(made, Inputs)
+    return made
 
 
 @pytest.mark.slow
 def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
-    job: Job, bazel: Path
+    job: BuildRequest, bazel: Path
 ) -> None:
     made = run(job)
     assert made.mirror == mirror.place(job.places.git, demo.URL)
@@ -71,32 +69,28 @@ def test_source_bazel_and_python_are_in_place_and_a_second_run_makes_the_same(
     assert run(job) == made
 
 
-def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(job: Job) -> None:
+def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
+    job: BuildRequest,
+) -> None:
     foreign = job.recipe.host.model_copy(update={"system": "Darwin"})
-    made = fetch.run(
-        job,
-        job.recipe.source,
-        job.recipe.bazel,
-        foreign,
-        job.recipe.fetch,
-        job.recipe.verify,
-        FACTS,
-    )
+    made = run(replace(job, recipe=job.recipe.model_copy(update={"host": foreign})))
     assert made.mirror.is_dir()
     with pytest.raises(HostError, match="do not run on this host"):
         _ = made.python
 
 
-def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: Job, tmp_path: Path) -> None:
+def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: BuildRequest, tmp_path: Path) -> None:
     source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
     host_file = job.host_file.model_copy(
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
-    mine = Job(job.recipe.model_copy(update={"source": source}), host_file)
+    mine = BuildRequest(
+        recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file
+    )
     with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
         run(mine)
 
 
-def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: Job) -> None:
-    (step,) = fetch.steps(job)
+def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> None:
+    (step,) = Stage(fetch).steps(job, {})
     assert str(step).endswith(f"--depth=1 --no-filter origin {job.recipe.source.commit}")

@@ -6,10 +6,17 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import TENSORFLOW_TARGET, WHEEL_TARGET, PackageTable, Recipe
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    PackageTable,
+    Recipe,
+    insist_on_wheel,
+)
 from tfwright.errors import RecipeError, ToolError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
 from tfwright.progress import Listener
 from tfwright.tools.process.runner import Command
@@ -26,7 +33,7 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> Job:
+def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> BuildRequest:
     recipe = Recipe.model_validate(
         {
             "name": "small",
@@ -41,10 +48,10 @@ def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> Job
             "compile": {"target": target},
         }
     )
-    return Job(recipe, HostFile(build_out=tmp_path / "build_out"))
+    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
 
 
-def script(job: Job, made: str) -> None:
+def script(job: BuildRequest, made: str) -> None:
     path = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
     path.parent.mkdir(parents=True)
     path.write_text(SCRIPT.replace("{made}", made), "utf-8")
@@ -52,7 +59,7 @@ def script(job: Job, made: str) -> None:
     job.places.home.mkdir()
 
 
-def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
+def packaged(job: BuildRequest, table: PackageTable, outputs: tuple[Path, ...] = ()) -> RawWheel:
     file = job.places.build_out / "file"
     file.write_bytes(b"")
     release = job.recipe.source.release
@@ -74,7 +81,7 @@ def packaged(job: Job, table: PackageTable, outputs: tuple[Path, ...] = ()) -> R
     )
 
 
-def asked(job: Job) -> list[str]:
+def asked(job: BuildRequest) -> list[str]:
     return (job.places.tree / "asked").read_text("utf-8").split("\n")[:-1]
 
 
@@ -95,7 +102,7 @@ def test_up_to_1_8_a_project_name_is_refused_with_what_there_is_instead(tmp_path
     assert "--nightly_flag" in caught.value.remedy
 
 
-def packaged_with_name(job: Job) -> RawWheel:
+def packaged_with_name(job: BuildRequest) -> RawWheel:
     script(job, "small-1.0-py3-none-any.whl")
     return packaged(job, PackageTable(project_name="mine"))
 
@@ -142,7 +149,7 @@ def test_the_wheel_target_makes_the_wheel_itself(
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
     assert raw.path.parent == job.places.dist / "raw"
     assert zipfile.is_zipfile(raw.path)
-    assert package.steps(job) == ()
+    assert Stage(package).steps(job, {}) == ()
 
 
 def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
@@ -153,7 +160,7 @@ def test_a_target_that_makes_no_wheel_is_said_to_be_one(tmp_path: Path) -> None:
 
 
 def test_the_plan_shows_the_very_command(tmp_path: Path) -> None:
-    (step,) = package.steps(job_of(tmp_path, "1.12"))
+    (step,) = Stage(package).steps(job_of(tmp_path, "1.12"), {})
     assert isinstance(step, Command)
     assert step.argv[0].endswith("bazel-bin/tensorflow/tools/pip_package/build_pip_package")
 
@@ -180,18 +187,16 @@ def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(
 ) -> None:
     job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
     table = PackageTable(program="pack.sh", arguments=("--out", "@DESTINATION@"))
-    package_table = job.recipe.model_copy(update={"package": table})
     program = job.places.tree / "pack.sh"
     (job.places.tree / "bazel-bin").mkdir(parents=True)
     program.write_text('#!/bin/sh\necho wheel > "$2/own-1.0-py3-none-any.whl"\n', "utf-8")
     program.chmod(0o755)
     job.places.home.mkdir()
-    made = packaged(replace(job, recipe=package_table), table)
+    made = packaged(job, table)
     assert made.wheel.path.name == "own-1.0-py3-none-any.whl"
 
 
-def test_a_target_without_a_wheel_is_refused_before_anything_is_built(tmp_path: Path) -> None:
-    job = job_of(tmp_path, "1.12", "//tensorflow/core:lib_proto_parsing")
+def test_a_target_without_a_wheel_is_refused_with_what_would_make_one() -> None:
     with pytest.raises(RecipeError, match="makes no wheel") as caught:
-        job.recipe.insist_on_wheel()
+        insist_on_wheel("//tensorflow/core:lib_proto_parsing", PackageTable())
     assert "package.program" in caught.value.remedy

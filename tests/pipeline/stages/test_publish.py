@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import Sign
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Check, Published, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import publish
 from tfwright.progress import Listener
 from tfwright.tools import files
@@ -15,7 +16,7 @@ from tfwright.wheel.seal import envelope
 
 
 @pytest.fixture
-def heard(job: Job, listener: Listener) -> Job:
+def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
     return dataclasses.replace(job, listener=listener)
 
 
@@ -28,12 +29,12 @@ def verdict(path: Path) -> Verdict:
 BUILT = Built(target="//:pip", outputs=(), actions=1)
 
 
-def put_out(job: Job, verdict: Verdict) -> Published:
+def put_out(job: BuildRequest, verdict: Verdict) -> Published:
     return publish.run(job, BUILT, verdict)
 
 
 def test_a_wheel_is_copied_into_the_wheelhouse(
-    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
     published = put_out(heard, verdict(path)).wheel
@@ -43,7 +44,7 @@ def test_a_wheel_is_copied_into_the_wheelhouse(
 
 
 def test_the_same_wheel_again_is_left_alone(
-    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     path = make_sealed()
     first = put_out(heard, verdict(path)).wheel.path.stat()
@@ -52,7 +53,7 @@ def test_the_same_wheel_again_is_left_alone(
 
 
 def test_other_bytes_under_the_same_name_are_replaced_and_told(
-    heard: Job, notes: list[str], make_sealed: Callable[..., Path]
+    heard: BuildRequest, notes: list[str], make_sealed: Callable[..., Path]
 ) -> None:
     put_out(heard, verdict(make_sealed()))
     other = make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")
@@ -62,7 +63,7 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    heard: Job, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    heard: BuildRequest, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = put_out(heard, verdict(make_sealed())).wheel
 
@@ -82,7 +83,7 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
 
 def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_saw(
-    heard: Job, make_sealed: Callable[..., Path]
+    heard: BuildRequest, make_sealed: Callable[..., Path]
 ) -> None:
     for content in ("ANSWER = 42\n", "ANSWER = 43\n"):
         published = put_out(heard, verdict(make_sealed({"small.py": content})))
@@ -98,14 +99,14 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
         ]
 
 
-def signing(job: Job, key: Path) -> Job:
+def signing(job: BuildRequest, key: Path) -> BuildRequest:
     return dataclasses.replace(
         job, host_file=job.host_file.model_copy(update={"sign": Sign(key=key)})
     )
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     private, public = keys()
     plain = put_out(heard, verdict(make_sealed()))
@@ -120,7 +121,7 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    heard: Job, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
     put_out(heard, verdict(make_sealed()))
@@ -129,7 +130,7 @@ def test_a_host_that_signs_no_more_leaves_no_old_signature(
 
 
 def test_another_key_is_a_reason_to_publish_again(
-    heard: Job, keys: Callable[..., tuple[Path, Path]]
+    heard: BuildRequest, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
     one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
     assert one.keys() == other.keys() == {"the key that signs"}
@@ -139,7 +140,7 @@ def test_another_key_is_a_reason_to_publish_again(
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(
-    heard: Job, make_sealed: Callable[..., Path]
+    heard: BuildRequest, make_sealed: Callable[..., Path]
 ) -> None:
     published = put_out(heard, verdict(make_sealed())).wheel
     own = heard.places.wheelhouse / "r" / heard.recipe.name / "small"

@@ -8,6 +8,7 @@ import pytest
 
 from tfwright.documents.release import Release
 from tfwright.errors import WheelError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import (
     Configured,
     HostFacts,
@@ -19,7 +20,7 @@ from tfwright.pipeline.results import (
     Substituted,
     Tree,
 )
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import seal
 from tfwright.wheel import record
 from tfwright.wheel.seal import build_record, sbom
@@ -61,24 +62,23 @@ used = "{USED}"
 
 
 @pytest.fixture
-def locked(job: Job, tmp_path: Path) -> Job:
+def locked(job: BuildRequest, tmp_path: Path) -> BuildRequest:
     lock = tmp_path / "small.lock"
     lock.write_text(LOCK, "utf-8")
     return dataclasses.replace(job, locked=lock)
 
 
 @pytest.fixture
-def sealed(locked: Job, tmp_path: Path) -> Callable[..., SealedWheel]:
+def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
     """Return a function that seals a wheel, with results of the other stages that differ as they do from host to host."""
 
     def run(raw: Path, folder: str = "one", *, stub: bool = False) -> SealedWheel:
         bazel = Artefact(path=tmp_path / folder / "bazel", sha256="e" * 64, size=1)
         place = tmp_path / folder
+        library = Artefact(path=place / "_nccl_ops.so", sha256="f" * 64, size=1)
         return seal.run(
             locked,
-            locked.recipe.source,
-            locked.recipe.compile,
-            locked.recipe.verify,
+            locked.recipe,
             HostFacts(
                 system="Linux",
                 machine="x86_64",
@@ -111,7 +111,7 @@ def sealed(locked: Job, tmp_path: Path) -> Callable[..., SealedWheel]:
                 never_asked=(),
                 exported={"PYTHON_BIN_PATH": str(place), "TF_NEED_CUDA": "0"},
             ),
-            NcclOps(library=None, stub=stub),
+            NcclOps(library=library if stub else None, stub=stub),
             RawWheel(wheel=Artefact.of(raw)),
         )
 
@@ -126,7 +126,7 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -192,7 +192,7 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -202,7 +202,7 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: Job, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:

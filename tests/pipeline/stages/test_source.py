@@ -2,16 +2,16 @@
 
 import os
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.errors import RecipeError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Tree
-from tfwright.pipeline.stage import Job
 from tfwright.pipeline.stages import source
+from tfwright.rules import patched_tree
 
 PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
 SECOND = PATCH.replace("int up;", "int at;").replace("int op;", "int up;")
@@ -74,11 +74,12 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (path / "0002-at.patch").write_text(SECOND, "utf-8")
     (path / "nccl.h").write_text("#define NCCL_MAJOR 1\n", "utf-8")
     monkeypatch.setattr(source, "PATCHES", path)
+    monkeypatch.setattr(patched_tree, "PATCHES", path)
     return path
 
 
 @pytest.fixture
-def table(job: Job, inputs: Inputs) -> SourceTable:
+def table(job: BuildRequest, inputs: Inputs) -> SourceTable:
     wanted = {
         "patches": ("0001-up.patch", "0002-at.patch"),
         "assets": {"third_party/nccl/nccl.h": "nccl.h"},
@@ -98,7 +99,7 @@ def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
-    job: Job, table: SourceTable, inputs: Inputs
+    job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     assert contents(tree) == {
@@ -112,7 +113,7 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
-    job: Job, table: SourceTable, inputs: Inputs
+    job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
     first = source.run(job, table, FetchTable(), inputs)
     before = contents(first)
@@ -127,7 +128,9 @@ def test_a_tree_is_the_same_however_often_it_is_made_and_under_any_umask(
 
 
 @pytest.mark.usefixtures("patches")
-def test_the_content_changes_with_a_patch(job: Job, table: SourceTable, inputs: Inputs) -> None:
+def test_the_content_changes_with_a_patch(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
     one = source.run(job, table, FetchTable(), inputs)
     other = source.run(
         job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
@@ -136,7 +139,7 @@ def test_the_content_changes_with_a_patch(job: Job, table: SourceTable, inputs: 
 
 
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
-    job: Job, table: SourceTable, inputs: Inputs, patches: Path
+    job: BuildRequest, table: SourceTable, inputs: Inputs, patches: Path
 ) -> None:
     (patches / "0002-at.patch").write_text(PATCH, "utf-8")
     with pytest.raises(RecipeError, match=r"0002-at\.patch does not fit: hunk 1"):
@@ -150,7 +153,7 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
     [("core", r"The patch 0001-up\.patch"), ("third_party/nccl", r"The asset nccl\.h")],
 )
 def test_what_is_left_out_cannot_be_changed(
-    job: Job, table: SourceTable, inputs: Inputs, exclude: str, what: str
+    job: BuildRequest, table: SourceTable, inputs: Inputs, exclude: str, what: str
 ) -> None:
     with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
         source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
@@ -158,7 +161,7 @@ def test_what_is_left_out_cannot_be_changed(
 
 @pytest.mark.usefixtures("patches")
 def test_an_asset_in_the_place_of_a_file_is_refused(
-    job: Job, table: SourceTable, inputs: Inputs
+    job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
     with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
         source.run(
@@ -168,43 +171,39 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
 
 @pytest.mark.usefixtures("patches")
 def test_a_tree_that_somebody_changed_is_damaged_and_one_that_configure_edits_is_not(
-    job: Job, table: SourceTable, inputs: Inputs
+    job: BuildRequest, table: SourceTable, inputs: Inputs
 ) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / MPI).write_text("OPEN = True\n", "utf-8")
     (tree.path / ".tf_configure.bazelrc").touch()
-    assert tree.damage() is None
+    assert source.damage(tree) is None
     (tree.path / "core/op.cc").write_text("int other;\n", "utf-8")
-    assert tree.damage() == "core/op.cc changed in the tree"
+    assert source.damage(tree) == "core/op.cc changed in the tree"
 
 
 @pytest.mark.usefixtures("patches")
-def test_a_tree_that_is_gone_is_damaged(job: Job, table: SourceTable, inputs: Inputs) -> None:
+def test_a_tree_that_is_gone_is_damaged(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
     tree = source.run(job, table, FetchTable(), inputs)
     (tree.path / ".git").unlink()
-    assert tree.damage() == "tree is gone"
+    assert source.damage(tree) == "tree is gone"
 
 
-def test_patches_and_assets_are_inputs_by_digest(
-    job: Job, table: SourceTable, patches: Path
-) -> None:
-    mine = replace(job, recipe=job.recipe.model_copy(update={"source": table}))
-    before = source.inputs(mine)
+def test_patches_and_assets_are_inputs_by_digest(table: SourceTable, patches: Path) -> None:
+    before = source.inputs(table)
     assert set(before) == {"patches/0001-up.patch", "patches/0002-at.patch", "patches/nccl.h"}
     (patches / "nccl.h").write_text("", "utf-8")
-    assert {name for name, digest in source.inputs(mine).items() if digest != before[name]} == {
+    assert {name for name, digest in source.inputs(table).items() if digest != before[name]} == {
         "patches/nccl.h"
     }
 
 
 @pytest.mark.usefixtures("patches")
-def test_the_plan_shows_the_commit_each_patch_and_the_assets(job: Job, table: SourceTable) -> None:
-    steps = [
-        str(step)
-        for step in source.steps(
-            replace(job, recipe=job.recipe.model_copy(update={"source": table}))
-        )
-    ]
+def test_the_plan_shows_the_commit_each_patch_and_the_assets(
+    job: BuildRequest, table: SourceTable
+) -> None:
+    steps = [str(step) for step in source.steps(job, table)]
     assert any(step.endswith(f"read-tree {table.commit}") for step in steps)
     assert [step.rpartition("/")[2] for step in steps if " apply " in step] == [
         "0001-up.patch",

@@ -9,13 +9,15 @@ from packaging.tags import platform_tags
 from tfwright.documents.recipe import SMOKE, VerifyTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, WheelError
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import packages
 from tfwright.trial import run as trying
 from tfwright.wheel.binary import elf, macho
+from tfwright.wheel.inspect import readings
 from tfwright.wheel.inspect.library import Library
 
 # What smoke/matmul.py needs of a module, in the style of TensorFlow 2.
@@ -37,7 +39,7 @@ def matmul(left, right):
 ALONE = VerifyTable(imports=("small",), smoke=())
 
 
-def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
+def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
     job.places.home.mkdir(parents=True, exist_ok=True)
     version = platform.python_version()
     host = HostFacts(
@@ -54,7 +56,7 @@ def run(job: Job, table: VerifyTable, wheel: Path) -> Verdict:
 
 @pytest.mark.slow
 def test_a_good_wheel_is_installed_imported_and_run(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     checks = run(
         job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": MODULE})
@@ -73,7 +75,7 @@ def test_a_good_wheel_is_installed_imported_and_run(
 
 @pytest.mark.slow
 def test_a_module_that_does_not_import_is_named_with_what_python_said(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(
         WheelError, match="does not stand 'import small': ImportError: undefined symbol"
@@ -84,7 +86,9 @@ def test_a_module_that_does_not_import_is_named_with_what_python_said(
 
 
 @pytest.mark.slow
-def test_a_wrong_product_fails_the_smoke_program(job: Job, make_wheel: Callable[..., Path]) -> None:
+def test_a_wrong_product_fails_the_smoke_program(
+    job: BuildRequest, make_wheel: Callable[..., Path]
+) -> None:
     wrong = MODULE.replace("a * b", "a + b")
     with pytest.raises(
         WheelError,
@@ -97,7 +101,7 @@ def test_a_wrong_product_fails_the_smoke_program(job: Job, make_wheel: Callable[
 
 @pytest.mark.slow
 def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_wheel(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     checks = run(
         job,
@@ -110,7 +114,10 @@ def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_whe
 
 @pytest.mark.slow
 def test_the_callers_modules_do_not_stand_in_for_the_wheels(
-    job: Job, make_wheel: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    job: BuildRequest,
+    make_wheel: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     (tmp_path / "small.py").write_text("", "utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -120,7 +127,7 @@ def test_the_callers_modules_do_not_stand_in_for_the_wheels(
 
 @pytest.mark.slow
 def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
     (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
@@ -136,26 +143,30 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
         run(job, table, make_wheel({"small.py": "NUMBER = 2\n"}))
 
 
-def test_a_test_that_the_tree_has_not_is_named(job: Job, make_wheel: Callable[..., Path]) -> None:
+def test_a_test_that_the_tree_has_not_is_named(
+    job: BuildRequest, make_wheel: Callable[..., Path]
+) -> None:
     with pytest.raises(RecipeError, match=r"absent_test\.py is no file of the tree"):
         run(job, ALONE.model_copy(update={"tests": ("absent_test.py",)}), make_wheel())
 
 
 def test_tags_that_do_not_fit_are_found_before_anything_is_installed(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(WheelError, match="tags: cp27-cp27mu-any is not for CPython"):
         run(job, ALONE, make_wheel(name="small-1.0-cp27-cp27mu-any.whl"))
     assert not (job.places.dist / "verify").exists()
 
 
-def test_a_wheel_above_its_size_is_refused(job: Job, make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_above_its_size_is_refused(
+    job: BuildRequest, make_wheel: Callable[..., Path]
+) -> None:
     with pytest.raises(WheelError, match=r"size: \d+ bytes, 10 are allowed"):
         run(job, ALONE.model_copy(update={"size": 10}), make_wheel())
 
 
 def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     wheel = make_wheel(
         {"small.py": "", "small.so": "no library"},
@@ -179,8 +190,8 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
         ]
 
     def faults(**floor: str) -> list[str]:
-        readings = verify._floor(ALONE.model_copy(update=floor), libraries)
-        return [fault for reading in readings for fault in reading.faults]
+        found = readings._floor(ALONE.model_copy(update=floor), libraries)
+        return [fault for reading in found for fault in reading.faults]
 
     assert faults(cpu="avx") == [
         "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
@@ -190,18 +201,20 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
 
 
 def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
-    job: Job, make_wheel: Callable[..., Path]
+    job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     with pytest.raises(RecipeError, match="no smoke program 'matmull'") as caught:
         run(job, ALONE.model_copy(update={"smoke": ("matmull",)}), make_wheel())
     assert "matmul" in caught.value.remedy
 
 
-def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: Job) -> None:
-    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job))
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: BuildRequest) -> None:
+    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job.recipe.verify))
 
 
-def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: Job) -> None:
+def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
+    job: BuildRequest,
+) -> None:
     argv = verify._installation(job, VerifyTable(requirements=("six==1.16.0",)), "x.whl").argv
     assert argv[-2:] == ("x.whl", "six==1.16.0")
     assert {
@@ -210,8 +223,12 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(job: J
     } <= set(argv)
 
 
-def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: Job) -> None:
-    shown = [step.argv for step in verify.steps(job) if isinstance(step, Command)]
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: BuildRequest) -> None:
+    shown = [
+        step.argv
+        for step in verify.steps(job, job.recipe.verify, None)
+        if isinstance(step, Command)
+    ]
     assert [argv[1:3] for argv in shown[:2]] == [("-m", "venv"), ("-m", "pip")]
     assert shown[2][-1] == "import tensorflow"
     assert [argv[-2:] for argv in shown[3:]] == [

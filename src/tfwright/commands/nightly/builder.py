@@ -16,14 +16,14 @@ from tfwright.commands.nightly.targets import FollowedCommit
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, TfwrightError
-from tfwright.host import probes
+from tfwright.host import examination, probes
 from tfwright.nightly import cache, due, labels
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
 from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Published, Tree, Verdict
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import PIPELINE, check
+from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
@@ -59,7 +59,7 @@ class PipelineBuilder:
         self._followed[target.name] = followed
         return targets.fingerprint(self._job(target), followed)
 
-    def _job(self, target: Target) -> Job:
+    def _job(self, target: Target) -> BuildRequest:
         followed = self._followed.get(target.name)
         return targets.job_of(target, self.host_file, followed, self.listener)
 
@@ -88,7 +88,7 @@ class PipelineBuilder:
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
-    def _since_last_good(self, order: BuildOrder, job: Job) -> dict[str, object]:
+    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Return what changed since the last good build."""
         last = order.last_good
         if last is None:
@@ -103,9 +103,9 @@ class PipelineBuilder:
             found["commits"] = tuple(lines)
         return found
 
-    def _attempt(self, order: BuildOrder, job: Job) -> dict[str, object]:
+    def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
-        findings = check.examine(job.recipe, job.host_file, probes.here())
+        findings = examination.examine(job.recipe, job.host_file, probes.here())
         for finding in findings:
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
@@ -127,7 +127,7 @@ class PipelineBuilder:
         }
         return {**found, "smoke": tuple(self._smoke(order, job, wheel))}
 
-    def _labelled(self, order: BuildOrder, job: Job, made: Published) -> Path:
+    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         version = self._version(order.target, job, source)
@@ -140,7 +140,7 @@ class PipelineBuilder:
         self._write_provenance(job, wheel, order)
         return wheel
 
-    def _version(self, target: Target, job: Job, wheel: Path) -> str:
+    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
         """Return the version of a target's wheel."""
         followed = self._followed.get(target.name)
         tree = stamps.last(job, "source", Tree)
@@ -156,7 +156,7 @@ class PipelineBuilder:
             shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
 
     @staticmethod
-    def _write_provenance(job: Job, wheel: Path, order: BuildOrder) -> None:
+    def _write_provenance(job: BuildRequest, wheel: Path, order: BuildOrder) -> None:
         """Write the statement about the wheel as it is named now, signed where there is a key."""
         verdict = stamps.last(job, "verify", Verdict)
         checks = [item.model_dump() for item in verdict.checks] if verdict else []
@@ -167,7 +167,7 @@ class PipelineBuilder:
             signed = envelope.write(text, job.host_file.sign.key)
             files.write(_beside(wheel, envelope.SUFFIX), signed)
 
-    def _smoke(self, order: BuildOrder, job: Job, wheel: Path) -> Iterator[SmokeLine]:
+    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> Iterator[SmokeLine]:
         """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
         if not order.target.smoke:
             return
@@ -216,16 +216,14 @@ class PipelineBuilder:
         return "; ".join(said)
 
     def make_room(self, wanted: int) -> int:
-        """Trim Bazel's disk cache; return the bytes that are free."""
-        build_out = self.host_file.build_out
-        folder = self.host_file.disk_cache or build_out / "disk_cache"
-        limit = self.nightly.retention.disk_cache
-        cache.trim(folder, limit)
-        free = shutil.disk_usage(_existing(self.nightly.directory)).free
-        if free < wanted:
-            cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
-            free = shutil.disk_usage(_existing(self.nightly.directory)).free
-        return free
+        """Remove what the build cache used longest ago, if space is short; return what is free."""
+        place = _existing(self.nightly.directory)
+        free = shutil.disk_usage(place).free
+        if free >= wanted:
+            return free
+        folder = self.host_file.cache_directory
+        cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
+        return shutil.disk_usage(place).free
 
 
 def _beside(wheel: Path, suffix: str) -> Path:
@@ -249,7 +247,8 @@ def _needs(report: Inspection) -> dict[str, str]:
     if summary is None:
         return {}
     found = {name.lower(): need.version for name, need in summary.needs.items()}
-    wanted = {name: found[name] for name in ("glibc", "glibcxx", "cpu", "macos") if name in found}
+    shown = ("glibc", "glibcxx", "cpu", "macos")
+    wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")
@@ -303,7 +302,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     return broken.model_copy(update=update)
 
 
-def _kept_logs(job: Job, work: Path) -> dict[str, object]:
+def _kept_logs(job: BuildRequest, work: Path) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build."""
     folder = work / "logs"
     folder.mkdir(exist_ok=True)
@@ -330,6 +329,6 @@ def _packed(source: Path, target: Path) -> Path:
     return target
 
 
-def _stage_times(job: Job) -> dict[str, float]:
+def _stage_times(job: BuildRequest) -> dict[str, float]:
     """Return what the last run of each stage took."""
     return {stage.name: round(stage.seconds, 2) for stage in cost.of(job, PIPELINE).stages}

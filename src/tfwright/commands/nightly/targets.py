@@ -16,16 +16,19 @@ from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import PATCHES, Recipe
 from tfwright.errors import RecipeError
 from tfwright.host import probes, pythons
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import check, seal
+from tfwright.pipeline import host_facts
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
 from tfwright.tools.git.mirror import Origin
+from tfwright.wheel.seal import sealing
 
 CAPABILITIES = "TF_CUDA_COMPUTE_CAPABILITIES"
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
+OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
+"""The parts of a fingerprint that no recipe decides."""
 UNHASHED = {"name", "verified", "summary"}
 
 
@@ -96,11 +99,16 @@ def job_of(
     host_file: HostFile,
     followed: FollowedCommit | None = None,
     listener: Listener = SILENCE,
-) -> Job:
+) -> BuildRequest:
     """Return the job that builds a target."""
     found = recipe_of(target, followed)
     lock = lock_of(target)
-    return Job(found, host_file.of(found), listener, locked=lock if lock.is_file() else None)
+    return BuildRequest(
+        recipe=found,
+        host_file=host_file.of(found),
+        listener=listener,
+        locked=lock if lock.is_file() else None,
+    )
 
 
 def lock_of(target: Target) -> Path:
@@ -110,7 +118,7 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(job: Job, followed: FollowedCommit | None = None) -> dict[str, str]:
+def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
@@ -131,13 +139,14 @@ def _digest(table: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _toolchain(job: Job) -> Mapping[str, str]:
+def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
-    sealer = f"{__version__}, deflate {seal.SEALER.deflate}"
+    sealer = f"{__version__}, deflate {sealing.sealer().deflate}"
     if interpreter is None:
         return {"the target Python": "none", "tfwright": sealer}
-    found = seal.found(job, check.facts(job, probes.here(), interpreter))
+    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
+    found = host_facts.found(job.recipe, job.host_file, facts)
     named = {
         "the compiler": found.compiler,
         "glibc": found.glibc,

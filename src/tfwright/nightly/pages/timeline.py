@@ -56,7 +56,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class ActionChange:
+class TimeChange:
     """An action in two builds."""
 
     name: str
@@ -136,7 +136,7 @@ def parallel(timeline: Timeline) -> list[float]:
     return busy
 
 
-def difference(before: Timeline, now: Timeline) -> list[ActionChange]:
+def difference(before: Timeline, now: Timeline) -> list[TimeChange]:
     """Return the actions whose time changed most between two builds."""
     times: dict[str, list[float | None]] = defaultdict(lambda: [None, None])
     for number, timeline in enumerate((before, now)):
@@ -144,7 +144,7 @@ def difference(before: Timeline, now: Timeline) -> list[ActionChange]:
             pair = times[action.name]
             # An action that was repeated, or that has a twin of its name, counts as their sum.
             pair[number] = (pair[number] or 0.0) + action.seconds
-    changes = [ActionChange(name, *pair) for name, pair in times.items()]
+    changes = [TimeChange(name, *pair) for name, pair in times.items()]
     changes.sort(key=lambda found: (-abs(found.seconds), found.name))
     return [found for found in changes if abs(found.seconds) > 0][:LONGEST_SHOWN]
 

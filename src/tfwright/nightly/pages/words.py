@@ -28,8 +28,11 @@ def duration(seconds: float) -> str:
     """Return a time span in one or two units."""
     if seconds < MINUTE:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"  # noqa: PLR2004
+    minutes, rest = divmod(round(seconds), MINUTE)
+    if minutes < 10:  # noqa: PLR2004 seconds still matter
+        return f"{minutes} min {rest:02} s"
     if seconds < HOUR:
-        return f"{seconds / MINUTE:.0f} min"
+        return f"{minutes} min"
     hours, rest = divmod(seconds, HOUR)
     return f"{hours:.0f} h {rest / MINUTE:02.0f} min"
 

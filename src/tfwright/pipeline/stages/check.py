@@ -5,50 +5,44 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 """
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from tfwright.configure import expected
-from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import HostTable, Recipe
+from tfwright.documents.recipe import Recipe, insist_on_wheel
+from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError
-from tfwright.host import cuda, probes, pythons, requirements
+from tfwright.host import examination, probes, pythons
 from tfwright.host.findings import Finding
-from tfwright.host.probes import Host
+from tfwright.pipeline import host_facts
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import HostFacts
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import NAMES
 
 CACHED = False
 
 
-def run(job: Job, table: HostTable) -> HostFacts:
+def run(job: Job, recipe: Recipe) -> HostFacts:
     """Say what of this host takes part in the build.
 
     Raises RecipeError for answers that ./configure would refuse, ignore or ask for in vain, and
     HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
-    _verify_answers(job)
+    _verify_answers(job, recipe)
     if _reaches(job, "package"):
-        job.recipe.insist_on_wheel()
+        insist_on_wheel(recipe.compile.target, recipe.package)
     host = probes.here()
-    findings = examine(job.recipe, job.host_file, host)
-    interpreter = pythons.find(table.python, job.host_file)
-    if interpreter is None or any(blocks(finding, job.until) for finding in findings):
-        raise refusal(job, findings)
+    findings = examination.examine(recipe, job.host_file, host)
+    interpreter = pythons.find(recipe.host.python, job.host_file)
+    blocked = any(examination.blocks(finding, job.until) for finding in findings)
+    if interpreter is None or blocked:
+        raise _refusal(job, findings)
     for finding in findings:
         job.listener.note(f"{finding}. {_advice(job, finding)}")
-    return facts(job, host, interpreter)
+    return host_facts.facts(recipe, job.host_file, host, interpreter)
 
 
-def _reaches(job: Job, stage: str) -> bool:
-    """Say whether a build goes as far as a stage."""
-    return NAMES.index(stage) <= NAMES.index(job.until)
-
-
-def _verify_answers(job: Job) -> None:
+def _verify_answers(job: Job, recipe: Recipe) -> None:
     """Say what of the recipe's answers cannot be meant; a build that does not configure goes on."""
-    answers = expected.interview(job.recipe, job.host_file)
+    answers = expected.interview(recipe, job.host_file)
     for remark in expected.remarks(answers):
         job.listener.note(remark)
     try:
@@ -59,34 +53,14 @@ def _verify_answers(job: Job) -> None:
         job.listener.note(fault.what)
 
 
-def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
-    """Return everything that is not as the recipe wants it, the worst first: what `invoke doctor` shows."""
-    return worst_first(requirements.compare(recipe, host_file, host))
+def _reaches(job: Job, stage: str) -> bool:
+    """Say whether a build goes as far as a stage."""
+    return NAMES.index(stage) <= NAMES.index(job.until)
 
 
-def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
-    """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
-    return next(
-        (finding.found for finding in examine(recipe, host_file, probes.here()) if finding.blocks),
-        None,
-    )
-
-
-def worst_first(findings: Sequence[Finding]) -> list[Finding]:
-    """Sort by the stage that is blocked, the earliest first, notes last."""
-    return sorted(
-        findings, key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES)
-    )
-
-
-def blocks(finding: Finding, until: str) -> bool:
-    """Say whether a build up to the stage `until` would run into a finding."""
-    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(until)
-
-
-def refusal(job: Job, findings: Sequence[Finding]) -> HostError:
+def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     """Put all findings into one error; a single one is said as plainly as it is."""
-    goal = f"{job.recipe.name} cannot be built here up to '{job.until}'"
+    goal = f"{job.name} cannot be built here up to '{job.until}'"
     if len(findings) == 1:
         return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
     lines = [
@@ -94,29 +68,13 @@ def refusal(job: Job, findings: Sequence[Finding]) -> HostError:
         for number, finding in enumerate(findings, 1)
     ]
     return HostError(
-        "\n".join([f"{goal}:", *lines]), remedy="Do what stands under each, then start again."
+        "\n".join([f"{goal}:", *lines]),
+        remedy="Follow the advice under each finding, then start again.",
     )
 
 
 def _advice(job: Job, finding: Finding) -> str:
     """Return a remedy on one line; several commands are left to where there is room for them."""
-    return (
-        finding.remedy
-        if "\n" not in finding.remedy
-        else f"'invoke doctor --recipe {job.recipe.name}' has the commands."
-    )
-
-
-def facts(job: Job, host: Host, interpreter: Path) -> HostFacts:
-    """Return what of a host takes part in a build with this interpreter."""
-    toolkit, cudnn = cuda.present(job.recipe, job.host_file)
-    return HostFacts(
-        system=host.system,
-        machine=host.machine,
-        glibc=host.glibc.value,
-        interpreter=interpreter,
-        python=pythons.version_of(interpreter),
-        compiler=host.compiler.value,
-        cuda=toolkit,
-        cudnn=cudnn,
-    )
+    if "\n" not in finding.remedy:
+        return finding.remedy
+    return f"'invoke doctor --recipe {job.name}' has the commands."

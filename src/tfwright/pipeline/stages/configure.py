@@ -22,13 +22,13 @@ from tfwright.configure import (
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete
 from tfwright.configure.interview import Interview
 from tfwright.configure.traits import Scripts
-from tfwright.documents.recipe import ConfigureTable
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ConfigureTable, Recipe
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
-from tfwright.pipeline import stamps
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step, Writes
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.tools import files, git
 from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
@@ -42,25 +42,26 @@ LONGEST_BAZELRC = 1 << 20
 """Bytes; what ./configure writes has a few kilobytes."""
 
 
-def run(job: Job, table: ConfigureTable, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
+def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
+    table = recipe.configure
     python = {
         "PYTHON_BIN_PATH": str(inputs.python),
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
-    answers = complete(job.recipe, job.host_file, python, host.cuda, host.cudnn)
+    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     git.restore(tree.path)
-    dialect = expected.dialect(job.recipe, host.system, _scripts(tree.path))
+    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
     interview = Interview(dialect, answers, table.by, host.python)
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, table)
-    command = _command(job, tree.path, interview, tree.epoch)
+    command = _command(job, table, tree.path, interview, tree.epoch)
     _require_program(tree.path, table)
     _prepare_programs(job, inputs, interview)
     written = expected.written_in(table, dialect)
     with _whole_or_nothing([tree.path / name for name in written]):
-        asked = _converse(job, command, interview, written)
-        never_asked = _never_asked(job, interview, asked)
+        asked = _converse(job, recipe, command, interview, written)
+        never_asked = _never_asked(job, table, interview, asked)
         target = tree.path / written[0]
         if rendered is None:
             job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
@@ -89,29 +90,28 @@ def inputs(job: Job) -> Mapping[str, str]:
     }
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
-    fetched = stamps.last(job, "fetch", Inputs)
     python = dict(UNKNOWN_PYTHON)
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
-    table = job.recipe.configure
-    system, scripts = expected.system(job.recipe), _scripts_of_last_tree(job)
-    dialect = expected.dialect(job.recipe, system, scripts)
-    interview = Interview(dialect, complete(job.recipe, job.host_file, python), table.by)
-    command = _command(job, job.places.tree, interview, source.epoch(job))
+    table = recipe.configure
+    system, scripts = expected.system(recipe), _scripts_of_last(recipe, tree)
+    dialect = expected.dialect(recipe, system, scripts)
+    interview = Interview(dialect, complete(recipe, job.host_file, python), table.by)
+    command = _command(job, table, job.places.tree, interview, tree.epoch if tree else 0)
     target = job.places.tree / expected.written_in(table, dialect)[0]
-    return (command, Writes(target, rendered(job)))
+    return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
 
-def rendered(job: Job) -> str:
+def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as that is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
-    interview = expected.interview(job.recipe, job.host_file, _scripts_of_last_tree(job))
+    interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
     expected.insist_on_answers(interview)
-    return expected.render(interview, job.recipe.configure) or ""
+    return expected.render(interview, recipe.configure) or ""
 
 
 def _scripts(tree: Path) -> Scripts:
@@ -124,11 +124,10 @@ def _scripts(tree: Path) -> Scripts:
     }
 
 
-def _scripts_of_last_tree(job: Job) -> Scripts:
+def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> Scripts:
     """Return the same of the tree that the source stage left, if it is the recipe's."""
-    tree = stamps.last(job, "source", Tree)
-    same = tree is not None and tree.commit == job.recipe.source.commit
-    return _scripts(job.places.tree) if same else {}
+    same = tree is not None and tree.commit == recipe.source.commit
+    return _scripts(tree.path) if tree and same else {}
 
 
 def _site_packages(job: Job, python: Path) -> str:
@@ -139,11 +138,13 @@ def _site_packages(job: Job, python: Path) -> str:
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
-def _command(job: Job, tree: Path, interview: Interview, epoch: int) -> Command:
+def _command(
+    job: Job, table: ConfigureTable, tree: Path, interview: Interview, epoch: int
+) -> Command:
     """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
     places = job.places
     clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
-    return Command((str(tree / job.recipe.configure.program),), tree, clean)
+    return Command((str(tree / table.program),), tree, clean)
 
 
 def _require_program(tree: Path, table: ConfigureTable) -> None:
@@ -201,22 +202,24 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, command: Command, interview: Interview, written: Sequence[str]
+    job: Job, recipe: Recipe, command: Command, interview: Interview, written: Sequence[str]
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
-    table = job.recipe.configure
+    table = recipe.configure
     kind = answering.Typist if table.by == "dialogue" else answering.Watcher
     respondent = kind(interview)
     log = job.log("configure")
     spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
-        raise failures.explained(spoken, command, log, job.recipe.bazel.version)
+        raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)
 
 
-def _never_asked(job: Job, interview: Interview, asked: Sequence[str]) -> tuple[str, ...]:
+def _never_asked(
+    job: Job, table: ConfigureTable, interview: Interview, asked: Sequence[str]
+) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
-    recipe = job.recipe.configure.answers
+    recipe = table.answers
     stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
     taken = {*asked, *interview.exports(), *stated}
     rest = tuple(variable for variable in recipe if variable not in taken)

@@ -1,12 +1,9 @@
 """Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from tfwright.documents.recipe import (
-    PATCHES,
     BazelTable,
     FetchTable,
     HostTable,
@@ -14,23 +11,20 @@ from tfwright.documents.recipe import (
     VerifyTable,
 )
 from tfwright.errors import Evidence, SupplyError
-from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs, Substituted
-from tfwright.pipeline.stage import Artefact, Job, Step, Writes
-from tfwright.pipeline.stages import source as sources
-from tfwright.progress import SILENCE, Progress
-from tfwright.rules import repositories
-from tfwright.rules.repositories import Rules
+from tfwright.pipeline import external
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
+from tfwright.pipeline.stage import Artefact, Step, Writes
+from tfwright.rules import patched_tree
 from tfwright.tools import files, git
 from tfwright.tools.bazel import binary as bazels
-from tfwright.tools.bazel import workspaces
-from tfwright.tools.git import clones, mirror
-from tfwright.tools.git.clones import Clone
-from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.git import mirror
+from tfwright.tools.git.mirror import Pin
 from tfwright.tools.python import packages, venv
-from tfwright.vault import lock, locking, origins, reach, substitutes
+from tfwright.vault import lock, locking
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import Origins
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached
 from tfwright.vault.store import Store
 
 REVISION = 2
@@ -46,9 +40,13 @@ def run(
     host: HostFacts,
 ) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
-    pin = _pin(source)
+    pin, pins = _pin(source), RecipePins(source, bazel, fetch)
     repository = mirror.bring(
-        pin, job.places.git, _origin(job, source.url), job.listener, offline=job.offline
+        pin,
+        job.places.git,
+        external.origin(job, source.url),
+        job.listener,
+        offline=job.offline,
     )
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
@@ -57,28 +55,26 @@ def run(
         if foreign
         else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
     )
-    if programs and (pins := [*verify.requirements, *verify.plugins]):
+    if programs and (requirements := [*verify.requirements, *verify.plugins]):
         packages.supply(
             programs.python,
-            pins,
+            requirements,
             job.places.vault,
             job.log("fetch-packages"),
             offline_only=job.offline,
         )
-    reached = archives(job, repository, programs, locked)
+    reached = external.bring(job, pins, repository, programs, locked)
     if locked and job.locked:
-        _insist_on_lock(job, job.locked, locked, now(job, repository, reached, programs))
+        found = external.lock_of(job, pins, repository, reached, programs)
+        _insist_on_lock(job, job.locked, locked, found, wanted)
     return Inputs(
         mirror=repository,
         commit=pin.commit,
         epoch=git.epoch(repository, pin.commit),
         programs=programs,
-        archives=_artefacts(store(job), reached),
-        clones=tuple(
-            Copied(remote=one.remote, commit=one.commit, repository=repository)
-            for one, repository in sorted(reached.clones.items())
-        ),
-        substitutes=tuple(_substituted(job, reached.rules)),
+        archives=_artefacts(external.store(job), reached),
+        clones=_copied(reached),
+        substitutes=tuple(external.substituted(pins, reached.rules)),
     )
 
 
@@ -96,106 +92,18 @@ def _programs(
     return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
 
 
-def read(job: Job, repository: Path, programs: Programs | None) -> Rules:
-    """Read the rules of the pinned commit as the recipe's patches leave them, and those of Bazel itself; no file is checked out."""
-    tree = job.places.own / "reading"
-    content = sources.patched(tree, job.recipe.source, repository, job.recipe.source.commit)
-    found = repositories.read(sources.texts(tree, job.recipe.source, content))
-    files.remove(tree)
-    files.remove(git.repository_of(tree))
-    return (
-        found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
-        if programs
-        else found
-    )
-
-
-def store(job: Job) -> Store:
-    """Return where the compile stage lets Bazel look before it downloads."""
-    return Store(job.places.vault / "repository_cache")
-
-
-def archives(job: Job, repository: Path, programs: Programs | None, locked: Lock | None) -> Reached:
-    """Bring what the rules lead to into the vault.
-
-    Without a lock nobody knows yet what Bazel will want, so that what cannot be had is only noted.
-    Raises SupplyError naming all that is known to be needed and cannot be had.
-    """
-    ways = Origins(job.host_file, job.places.git, job.offline)
-    found, tables = read(job, repository, programs), job.recipe.fetch.substitutes
-    for name in tables:
-        substitutes.replaced(name, found.repositories)
-    obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
-    reached = reach.bring(
-        found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline))
-    )
-    missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
-    if missing or refused:
-        raise origins.unobtainable(missing, refused, job.recipe.compile.target)
-    for text in reached.told():
-        job.listener.note(text)
-    for one in _substituted(job, reached.rules):
-        job.listener.note(f"Not the pinned bytes: {one.name}: {one.reason}")
-    return reached
-
-
-def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
-    """Bring a commit that a rule clones to this host, and return its repository."""
-    if not offline:
-        job.listener.progress(Progress(0, 1, "commits", wanted.remote))
-    return clones.bring(wanted, job.places.git, _origin(job, wanted.remote), offline=offline)
-
-
-def now(
-    job: Job,
-    repository: Path,
-    reached: Reached,
-    programs: Programs | None,
-    wanted: Mapping[str, str] | None = None,
-) -> Lock:
-    """Return the lock that fits what the inputs are now; `wanted` are the repositories that Bazel was seen to want."""
-    source = job.recipe.source
-    gathered = lock.Gathered(
-        tree=git.tree_of(repository, source.commit),
-        binaries=locking.binaries(
-            job.recipe.bazel.version, programs.bazel.path, programs.bazel.sha256
-        )
-        if programs
-        else {},
-        files={
-            file: files.sha256(PATCHES / file)
-            for file in (*source.patches, *source.assets.values())
-        },
-        sizes=store(job).sizes(),
-        wanted=wanted,
-        substitutes=locking.substitutes(
-            job.recipe.fetch.substitutes,
-            {one.name: one.sha256 for one in _substituted(job, reached.rules)},
-        ),
-    )
-    return lock.of(job.recipe, reached.rules, gathered)
-
-
-def known(job: Job, inputs: Inputs) -> Lock:
-    """Return the lock that would fit what was brought for a recipe that has none; nothing is downloaded, and nothing said."""
-    quiet = replace(job, offline=True, listener=SILENCE)
-    return now(
-        quiet, inputs.mirror, archives(quiet, inputs.mirror, inputs.programs, None), inputs.programs
-    )
-
-
-def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock) -> None:
+def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: HostTable) -> None:
     """Refuse an input that is not the one that was locked."""
     requirements = found.model_copy(update={"requirements": locked.requirements})
     wrong = [
         *lock.differences(locked, requirements),
-        *locking.unlocked(job.recipe.host.requirements, locked),
+        *locking.unlocked(wanted.requirements, locked),
     ]
     if wrong:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise SupplyError(
-            f"{path.name} does not fit the inputs: {wrong[0]}"
-            + (f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""),
-            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}' and look at the difference.",
+            f"{path.name} does not fit the inputs: {wrong[0]}{more}",
+            remedy=f"If the change is meant, run 'invoke lock --recipe {job.name}' and read what it changes.",
             evidence=Evidence(where=str(path), lines=wrong),
         )
 
@@ -209,39 +117,43 @@ def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
     )
 
 
-def _substituted(job: Job, found: Rules) -> list[Substituted]:
-    tables = job.recipe.fetch.substitutes
-    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
-    return [
-        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
-        for name, table in sorted(tables.items())
-    ]
+def _copied(reached: Reached) -> tuple[Copied, ...]:
+    """Return the commits that rules clone, and where they are on this host."""
+    return tuple(
+        Copied(remote=clone.remote, commit=clone.commit, repository=repository)
+        for clone, repository in sorted(reached.clones.items())
+    )
 
 
-def inputs(job: Job) -> Mapping[str, str]:
+def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     """Return the digests of the lock, and of the patches, which can change rules."""
+    patches = patched_tree.digests(source).items()
     return {
-        **sources.inputs(job),
+        **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
     }
 
 
-def steps(job: Job) -> Sequence[Step]:
-    """Return the transfer of the pinned commit, which is left out where the mirror has it, and what stands in for an archive."""
-    pin = _pin(job.recipe.source)
-    substituted = job.recipe.fetch.substitutes.items()
+def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
+    """Return the transfer of the pinned commit, which a mirror that has it does without, and the substitutes."""
+    pin = _pin(source)
+    kept = external.store(job)
     return (
         mirror.fetching(mirror.place(job.places.git, pin.url), pin),
         *(
-            Writes(store(job).path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}")
-            for name, table in substituted
+            Writes(kept.path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}")
+            for name, table in fetch.substitutes.items()
         ),
     )
 
 
+def damage(inputs: Inputs) -> str | None:
+    """Say which of the shared places was removed meanwhile."""
+    repositories = [inputs.mirror, *(clone.repository for clone in inputs.clones)]
+    programs = [inputs.programs.python] if inputs.programs else []
+    gone = (path for path in (*repositories, *programs) if not path.exists())
+    return next((f"{path} is gone" for path in gone), None)
+
+
 def _pin(source: SourceTable) -> Pin:
     return Pin(source.url, source.branch, source.commit, source.exclude)
-
-
-def _origin(job: Job, url: str) -> Origin:
-    return Origin.of(job.host_file.mirror_of(url) or url)

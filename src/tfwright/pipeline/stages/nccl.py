@@ -15,9 +15,9 @@ from pathlib import Path
 from tfwright.documents.recipe import CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, HostFacts, NcclOps, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
@@ -63,14 +63,10 @@ def run(
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
-    recipe = job.recipe
-    return (
-        (_command(job, recipe.nccl, recipe.compile, source.epoch(job)),)
-        if recipe.nccl.rebuild
-        else ()
-    )
+    epoch = tree.epoch if tree else 0
+    return (_command(job, table, compiling, epoch),) if table.rebuild else ()
 
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:

@@ -13,20 +13,24 @@ from tfwright.documents.recipe import (
     DESTINATION,
     TENSORFLOW_TARGET,
     WHEEL_TARGET,
+    CompileTable,
     PackageTable,
-    Recipe,
+    SourceTable,
+    insist_on_wheel,
 )
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
-from tfwright.pipeline.stage import Artefact, Job, Step
-from tfwright.pipeline.stages import source
+from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.wheel import archive, relinking
 from tfwright.wheel.binary.load_commands import WantedCommands
 
+BUILD_PIP_PACKAGE = "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+"""TensorFlow's own program that makes the wheel, up to 2.16."""
 FIRST_WITH_PROJECT_NAME = Release(1, 9)
 """Before it, --gpu and --nightly_flag choose among fixed names."""
 
@@ -47,41 +51,36 @@ def run(
     if built.target == WHEEL_TARGET:
         _collect(built, _destination(job))
     else:
-        job.recipe.insist_on_wheel()
+        insist_on_wheel(built.target, table)
         remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
-        runner.run(_command(job, table, tree.epoch), job.log("package"), remedy=remedy)
+        command = _command(job, table, tree.release, tree.epoch)
+        runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
     if table.libraries or table.rpath:
         _relink(job, table, wheel)
     return RawWheel(wheel=Artefact.of(wheel))
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: PackageTable,
+    source: SourceTable,
+    compiling: CompileTable,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
-    return (
-        (_command(job, job.recipe.package, source.epoch(job)),)
-        if job.recipe.compile.target != WHEEL_TARGET and _program(job.recipe)
-        else ()
-    )
+    if compiling.target != TENSORFLOW_TARGET and not table.program:
+        return ()
+    return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
-def _program(recipe: Recipe) -> str:
-    """Return the path, in the tree, of the program that makes the wheel; empty if none does."""
-    if recipe.package.program:
-        return recipe.package.program
-    if recipe.compile.target == TENSORFLOW_TARGET:
-        return "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
-    return ""
-
-
-def _command(job: Job, table: PackageTable, epoch: int) -> Command:
+def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
     """Return the run of the program, from the root of the tree as TensorFlow's insists."""
-    program = job.places.tree / _program(job.recipe)
+    program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
-    arguments = [
-        argument.replace(DESTINATION, str(_destination(job))) for argument in table.arguments
-    ]
-    argv = (str(program), *arguments, *_project_name(job.recipe, table), *table.flags)
+    destination = str(_destination(job))
+    arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
+    argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
         job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}
@@ -89,14 +88,13 @@ def _command(job: Job, table: PackageTable, epoch: int) -> Command:
     return Command(argv, job.places.tree, env)
 
 
-def _project_name(recipe: Recipe, table: PackageTable) -> tuple[str, ...]:
+def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
     """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
     if table.project_name is None:
         return ()
-    if recipe.source.release < FIRST_WITH_PROJECT_NAME:
-        what = f"package.project_name: build_pip_package of TensorFlow {recipe.source.release} does not know --project_name"
+    if release < FIRST_WITH_PROJECT_NAME:
         raise RecipeError(
-            what,
+            f"package.project_name: build_pip_package of TensorFlow {release} does not know --project_name",
             remedy='Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].',
         )
     return ("--project_name", table.project_name)

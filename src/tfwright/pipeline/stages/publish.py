@@ -8,8 +8,9 @@ from pathlib import Path
 from tfwright.errors import HostError
 from tfwright.nightly.index import write as index
 from tfwright.pipeline import caching
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Published, Verdict
-from tfwright.pipeline.stage import Artefact, Job
+from tfwright.pipeline.stage import Artefact
 from tfwright.tools import files, signing
 from tfwright.tools.process import file_lock
 from tfwright.wheel import archive
@@ -21,7 +22,10 @@ REVISION = 4
 
 def run(job: Job, built: Built, verdict: Verdict) -> Published:
     """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
-    wheel, text = verdict.wheel, _statement(verdict, built)
+    wheel, text = (
+        verdict.wheel,
+        provenance(verdict.wheel.path, verdict.wheel.sha256, verdict, built),
+    )
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
     beside, enveloped = (
@@ -49,8 +53,8 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
 def _index(job: Job, wheel: str) -> None:
     """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
     lock = job.places.wheelhouse / ".lock"
-    with file_lock.held(lock, f"invoke build --recipe {job.recipe.name}", wait=True):
-        notes = {wheel: {"recipe": job.recipe.name}}
+    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
+        notes = {wheel: {"recipe": job.name}}
         update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
     for fault in update.refused:
         job.listener.note(fault.what)
@@ -76,11 +80,13 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     return before != wheel.sha256
 
 
-def _statement(verdict: Verdict, built: Built) -> bytes:
-    """Return the provenance of the wheel, with all that verify saw it do."""
-    wheel = verdict.wheel
+def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
+    """Return the provenance of a wheel, with all that verify saw it do.
+
+    `wheel` is the one that passed, or the same under another version.
+    """
     checks = [check.model_dump() for check in verdict.checks]
     finished, cache = dt.datetime.now(dt.UTC), caching.summary(built.cache)
     outcome = BuildOutcome(checks, finished, cache)
-    with archive.opened(wheel.path) as content:
-        return statement.write(content, wheel.path.name, wheel.sha256, outcome)
+    with archive.opened(wheel) as content:
+        return statement.write(content, wheel.name, sha256, outcome)

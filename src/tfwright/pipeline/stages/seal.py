@@ -2,14 +2,14 @@
 
 import zipfile
 from collections.abc import Iterator, Mapping
-from importlib import metadata
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from packaging.utils import parse_wheel_filename
 
-from tfwright import __version__
-from tfwright.documents.recipe import PATCHES, CompileTable, SourceTable, VerifyTable
-from tfwright.host import cuda, nvidia, probes
+from tfwright.documents.recipe import CompileTable, Recipe, VerifyTable
+from tfwright.pipeline import external, host_facts
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
     Configured,
     HostFacts,
@@ -19,36 +19,30 @@ from tfwright.pipeline.results import (
     SealedWheel,
     Tree,
 )
-from tfwright.pipeline.stage import Artefact, Job
-from tfwright.pipeline.stages import fetch, nccl, verify
+from tfwright.pipeline.stage import Artefact
+from tfwright.rules import patched_tree
 from tfwright.tools import files
 from tfwright.tools.process import environment
 from tfwright.vault import lock
 from tfwright.wheel import archive
+from tfwright.wheel.inspect import readings
 from tfwright.wheel.seal import build_record, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
-    Found,
     RecordedBazel,
     RecordedFile,
     RecordedProgram,
     RecordedSource,
-    Sealer,
     Substitution,
 )
 from tfwright.wheel.seal.sbom import Materials
 
 REVISION = 2
-COMPRESSOR = "deflate"
-"""The package that compresses: what version it has shows in the bytes."""
-SEALER = Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
 
 
 def run(
     job: Job,
-    source: SourceTable,
-    compiling: CompileTable,
-    floor: VerifyTable,
+    recipe: Recipe,
     host: HostFacts,
     inputs: Inputs,
     tree: Tree,
@@ -62,35 +56,21 @@ def run(
     files.remove(target.parent)
     with archive.opened(path) as wheel:
         record = BuildRecord(
-            sealer=SEALER,
-            recipe=build_record.recipe_content(job.recipe),
+            sealer=sealing.sealer(),
+            recipe=build_record.recipe_content(recipe),
             lock=files.sha256(job.locked) if job.locked else None,
-            source=RecordedSource(
-                url=source.url,
-                commit=tree.commit,
-                release=str(tree.release),
-                content=tree.content,
-                epoch=tree.epoch,
-            ),
-            files=tuple(
-                RecordedFile(path=file, sha256=sha256) for file, sha256 in _files(job).items()
-            ),
-            bazel=RecordedProgram(version=job.recipe.bazel.version, sha256=inputs.bazel.sha256),
-            found=found(job, host),
-            build=RecordedBazel(
-                target=compiling.target,
-                flags=compiling.flags,
-                environment=_environment(compiling, tree, configured),
-            ),
-            substitutions=tuple(
-                Substitution.model_validate(one.model_dump()) for one in inputs.substitutes
-            ),
-            stubs=(PurePosixPath(nccl.LIBRARY).name,) if nccl_ops.stub else (),
-            checks=tuple(_checks(path, wheel, floor, host)),
+            source=_source(recipe, tree),
+            files=_files(recipe),
+            bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
+            found=host_facts.found(recipe, job.host_file, host),
+            build=_build(recipe.compile, tree, configured),
+            substitutions=_substitutions(inputs),
+            stubs=_stubs(nccl_ops),
+            checks=tuple(_checks(path, wheel, recipe.verify, host)),
         )
         additions = {
             build_record.NAME: build_record.write(record),
-            sbom.NAME: sbom.write(_materials(job, path, inputs)),
+            sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
         }
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
             sealing.seal(wheel, stream, tree.epoch, additions)
@@ -99,37 +79,48 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
+    sealer = sealing.sealer()
     versions = {
-        "the version of tfwright": SEALER.version,
-        f"the version of {COMPRESSOR}": SEALER.deflate,
+        "the version of tfwright": sealer.version,
+        f"the version of {sealing.COMPRESSOR}": sealer.deflate,
     }
     return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
 
 
-def _files(job: Job) -> dict[str, str]:
+def _source(recipe: Recipe, tree: Tree) -> RecordedSource:
+    return RecordedSource(
+        url=recipe.source.url,
+        commit=tree.commit,
+        release=str(tree.release),
+        content=tree.content,
+        epoch=tree.epoch,
+    )
+
+
+def _files(recipe: Recipe) -> tuple[RecordedFile, ...]:
     """Return the digests of patches and assets, by path under patches/."""
-    return {
-        file: files.sha256(PATCHES / file)
-        for file in (*job.recipe.source.patches, *job.recipe.source.assets.values())
-    }
+    digests = patched_tree.digests(recipe.source).items()
+    return tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in digests)
 
 
-def found(job: Job, host: HostFacts) -> Found:
-    """Return what of the host takes part in the bytes: versions, not places."""
-    place = probes.here().place
-    toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    cudnn = (
-        nvidia.cudnn(place, cuda.prefixes(job.recipe, job.host_file)).value if host.cudnn else ""
+def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> RecordedBazel:
+    return RecordedBazel(
+        target=compiling.target,
+        flags=compiling.flags,
+        environment=_environment(compiling, tree, configured),
     )
-    return Found(
-        system=host.system,
-        machine=host.machine,
-        glibc=host.glibc,
-        python=host.python,
-        compiler=host.compiler,
-        cuda=toolkits[0].value if toolkits else "",
-        cudnn=cudnn,
+
+
+def _substitutions(inputs: Inputs) -> tuple[Substitution, ...]:
+    return tuple(
+        Substitution.model_validate(substituted.model_dump()) for substituted in inputs.substitutes
     )
+
+
+def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
+    """Name the library that TensorFlow can import but not use, if it was built so."""
+    stub = nccl_ops.library if nccl_ops.stub else None
+    return (stub.path.name,) if stub else ()
 
 
 def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
@@ -147,7 +138,7 @@ def _checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> Iterator[build_record.RecordedCheck]:
     """Say what can be read off the wheel; to refuse it is left to verify, which reads the sealed one."""
-    for reading in verify.readings(path, wheel, floor, host.python):
+    for reading in readings.read(path, wheel, floor, host.python):
         yield build_record.RecordedCheck(
             name=reading.name,
             passed=not reading.faults,
@@ -155,30 +146,37 @@ def _checks(
         )
 
 
-def _materials(job: Job, path: Path, inputs: Inputs) -> Materials:
+def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> Materials:
     """Return what the wheel is made from."""
     project, version, _, _ = parse_wheel_filename(path.name)
-    known = lock.read(job.locked) if job.locked else fetch.known(job, inputs)
+    known = (
+        lock.read(job.locked)
+        if job.locked
+        else external.known_lock(job, RecipePins.of(recipe), inputs)
+    )
+    wanted = (clone for clone in known.clones if clone.needed is not False)
     return Materials(
         project=project,
         version=str(version),
-        url=job.recipe.source.url,
+        url=recipe.source.url,
         commit=inputs.commit,
         epoch=inputs.epoch,
-        files=_files(job),
+        files=patched_tree.digests(recipe.source),
         archives=tuple(_archives(known)),
-        clones=tuple((one.remote, one.commit) for one in known.clones if one.needed is not False),
+        clones=tuple((clone.remote, clone.commit) for clone in wanted),
     )
 
 
 def _archives(known: lock.Lock) -> Iterator[sbom.ArchiveComponent]:
-    """Yield what the build can have taken; without a lock nobody knows what of it Bazel wanted, least of all of its own."""
+    """Yield the archives that the build can have taken.
+
+    Without a lock it is not known which of them Bazel wanted, least of all of Bazel's own.
+    """
     substitutes = {
-        one.sha256: sbom.SubstituteComponent(one.used, one.source, one.reason)
-        for one in known.substitutes
+        used.sha256: sbom.SubstituteComponent(used.used, used.source, used.reason)
+        for used in known.substitutes
     }
-    for one in known.archives:
-        if one.needed or (one.needed is None and not one.of_bazel):
-            yield sbom.ArchiveComponent(
-                one.names, one.urls, one.sha256, substitutes.get(one.sha256)
-            )
+    for locked in known.archives:
+        if locked.needed or (locked.needed is None and not locked.of_bazel):
+            substitute = substitutes.get(locked.sha256)
+            yield sbom.ArchiveComponent(locked.names, locked.urls, locked.sha256, substitute)

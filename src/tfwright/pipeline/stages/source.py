@@ -1,27 +1,25 @@
 """Checks out the pinned commit, puts in the assets, the patches in order, and the recipe's substitutes."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from tfwright.configure import edits
 from tfwright.documents.recipe import PATCHES, FetchTable, SourceTable
-from tfwright.errors import Evidence, RecipeError
-from tfwright.pipeline import stamps
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
-from tfwright.pipeline.stage import Job, Step, Writes
-from tfwright.rules import repositories
-from tfwright.tools import files, git
+from tfwright.pipeline.stage import Step, Writes
+from tfwright.rules import patched_tree
+from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.vault import substitutes
 
 
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
-    """Make the tree from nothing, so that neither an interrupted run nor anything else is left in it."""
+    """Make the tree from nothing, so that nothing of an interrupted run is left in it."""
     tree = job.places.tree
-    content = patched(tree, table, inputs.mirror, inputs.commit)
+    content = patched_tree.make(tree, table, inputs.mirror, inputs.commit)
     if fetch.substitutes:
-        for path, text in substitutes.rewritten(
-            texts(tree, table, content), fetch.substitutes
-        ).items():
+        texts = patched_tree.texts(tree, table, content)
+        for path, text in substitutes.rewritten(texts, fetch.substitutes).items():
             git.replace(tree, path, text)
         content = git.content(tree)
     git.check_out(tree, content)
@@ -30,36 +28,14 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     )
 
 
-def patched(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
-    """Put the commit, the assets and the patches into the index of a tree that has no file yet; return the id of the content."""
-    git.prepare(tree, mirror, commit, table.exclude)
-    for path, asset in table.assets.items():
-        _refuse_left_out(table, f"The asset {asset}", path)
-        git.add(tree, path, PATCHES / asset)
-    for patch in table.patches:
-        for file in patching.read(PATCHES / patch):
-            _refuse_left_out(table, f"The patch {patch}", file.path)
-        patching.apply(tree, PATCHES / patch)
-    return git.content(tree)
-
-
-def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
-    """Return the files of a tree's content that can hold repository rules."""
-    return git.texts(
-        git.repository_of(tree),
-        content,
-        lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude),
-    )
-
-
-def inputs(job: Job) -> Mapping[str, str]:
+def inputs(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset."""
-    return {f"patches/{file}": files.sha256(PATCHES / file) for file in _files(job.recipe.source)}
+    return {f"patches/{file}": digest for file, digest in patched_tree.digests(table).items()}
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     """Return the git commands, and the assets among the files that they write."""
-    table, tree = job.recipe.source, job.places.tree
+    tree = job.places.tree
     return (
         *git.preparation(tree, table.commit),
         *(Writes(tree / path) for path in table.assets),
@@ -68,21 +44,9 @@ def steps(job: Job) -> Sequence[Step]:
     )
 
 
-def epoch(job: Job) -> int:
-    """Return the commit's time, in seconds, if a tree was made before; 0 if not."""
-    tree = stamps.last(job, "source", Tree)
-    return tree.epoch if tree else 0
-
-
-def _files(table: SourceTable) -> list[str]:
-    return [*table.patches, *table.assets.values()]
-
-
-def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:
-    """Refuse to change what is never checked out."""
-    if git.left_out(path, table.exclude):
-        raise RecipeError(
-            f"{what} changes {path}, which source.exclude leaves out",
-            remedy="Drop one of the two.",
-            evidence=Evidence(where=path),
-        )
+def damage(tree: Tree) -> str | None:
+    """Name a file of the commit that was changed after this stage; what configure edits is not one."""
+    if not git.is_tree(tree.path):
+        return f"{tree.path.name} is gone"
+    changed = [path for path in git.changed(tree.path) if path not in edits.TRACKED]
+    return f"{changed[0]} changed in the tree" if changed else None

@@ -1,23 +1,23 @@
 """Reads the wheel, installs it in a fresh venv of the target Python, and runs it."""
 
 import re
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.documents.recipe import VerifyTable
 from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
+from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Check, HostFacts, SealedWheel, Tree, Verdict
-from tfwright.pipeline.stage import Artefact, Job, Step
+from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
 from tfwright.trial import run as trying
-from tfwright.wheel import archive, record, tags
-from tfwright.wheel.inspect import floor, inspection
-from tfwright.wheel.inspect.library import Library
+from tfwright.wheel import archive
+from tfwright.wheel.inspect import readings
+from tfwright.wheel.inspect.readings import Reading
 
 
 class Trial(NamedTuple):
@@ -25,16 +25,6 @@ class Trial(NamedTuple):
 
     name: str
     command: Command
-
-
-class Reading(NamedTuple):
-    """Something that was read off the wheel."""
-
-    name: str
-    faults: Sequence[str]
-    """Everything in which it is not as it should be."""
-    detail: str
-    """What is said if there are none."""
 
 
 def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
@@ -57,20 +47,19 @@ def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: Seale
     return Verdict(wheel=sealed.wheel, checks=tuple(checks))
 
 
-def inputs(job: Job) -> Mapping[str, str]:
+def inputs(table: VerifyTable) -> Mapping[str, str]:
     """Return the digests of the smoke programs: of all, since they share code."""
-    return (
-        {f"smoke/{path.name}": files.sha256(path) for path in sorted(trying.PROGRAMS.glob("*.py"))}
-        if job.recipe.verify.smoke
-        else {}
-    )
+    if not table.smoke:
+        return {}
+    programs = sorted(trying.PROGRAMS.glob("*.py"))
+    return {f"smoke/{path.name}": files.sha256(path) for path in programs}
 
 
-def steps(job: Job) -> Sequence[Step]:
+def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
-    trials = _trials(job, job.recipe.verify, "@WHEEL@") + _programs(job, job.recipe.verify)
+    trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
     return (
-        _creation(job, "@PYTHON@", job.recipe.host.python),
+        _creation(job, "@PYTHON@", host.python if host else ""),
         *(trial.command for trial in trials),
     )
 
@@ -78,49 +67,13 @@ def steps(job: Job) -> Sequence[Step]:
 def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
     """Insist on what can be seen without running anything."""
     with archive.opened(wheel.path) as content:
-        for reading in readings(wheel.path, content, table, python):
+        for reading in readings.read(wheel.path, content, table, python):
             yield _held(wheel.path, reading)
     if table.size is not None:
         excess = (
             [f"{wheel.size:,} bytes, {table.size:,} are allowed"] if wheel.size > table.size else []
         )
         yield _held(wheel.path, Reading("size", excess, f"{wheel.size:,} bytes"))
-
-
-def readings(
-    path: Path, content: zipfile.ZipFile, table: VerifyTable, python: str
-) -> Iterator[Reading]:
-    """Read off a wheel whether it is what it says, and keeps its floor. The seal stage asks before the wheel's size is known."""
-    read = inspection.contents(content)
-    yield Reading(
-        "RECORD",
-        record.faults(content, read.entries),
-        f"{len(archive.files(content))} files as listed",
-    )
-    yield Reading("tags", tags.faults(path, content, python), f"fit CPython {python} here")
-    yield from _floor(table, read.libraries)
-
-
-def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading]:
-    """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
-    if libraries:
-        yield Reading("libraries", floor.unreadable(libraries), f"{len(libraries)} read")
-    if table.glibc:
-        yield Reading(
-            "glibc", floor.glibc_faults(libraries, table.glibc), f"{table.glibc} is enough"
-        )
-    if table.cpu:
-        yield Reading("cpu", floor.cpu_faults(libraries, table.cpu), f"{table.cpu} is enough")
-    if table.macos:
-        yield Reading(
-            "macos", floor.macos_faults(libraries, table.macos), f"{table.macos} is enough"
-        )
-    if table.architectures:
-        yield Reading(
-            "architectures",
-            floor.architecture_faults(libraries, table.architectures),
-            ", ".join(table.architectures),
-        )
 
 
 def _held(wheel: Path, reading: Reading) -> Check:

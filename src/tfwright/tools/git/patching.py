@@ -1,15 +1,16 @@
-"""Patches: read, put into a tree's index by git, and believed only when the content says so."""
+"""Patches: read, put into a tree's index by git, and believed only by the content afterwards."""
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.tools import git
-from tfwright.tools.git import Change
+from tfwright.tools.git import Change, fitting
+from tfwright.tools.git.fitting import Fit, Hunk
 from tfwright.tools.process.runner import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
@@ -18,11 +19,11 @@ _MODE = re.compile(r"(?:new file|deleted file|old|new) mode (\d+)\n")
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
+MOST_DIFFERING = 4
+"""Differing lines of a hunk that are shown as pairs."""
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
 LARGEST = 4 * 2**20
 """Bytes of a patch; the largest of ours has some ten thousand."""
-AROUND = 2
-"""Lines of the tree that are shown before and after a hunk that does not fit."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,6 @@ class PatchHeader:
     """Where it is discussed or solved upstream, or ``none`` and the reason."""
     drop_when: str
     """What has to become true for the patch to go."""
-
-
-@dataclass(frozen=True)
-class Hunk:
-    """One place in a file; lines keep their ends."""
-
-    start: int
-    """The line, from 1, where it was before the patch."""
-    before: tuple[str, ...]
-    after: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -156,65 +147,154 @@ def command(tree: Path, patch: Path) -> Command:
     return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
 
 
-def apply(tree: Path, patch: Path) -> None:
+def apply_all(tree: Path, patches: Sequence[Path]) -> list[str]:
+    """Put patches into the index of a tree, in order; return a note for each that moved.
+
+    Every patch is tried, also behind one that does not fit. Raises RecipeError with all that do
+    not; the index is then of no more use.
+    """
+    notes: list[str] = []
+    faults: list[RecipeError] = []
+    for patch in patches:
+        try:
+            notes += apply(tree, patch)
+        except RecipeError as fault:
+            faults.append(fault)
+    if len(faults) == 1:
+        raise faults[0]
+    if faults:
+        raise _several(faults)
+    return notes
+
+
+def _several(faults: Sequence[RecipeError]) -> RecipeError:
+    """Put the misfits of several patches into one error."""
+    listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
+    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
+    lines = [line for fault in faults for line in (f"-- {fault.what}", *fault.evidence.lines)]
+    return RecipeError(
+        f"{len(faults)} patches do not fit the pinned commit:\n{listed}",
+        remedy=remedies,
+        evidence=Evidence(where=faults[0].evidence.where, lines=lines),
+    )
+
+
+def apply(tree: Path, patch: Path) -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
-    Raises RecipeError with file and hunk if it does not fit, and if git skipped a part of it, which
-    git can do without a word. The index is then of no more use.
+    Returns a note for each hunk that git found elsewhere than the patch says. Raises RecipeError
+    with file and hunk if the patch does not fit, and if git skipped a part of it, which git can do
+    without an error.
     """
     wanted = read(patch)
     before = git.content(tree)
+    fits = list(_fits(tree, before, wanted))
     try:
         git.run(command(tree, patch))
     except ToolError as fault:
-        raise _misfit(tree, before, patch, wanted, fault) from fault
+        raise _misfit(patch, fits, fault) from fault
     _verify(tree, patch, wanted, git.changes(tree, before, git.content(tree)))
+    return [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
 
 
-def _misfit(
-    tree: Path, before: str, patch: Path, wanted: Sequence[FilePatch], fault: ToolError
-) -> RecipeError:
-    """Find the hunk that does not fit, and show what the tree has in its place."""
+@dataclass(frozen=True)
+class HunkPlace:
+    """A hunk of a patch, and how it fits the tree."""
+
+    path: str
+    number: int
+    """Among the hunks of its file, from 1."""
+    hunk: Hunk
+    fit: Fit
+
+    def __str__(self) -> str:
+        return f"hunk {self.number} of {self.path}"
+
+
+def _fits(tree: Path, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
+    """Judge every hunk of a patch against the content of a tree."""
     for file in wanted:
-        has = _lines(git.text(git.repository_of(tree), f"{before}:{file.path}"))
+        has = _lines(git.text(git.repository_of(tree), f"{content}:{file.path}"))
         for number, hunk in enumerate(file.hunks, 1):
-            if not _holds(has, hunk.before):
-                return _hunk_misfit(patch, file, number, hunk, has)
-    return RecipeError(
-        f"{patch} does not fit: {fault.what}",
-        remedy="Make the patch anew against the pinned commit.",
-        evidence=fault.evidence,
+            yield HunkPlace(file.path, number, hunk, fitting.judge(has, hunk))
+
+
+def _moved(patch: Path, place: HunkPlace) -> str:
+    offset = place.fit.offset(place.hunk)
+    where = "below" if offset > 0 else "above"
+    return (
+        f"{patch.name}: {place} applies at line {place.fit.line}, "
+        f"{abs(offset)} lines {where} where the patch has it"
     )
 
 
-def _hunk_misfit(
-    patch: Path, file: FilePatch, number: int, hunk: Hunk, has: Sequence[str]
-) -> RecipeError:
-    done = bool(hunk.after) and _holds(has, hunk.after)
-    first = max(hunk.start - 1 - AROUND, 0)
-    shown = [
-        f"{line:5} {text.rstrip()}"
-        for line, text in enumerate(
-            has[first : hunk.start - 1 + len(hunk.before) + AROUND], first + 1
+def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError) -> RecipeError:
+    """Say of every hunk that does not fit what the tree has in its place, and what to do."""
+    unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
+    if not unfit:
+        return RecipeError(
+            f"{patch} does not fit: {fault.what}", remedy=REDO, evidence=fault.evidence
         )
-    ]
+    says = "; ".join(f"{place}{_SAYS[place.fit.verdict](place)}" for place in unfit)
+    lines = [line for place in unfit for line in _evidence(place)]
+    where = f"{unfit[0].path}:{unfit[0].fit.line}"
     return RecipeError(
-        f"{patch} does not fit: hunk {number} of {file.path}, at line {hunk.start}"
-        + (", is in the tree already" if done else ""),
-        remedy="Drop the patch from the recipe."
-        if done
-        else "Make the patch anew against the pinned commit; the lines below are what the tree has there.",
-        evidence=Evidence(
-            where=f"{file.path}:{hunk.start}",
-            lines=shown or ["(the tree has no such file or lines)"],
-        ),
+        f"{patch} does not fit: {says}",
+        remedy=_remedy(patch, [place.fit.verdict for place in places]),
+        evidence=Evidence(where=where, lines=lines),
     )
+
+
+REDO = (
+    "Redo the patch against the pinned commit: 'invoke patch --recipe R --refresh N' "
+    "prepares a tree, and writes the patch from your edits."
+)
+_SAYS: dict[str, Callable[[HunkPlace], str]] = {
+    "done": lambda place: f" is in the tree already, at line {place.fit.line}",
+    "reformatted": lambda _: " seems to be in the tree already, with other blanks and line breaks",
+    "changed": lambda place: (
+        f" belongs at line {place.fit.line}, where "
+        + ("one line differs" if len(place.fit.differing) == 1 else "several lines differ")
+    ),
+    "missing": lambda _: " has no counterpart in the tree",
+    "exists": lambda _: " creates a file that exists already",
+    "no file": lambda _: " changes a file that does not exist",
+}
+
+
+def _evidence(place: HunkPlace) -> list[str]:
+    """Return what the tree has in a hunk's place, with the lines that differ first."""
+    rows = [f"{place.path}, hunk {place.number}:"]
+    for expected, present in place.fit.differing[:MOST_DIFFERING]:
+        rows += [f"  patch: {expected}", f"  tree:  {present}"]
+    return [*rows, *place.fit.shown]
+
+
+def _remedy(patch: Path, verdicts: Sequence[str]) -> str:
+    """Say what to do about a patch that does not fit, with what its header says of its end."""
+    drop_when = _drop_when(patch)
+    header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
+    if all(verdict == "done" for verdict in verdicts):
+        return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
+    if all(verdict in {"done", "reformatted"} for verdict in verdicts):
+        return (
+            "Compare the lines below with the patch. If they do the same, "
+            f"remove it from the recipe.{header_says}"
+        )
+    return REDO + header_says
+
+
+def _drop_when(patch: Path) -> str:
+    try:
+        return header(patch).drop_when
+    except RecipeError:
+        return ""
 
 
 def _verify(
     tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
 ) -> None:
-    """Insist that exactly the patch's files changed, each as its hunks say, and that all of them are plain files."""
+    """Insist that just the patch's files changed, as its hunks say, and are plain files."""
     skipped = {file.path for file in wanted} ^ set(changes)
     odd = [
         path for path, change in changes.items() if change.mode and change.mode not in git.REGULAR

@@ -18,19 +18,30 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from importlib import metadata
 from typing import IO
 
+from tfwright import __version__
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, record
+from tfwright.wheel.seal.build_record import Sealer
 from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
 
+COMPRESSOR = "deflate"
+"""The package that compresses: which version of it was used shows in the bytes."""
 LEVEL = 6
 """Of libdeflate. For the 1.8 GB of tensorflow 2.20, level 8 would take 2.7 times as long to save one byte in a hundred."""
 EARLIEST = dt.datetime(1980, 1, 1, tzinfo=dt.UTC)
 """Zip cannot say an earlier time."""
 LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
 """Zip cannot say a later one."""
+
+
+@cache
+def sealer() -> Sealer:
+    """Return what seals wheels here, as a build record names it."""
+    return Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,131 @@
+"""`invoke nightly --install`: the timer that starts a night, written and taken away again."""
+
+import getpass
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from tfwright.documents import host_file, nightly
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import units
+from tfwright.nightly.units import Kind, Schedule, UnitFile
+from tfwright.tools import files
+from tfwright.tools.process import crontab, environment, runner
+from tfwright.tools.process.runner import Command
+
+TIMERS = (f"{units.NAME}.timer", f"{units.NAME}-watch.timer")
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What an installation would do: shown first, then done."""
+
+    kind: Kind
+    files: tuple[UnitFile, ...]
+    """Files to be written, or to be removed."""
+    crontab: str | None
+    """The whole new crontab; None for the other kinds."""
+    commands: tuple[tuple[str, ...], ...]
+    """Programs to be run after the files are written, or before they are removed."""
+
+
+def planned(kind: str, at: str, *, remove: bool) -> Installation:
+    """Return what installing or removing a timer of a kind does; nothing is changed yet."""
+    if kind not in get_args(Kind):
+        raise RecipeError(
+            f"There is no kind of timer {kind!r}",
+            remedy=f"Choose one of: {', '.join(get_args(Kind))}.",
+        )
+    schedule = _schedule(kind, at)
+    if kind == "cron":
+        line = "" if remove else units.cron_line(schedule)
+        return Installation("cron", (), units.crontab_with(crontab.read(), line), ())
+    if kind == "launchd":
+        return _launchd(schedule, remove=remove)
+    folder = Path("/etc/systemd/system") if kind == "system" else _user_units()
+    written = units.systemd(schedule, folder)
+    systemctl = ("systemctl",) if kind == "system" else ("systemctl", "--user")
+    reload = (*systemctl, "daemon-reload")
+    if remove:
+        commands: tuple[tuple[str, ...], ...] = ((*systemctl, "disable", "--now", *TIMERS),)
+    else:
+        commands = (reload, (*systemctl, "enable", "--now", *TIMERS))
+    found: Kind = "system" if kind == "system" else "user"
+    return Installation(found, tuple(written), None, commands)
+
+
+def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
+    folder = Path.home() / "Library/LaunchAgents"
+    written = units.launchd(schedule, folder)
+    domain = f"gui/{os.getuid()}"
+    if remove:
+        command: tuple[str, ...] = ("launchctl", "bootout", f"{domain}/{units.LABEL}")
+    else:
+        command = ("launchctl", "bootstrap", domain, str(written[0].path))
+    return Installation("launchd", tuple(written), None, (command,))
+
+
+def _schedule(kind: str, at: str) -> Schedule:
+    """Return the schedule of this host, as its two files describe it."""
+    wanted, host = nightly.read(), host_file.read()
+    caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
+    if host_file.path().exists():
+        caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
+    writable = {wanted.directory, host.build_out, *filter(None, [host.disk_cache])}
+    return Schedule(
+        program=(sys.executable, "-m", "invoke"),
+        checkout=ROOT,
+        writable=tuple(sorted(writable)),
+        hours=wanted.hours,
+        at=at,
+        environment=tuple(sorted(caller.items())),
+        user=getpass.getuser() if kind == "system" else "",
+    )
+
+
+def _user_units() -> Path:
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config) / "systemd" / "user"
+
+
+def install(wanted: Installation) -> None:
+    """Write the files and start the timer; raise HostError naming what did not start it."""
+    for directory in {wanted.files[0].path.parent} if wanted.files else ():
+        directory.mkdir(parents=True, exist_ok=True)
+    for file in wanted.files:
+        files.write(file.path, file.text)
+    if wanted.crontab is not None:
+        crontab.write(wanted.crontab)
+    for argv in wanted.commands:
+        _run(argv)
+
+
+def uninstall(wanted: Installation) -> None:
+    """Stop the timer and remove the files; what is gone already is no error."""
+    if wanted.crontab is not None:
+        crontab.write(wanted.crontab)
+    for argv in wanted.commands:
+        if shutil.which(argv[0]):
+            runner.show(_command(argv))
+    for file in wanted.files:
+        file.path.unlink(missing_ok=True)
+
+
+def _run(argv: tuple[str, ...]) -> None:
+    said = " ".join(argv)
+    if shutil.which(argv[0]) is None or runner.show(_command(argv)):
+        raise HostError(
+            f"The files are written, but '{said}' failed",
+            remedy=f"Run '{said}' yourself on the host that builds at night.",
+        )
+
+
+def _command(argv: tuple[str, ...]) -> Command:
+    """Return a command that may talk to the user's own service manager."""
+    names = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    caller = {name: os.environ[name] for name in names if name in os.environ}
+    return Command(argv, Path("/"), environment.clean(Path.home(), extra=caller))

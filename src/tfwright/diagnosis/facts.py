@@ -1,0 +1,122 @@
+"""Facts of a build that rule a cause out, or prove it: its Bazel, its release, its system.
+
+A recipe states them. A log shows some of them: they are read off what its tools write.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+
+from packaging.version import InvalidVersion, Version
+
+from tfwright.diagnosis.families import Family
+
+_SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
+    (
+        "bazel",
+        re.compile(
+            r"(?:\[bazel release |[Bb]azel version:? |Build label: |bazel-)(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
+        ),
+    ),
+    ("release", re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)")),
+    (
+        "python",
+        re.compile(r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"),
+    ),
+)
+_SYSTEM = (
+    ("Darwin", re.compile(r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx")),
+    ("Windows", re.compile(r"[A-Z]:[\\/]|\.dll|msys|\bcl\.exe|DLL load")),
+    ("Linux", re.compile(r"/home/|\.so\b|/usr/lib/x86_64|k8-opt|linux")),
+)
+_GPU = re.compile(
+    r"Successfully opened dynamic library libcuda\.|Found device \d+ with prop|pciBusID: "
+    r"|successfully opened CUDA library|Created (?:TensorFlow )?device .{0,80}GPU:\d.{0,80}name: "
+)
+"""What TensorFlow logs only where a driver shows a GPU."""
+_CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
+_NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
+_MOST = 4000
+"""Lines that are looked at for facts."""
+_COMPARE: dict[str, Callable[[Version, Version], bool]] = {
+    ">=": Version.__ge__,
+    "<=": Version.__le__,
+    "<": Version.__lt__,
+    ">": Version.__gt__,
+    "==": Version.__eq__,
+}
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a build; empty or None where it is not known."""
+
+    bazel: str = ""
+    release: str = ""
+    python: str = ""
+    system: str = ""
+    """As ``uname -s`` says it: Linux, Darwin; or Windows."""
+    cuda: bool | None = None
+    """Whether the build is for CUDA."""
+    gpu: bool | None = None
+    """Whether a driver shows a GPU."""
+
+    def allow(self, family: Family) -> bool:
+        """Say whether no fact rules the family out."""
+        return all(self._holds(need) is not False for need in family.needs)
+
+    def prove(self, family: Family) -> bool:
+        """Say whether every fact that the family depends on is known to hold."""
+        return all(self._holds(need) for need in family.needs)
+
+    def excuse(self, family: Family) -> bool:
+        """Say whether a harmless line of the family is harmless in this build."""
+        return not (family.unless and self._holds(family.unless))
+
+    def _holds(self, need: str) -> bool | None:
+        """Say whether one fact holds; None if that is not known."""
+        parts = _NEED.fullmatch(need)
+        if parts is None:
+            return None
+        if parts["how"]:
+            return _compared(str(getattr(self, parts["fact"])), parts["how"], parts["value"])
+        if need == "cuda":
+            return self.cuda
+        if need == "gpu":
+            return self.gpu
+        return self.system == need if self.system else None
+
+
+def _compared(known: str, how: str, limit: str) -> bool | None:
+    """Compare two versions; None if one is not known."""
+    try:
+        return _COMPARE[how](Version(known), Version(limit))
+    except InvalidVersion:
+        return None
+
+
+def of(texts: Iterable[str], known: Facts | None = None) -> Facts:
+    """Return the facts that some lines show; what is `known` otherwise counts for more."""
+    found = known or Facts()
+    for number, text in enumerate(texts):
+        if number >= _MOST:
+            break
+        found = _with(found, text)
+    return found
+
+
+def _with(found: Facts, text: str) -> Facts:
+    """Add the facts that one line shows."""
+    for name, pattern in _SHOWN:
+        if not getattr(found, name):
+            value = pattern.search(text)
+            if value:
+                found = replace(found, **{name: value["value"]})
+    if not found.system:
+        system = next((name for name, pattern in _SYSTEM if pattern.search(text)), "")
+        found = replace(found, system=system) if system else found
+    if found.cuda is None and _CUDA.search(text):
+        found = replace(found, cuda=True)
+    if found.gpu is None and _GPU.search(text):
+        found = replace(found, gpu=True)
+    return found

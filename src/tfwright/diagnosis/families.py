@@ -1,0 +1,167 @@
+"""Families of failures: what a tool can say, as a pattern with parameters, and what that means.
+
+A family is a line's grammar. Its cause and its remedy are sentences with places for the parameters,
+so that one family explains a missing ``cudnn.h`` and a missing ``nccl.h``. A refinement is a family
+that describes one particular failure; it is looked at first. Every family is data, in the files
+below ``grammars/`` and in ``catalogue.toml``.
+"""
+
+import re
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
+
+from tfwright.diagnosis import literals
+from tfwright.documents.names import Line
+from tfwright.documents.toml import Table, load
+
+CATALOGUE = Path(__file__).with_name("catalogue.toml")
+FOLDER = Path(__file__).with_name("grammars")
+ORDER = (
+    "harmless",
+    "memory",
+    "configure",
+    "fetch",
+    "bazel",
+    "sandbox",
+    "gpu",
+    "nvcc",
+    "host",
+    "link",
+    "load",
+    "python",
+    "pip",
+    "package",
+    "general",
+)
+"""The files below ``grammars/``, the most particular first: the first that matches a line wins."""
+
+Retry = Literal["no", "pass", "once", "fewer", "later", "info"]
+"""Whether another attempt helps.
+
+``no``: something must change first. ``pass``: the fault may pass. ``once``: it may pass, but not
+when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first. ``info``: the line
+is harmless.
+"""
+Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
+"""How near a line stands to the cause.
+
+``root``: the tool that failed says why. ``weak``: perhaps an error, if nothing better is found.
+``wrapper``: one tool reports that another one failed. ``summary``: the end of a failed run.
+``harmless``: it looks bad and means nothing.
+"""
+Fact = Literal["disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda"]
+"""What can be looked at on this host."""
+
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
+_UNBOUNDED_GROUP = re.compile(r"(?<!\\)\)(?:[*+]|\{\d*,\})")
+_NESTED = re.compile(r"(?<!\\)[*+}]\??\)[*+]")
+_THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
+
+
+def _bounded(pattern: str) -> str:
+    """Refuse a pattern that is no regular expression, or that repeats a group without an end."""
+    plain = _CLASS.sub("[]", pattern)
+    if _UNBOUNDED_GROUP.search(plain) or _NESTED.search(plain):
+        message = "a group must not be repeated without an upper bound"
+        raise ValueError(message)
+    try:
+        re.compile(pattern)
+    except re.error as fault:
+        message = f"not a regular expression: {fault}"
+        raise ValueError(message) from fault
+    if not literals.required(pattern):
+        message = "a pattern needs a literal of two characters that every match contains"
+        raise ValueError(message)
+    return pattern
+
+
+class Family(Table):
+    """One kind of failure. ``grammars/README.md`` describes the keys for authors."""
+
+    id: Line
+    stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"
+    retry: Retry = "no"
+    rank: Rank = "root"
+    pattern: Annotated[str, AfterValidator(_bounded)]
+    """A regular expression on one line of text; named groups are the parameters."""
+    sample: Line = ""
+    cause: Line
+    remedy: Line
+    sources: tuple[Line, ...] = ()
+    evidence: tuple[Fact, ...] = ()
+    remark: bool = False
+    """Whether the line may be one that its tool calls information or a warning."""
+    unless: Line = ""
+    """A fact that makes a harmless line an error: a missing library is one where there is a GPU."""
+    fatal: bool = False
+    """Whether the line is an error even where its tool goes on and reports success."""
+    certain: bool = False
+    """Whether the line alone proves the cause, once every fact in `needs` holds."""
+    needs: tuple[Line, ...] = ()
+    """Facts that the cause depends on, as ``cuda``, ``Darwin`` or ``bazel>=0.19``."""
+
+    @cached_property
+    def regex(self) -> re.Pattern[str]:
+        """The compiled pattern."""
+        return re.compile(self.pattern)
+
+    @cached_property
+    def literals(self) -> tuple[str, ...]:
+        """Texts of which every matching line contains at least one."""
+        return literals.required(self.pattern)
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The sources; a thread on GitHub becomes a URL."""
+        return tuple(
+            _THREAD.sub(r"https://github.com/\1/issues/\2", source) for source in self.sources
+        )
+
+    def match(self, line: str) -> dict[str, str] | None:
+        """Return the parameters that `line` gives to this family; None if it does not match."""
+        found = self.regex.search(line)
+        if found is None:
+            return None
+        return {name: value or "" for name, value in found.groupdict().items()}
+
+    def matches(self, line: str) -> bool:
+        """Say whether one line of a log shows this failure."""
+        return self.regex.search(line) is not None
+
+
+class _Families(Table):
+    """A file of families."""
+
+    family: tuple[Family, ...]
+
+
+class _Catalogue(Table):
+    """The file of refinements."""
+
+    failure: tuple[Family, ...]
+
+
+@lru_cache
+def refinements() -> tuple[Family, ...]:
+    """Return the particular failures that people met."""
+    return load(CATALOGUE, _Catalogue).failure
+
+
+@lru_cache
+def grammars() -> tuple[Family, ...]:
+    """Return the families of what tools say, the most particular first."""
+    found: list[Family] = []
+    for name in ORDER:
+        found += load(FOLDER / f"{name}.toml", _Families).family
+    return tuple(found)
+
+
+@lru_cache
+def everything() -> tuple[Family, ...]:
+    """Return refinements and families in the order in which they are tried."""
+    quiet = tuple(family for family in grammars() if family.rank == "harmless")
+    loud = tuple(family for family in grammars() if family.rank != "harmless")
+    return quiet + refinements() + loud

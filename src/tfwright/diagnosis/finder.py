@@ -1,0 +1,164 @@
+"""Finds the root among the complaints of a log.
+
+The root is what the innermost tool says inside the action that failed: not Bazel's report that a
+compiler failed, nor the summary at the end, nor the exception that Python raised while it handled
+another one.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tfwright.diagnosis import lines
+from tfwright.diagnosis.complaints import Complaint, Line, Reading
+from tfwright.diagnosis.families import Family, everything
+
+REACH = 400
+"""Lines after Bazel's report of a failed action that may belong to the action."""
+BACK = 60
+"""Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
+
+_TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
+_FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,500})", line \d+')
+_EXCEPTION = re.compile(r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$")
+_FROM = re.compile(r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //")
+_ACTION_ENDS = re.compile(
+    r"ERROR: (?:/|[A-Za-z]:|Skipping|Analysis|Couldn't|Process)|Target //|INFO: Elapsed|FAILED: |"
+    r"ERROR: Build (?:did NOT|failed)|INFO: From |Use --verbose_failures"
+)
+_CAUSED_BY = "Caused by: "
+_STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
+
+
+@dataclass(frozen=True)
+class Traceback:
+    """Where a traceback stands, and where the exception that ends it."""
+
+    first: int
+    last: int
+    file: str
+    """The file of the innermost frame."""
+
+
+def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:
+    """Return the complaint that the others follow from; None if nothing complains."""
+    real = [complaint for complaint in complaints if complaint.rank != "harmless"]
+    action = next((each for each in real if each.rank == "wrapper"), None)
+    found = _of_action(kept, real, action) if action else None
+    for rank in ("root", "weak", "wrapper", "summary"):
+        found = found or next((each for each in real if each.rank == rank), None)
+    return _innermost(kept, real, found) if found else None
+
+
+def _of_action(
+    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint
+) -> Complaint | None:
+    """Return the first complaint of the action that `action` reports as failed."""
+    end = _end(kept, action.at)
+    within = [each for each in complaints if action.at < each.at < end]
+    start = _start(kept, action.at)
+    before = [each for each in complaints if start <= each.at < action.at]
+    for rank in ("root", "weak"):
+        for group in (within, before):
+            found = next((each for each in group if each.rank == rank), None)
+            if found:
+                return found
+    return None
+
+
+def _end(kept: Sequence[Line], at: int) -> int:
+    """Return where the output of the action that is reported at `at` ends."""
+    for after in range(at + 1, min(len(kept), at + REACH)):
+        if _ACTION_ENDS.match(lines.said(kept[after].text)):
+            return after
+    return min(len(kept), at + REACH)
+
+
+def _start(kept: Sequence[Line], at: int) -> int:
+    """Return where the output begins that stands before the report at `at`."""
+    first = max(0, at - BACK)
+    for before in range(at - 1, first - 1, -1):
+        if _FROM.match(lines.said(kept[before].text)):
+            return before
+    return first
+
+
+def _innermost(
+    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
+) -> Complaint:
+    """Return what `found` was caused by, where it is an exception of Java."""
+    if not kept[found.at].text.lstrip().startswith(_CAUSED_BY):
+        return found
+    causes = [
+        each
+        for each in complaints
+        if found.at <= each.at < found.at + REACH
+        and kept[each.at].text.lstrip().startswith(_CAUSED_BY)
+    ]
+    return causes[-1]
+
+
+def with_tracebacks(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
+    """Return the complaints as tracebacks change them.
+
+    What a traceback quotes is source code. The exception that ends it is a complaint, whatever its
+    name.
+    """
+    at = {complaint.at: complaint for complaint in complaints}
+    for traceback in _tracebacks(kept):
+        for quoted in range(traceback.first, traceback.last):
+            inside = at.get(quoted)
+            if inside and inside.rank != "wrapper":
+                del at[quoted]
+        known = at.get(traceback.last)
+        ending = _ending(kept[traceback.last].text, traceback, known)
+        if ending:
+            at[traceback.last] = ending
+    return [at[index] for index in sorted(at)]
+
+
+def _tracebacks(kept: Sequence[Line]) -> list[Traceback]:
+    """Return every traceback that has an end."""
+    found = []
+    for at, line in enumerate(kept):
+        if "Traceback (most" in line.text and _TRACEBACK.search(line.text):
+            traceback = _traceback(kept, at)
+            if traceback:
+                found.append(traceback)
+    return found
+
+
+def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
+    """Follow the traceback that begins at `at`: its exception is indented less than its frames."""
+    frames = 0
+    file = ""
+    for after in range(at + 1, min(len(kept), at + REACH)):
+        text = lines.said(kept[after].text)
+        frame = _FRAME.match(text)
+        if frame:
+            frames = frames or lines.indent(text)
+            file = frame["file"]
+        elif file and text.strip() and lines.indent(text) < max(1, frames):
+            return Traceback(at, after, file)
+    return None
+
+
+def _ending(text: str, traceback: Traceback, known: Complaint | None) -> Complaint | None:
+    """Return the complaint that ends a traceback."""
+    if known and known.rank != "weak":
+        return known
+    if known:
+        return replace(known, rank="root")
+    said = lines.said(text).strip()
+    starlark = traceback.file.endswith(_STARLARK)
+    parameters = {"file": traceback.file, "message": said, "exception": ""}
+    exception = _EXCEPTION.match(said)
+    if exception and not starlark:
+        parameters["exception"] = exception["exception"]
+        parameters["message"] = exception["message"] or ""
+    family = _named("bazel-starlark-error" if starlark else "python-exception")
+    return Complaint(traceback.last, (Reading(family, parameters),), "root")
+
+
+def _named(name: str) -> Family:
+    return next(family for family in everything() if family.id == name)

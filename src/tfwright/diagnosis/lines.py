@@ -1,0 +1,70 @@
+"""The lines of a log as their tool wrote them, without what stands around them.
+
+Terminals add colours, build services add times, containers add names. A complaint is recognised by
+what the tool wrote; people are shown the line without control characters.
+"""
+
+import re
+
+WIDEST = 4096
+"""Characters of one line that are read; what comes later in the line is not looked at."""
+SHOWN = 400
+"""Characters of one line that are shown."""
+
+_ESCAPE = re.compile(
+    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
+)
+_BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m(?=\S)")
+"""A colour whose escape character was lost when somebody copied the text."""
+_OVERSTRUCK = re.compile(r".\x08")
+_PREFIX = re.compile(
+    r"""(?:
+        \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?[ ]  # a time
+      | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ ]
+      | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
+      | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service
+      | \#\#\[(?:error|warning|debug|section)\]    # Azure and GitHub
+      | ::error(?:[ ][^:]{0,200})?::
+      | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation
+      | [ ]{0,12}`(?=[A-Z/])                       # Markdown
+    )""",
+    re.VERBOSE,
+)
+_MOST_PREFIXES = 3
+
+
+def decoded(line: bytes) -> str:
+    """Return one line as text of bounded length, without colours and control sequences."""
+    text = line[:WIDEST].decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if "\x08" in text:
+        text = _OVERSTRUCK.sub("", text)
+    if text.find("m", 0, 400) >= 0 and "[" in text[:8]:
+        text = _BARE_COLOUR.sub("", text, count=8)
+    return text.rstrip("\r\n")
+
+
+def said(text: str) -> str:
+    """Return what the tool said: the line without the prefixes of build services."""
+    for _ in range(_MOST_PREFIXES):
+        prefix = _PREFIX.match(text)
+        if not prefix:
+            break
+        text = text[prefix.end() :]
+    return text
+
+
+def shown(text: str) -> str:
+    """Return a line as it can be shown: of bounded length, and printable."""
+    short = text[:SHOWN]
+    if not short.isprintable():
+        letters = (letter if letter.isprintable() or letter == "\t" else "?" for letter in short)
+        short = "".join(letters)
+    return short + (" …" if len(text) > SHOWN else "")
+
+
+def indent(text: str) -> int:
+    """Return how far a line is indented, in columns; a tab counts as eight."""
+    wide = text[:200].expandtabs()
+    return len(wide) - len(wide.lstrip())

@@ -1,0 +1,61 @@
+"""What is known of names: which package has a header, which library a symbol belongs to.
+
+The tables are in ``tables.toml``: ordered rows of a regular expression and a sentence.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("tables.toml")
+
+_PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
+_LONGEST = 300
+"""Characters of a parameter that a sentence shows."""
+
+
+@lru_cache
+def _tables() -> Mapping[str, tuple[tuple[re.Pattern[str], str], ...]]:
+    """Return every table with its patterns compiled."""
+    document = tomllib.loads(FILE.read_text("utf-8"))
+    return {
+        name: tuple((re.compile(pattern), text) for pattern, text in rows)
+        for name, rows in document.items()
+    }
+
+
+def look_up(table: str, value: str) -> str:
+    r"""Return the sentence of the first row that matches `value`; empty if none does.
+
+    A sentence may use the groups of its pattern, as ``\1``.
+    """
+    for pattern, text in _tables()[table]:
+        found = pattern.search(value)
+        if found:
+            return found.expand(text)
+    return ""
+
+
+def known_tables() -> frozenset[str]:
+    """Return the names of all tables."""
+    return frozenset(_tables())
+
+
+def fill(template: str, parameters: Mapping[str, str]) -> str:
+    """Return a template's text: ``{name}`` is a parameter, ``{name|table}`` what is known of it."""
+
+    def value(place: re.Match[str]) -> str:
+        given = parameters.get(place["name"], "")
+        if place["table"]:
+            return look_up(place["table"], given)
+        return given[:_LONGEST].strip()
+
+    return re.sub(r" {2,}", " ", _PLACE.sub(value, template)).strip()
+
+
+def names_in(template: str) -> frozenset[tuple[str, str]]:
+    """Return the parameters of a template, each with the table that is looked up, or none."""
+    places = _PLACE.finditer(template)
+    return frozenset((place["name"], place["table"] or "") for place in places)

@@ -1,0 +1,71 @@
+"""The toolkit tables of a recipe: where CUDA, its libraries and nvcc's host compiler come from, by digest."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Literal
+
+from pydantic import StringConstraints
+
+from tfwright.documents.names import DebFile, HttpsUrl, WheelFile
+from tfwright.documents.toml import Table
+
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+PartName = Literal["cuda", "cudnn", "nccl", "tensorrt", "compiler"]
+Way = Literal["wheels", "debian", "archives"]
+
+
+class DebianTable(Table):
+    """Packages of one suite of Debian."""
+
+    suite: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
+    """Its code name: ``bookworm``."""
+    files: dict[DebFile, Digest]
+
+
+class PartTable(Table):
+    """One part of a toolkit, and each of the ways to obtain it."""
+
+    licence: HttpsUrl | None = None
+    """Where the licence is published that the user has to accept; None for free software."""
+    wheels: dict[WheelFile, Digest] = {}
+    """Packages of the Python index that hold it."""
+    debian: DebianTable | None = None
+    archives: dict[HttpsUrl, Digest] = {}
+    """Files that the vendor gives without a login."""
+
+    def ways(self) -> Iterator[tuple[Way, Mapping[str, str]]]:
+        """Yield each way with the digests of its files, in the order in which they are tried."""
+        if self.wheels:
+            yield "wheels", self.wheels
+        if self.debian:
+            yield "debian", self.debian.files
+        if self.archives:
+            yield "archives", self.archives
+
+
+class ToolkitTable(Table):
+    """What `invoke toolkit` obtains for a recipe; a build then needs no place in the host file."""
+
+    cuda: PartTable | None = None
+    cudnn: PartTable | None = None
+    nccl: PartTable | None = None
+    tensorrt: PartTable | None = None
+    compiler: PartTable | None = None
+    """The host compiler of nvcc: the newest that CUDA takes is seldom the one that a host has."""
+
+    def parts(self) -> Iterator[tuple[PartName, PartTable]]:
+        """Yield the parts that the recipe names."""
+        named: tuple[PartName, ...] = ("cuda", "cudnn", "nccl", "tensorrt", "compiler")
+        for name in named:
+            part = getattr(self, name)
+            if part is not None:
+                yield name, part
+
+    def gcc(self) -> tuple[str, str] | None:
+        """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
+        files = self.compiler.debian.files if self.compiler and self.compiler.debian else {}
+        for file in files:
+            found = re.match(r"(gcc-\d+)_([\d.]+)", file)
+            if found:
+                return found[1], found[2]
+        return None

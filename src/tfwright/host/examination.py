@@ -1,0 +1,34 @@
+"""This host held against a recipe: everything that is not as the recipe wants it, the worst first."""
+
+from collections.abc import Sequence
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.stages import NAMES
+from tfwright.host import probes, requirements
+from tfwright.host.findings import Finding
+from tfwright.host.probes import Host
+
+
+def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+    """Return everything that is not as the recipe wants it, the worst first: what `invoke doctor` shows."""
+    return worst_first(requirements.compare(recipe, host_file, host))
+
+
+def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
+    """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
+    findings = examine(recipe, host_file, probes.here())
+    return next((finding.found for finding in findings if finding.blocks), None)
+
+
+def worst_first(findings: Sequence[Finding]) -> list[Finding]:
+    """Sort by the stage that is blocked, the earliest first, notes last."""
+    return sorted(
+        findings,
+        key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES),
+    )
+
+
+def blocks(finding: Finding, until: str) -> bool:
+    """Say whether a build up to the stage `until` would run into a finding."""
+    return bool(finding.blocks) and NAMES.index(finding.blocks) <= NAMES.index(until)

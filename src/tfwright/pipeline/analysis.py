@@ -1,0 +1,37 @@
+"""Which external repositories the recipe's target wants, as Bazel says without compiling anything."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tfwright.diagnosis.again import FailureRecord
+from tfwright.pipeline import attempts, failure
+from tfwright.pipeline.invocation import Invocation
+from tfwright.rules import resolved
+from tfwright.tools import files
+
+
+def wanted(calls: Invocation) -> Mapping[str, str]:
+    """Return the repositories that the target wants, by name, with digest or commit.
+
+    Bazel names only the repositories that it makes, so that it is asked in an output base where it
+    has none yet. Raises as the compile stage does if the target cannot be analysed.
+    """
+    job = calls.job
+    client = replace(calls.client, output_base=job.places.own / "asked")
+    report = job.places.logs / "resolved.bzl"
+    command = client.command(
+        *calls.flags(attempts.actions_at_once(job, calls.table)),
+        "--nobuild",
+        f"--experimental_repository_resolved_file={report}",
+        "--",
+        calls.table.target,
+    )
+    calls.write_settings()
+    try:
+        outcome = client.run(command, job.log("lock"), job.listener.progress)
+    finally:
+        client.stop()
+        files.remove(client.output_base)
+    if outcome.status != 0:
+        raise failure.error_of(job, command, outcome, FailureRecord(None, None))
+    return resolved.pins(report.read_text("utf-8"))

@@ -1,0 +1,146 @@
+"""The external repositories of a recipe's tree: which ones its rules name, their files, and the lock that fits."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+from tfwright.documents.recipe import BazelTable, FetchTable, Recipe, SourceTable
+from tfwright.pipeline.job import Job
+from tfwright.pipeline.results import Inputs, Programs, Substituted
+from tfwright.progress import SILENCE, Progress
+from tfwright.rules import patched_tree, repositories
+from tfwright.rules.repositories import Rules
+from tfwright.tools import files, git
+from tfwright.tools.bazel import workspaces
+from tfwright.tools.git import clones
+from tfwright.tools.git.clones import Clone
+from tfwright.tools.git.mirror import Origin
+from tfwright.vault import lock, locking, origins, reach, substitutes
+from tfwright.vault.lock import Lock
+from tfwright.vault.origins import Origins
+from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.store import Store
+
+
+@dataclass(frozen=True)
+class RecipePins:
+    """The tables of a recipe that decide which external repositories there are, and their bytes."""
+
+    source: SourceTable
+    bazel: BazelTable
+    fetch: FetchTable
+
+    @classmethod
+    def of(cls, recipe: Recipe) -> Self:
+        """Return those of a whole recipe."""
+        return cls(recipe.source, recipe.bazel, recipe.fetch)
+
+
+def store(job: Job) -> Store:
+    """Return where the compile stage lets Bazel look before it downloads."""
+    return Store(job.places.vault / "repository_cache")
+
+
+def origin(job: Job, url: str) -> Origin:
+    """Return the repository that is asked for a url: the host file may name a mirror of it."""
+    return Origin.of(job.host_file.mirror_of(url) or url)
+
+
+def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
+    """Read the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
+
+    No file is checked out.
+    """
+    tree = job.places.own / "reading"
+    content = patched_tree.make(tree, pins.source, repository, pins.source.commit)
+    found = repositories.read(patched_tree.texts(tree, pins.source, content))
+    files.remove(tree)
+    files.remove(git.repository_of(tree))
+    if programs is None:
+        return found
+    return found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
+
+
+def bring(
+    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
+) -> Reached:
+    """Bring what the rules lead to into the vault.
+
+    Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
+    only noted. Raises SupplyError naming everything that is known to be needed and is missing.
+    """
+    ways = Origins(job.host_file, job.places.git, job.offline)
+    found, tables = read(job, pins, repository, programs), pins.fetch.substitutes
+    for name in tables:
+        substitutes.replaced(name, found.repositories)
+    obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
+    reached = reach.bring(
+        found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline))
+    )
+    missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
+    if missing or refused:
+        raise origins.unobtainable(missing, refused, job.name)
+    for text in reached.told():
+        job.listener.note(text)
+    for replaced in substituted(pins, reached.rules):
+        job.listener.note(f"Not the pinned bytes: {replaced.name}: {replaced.reason}")
+    return reached
+
+
+def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
+    """Bring a commit that a rule clones to this host, and return its repository."""
+    if not offline:
+        job.listener.progress(Progress(0, 1, "commits", wanted.remote))
+    return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
+
+
+def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    job: Job,
+    pins: RecipePins,
+    repository: Path,
+    reached: Reached,
+    programs: Programs | None,
+    wanted: Mapping[str, str] | None = None,
+) -> Lock:
+    """Return the lock that fits what the inputs are now.
+
+    `wanted` are the repositories that Bazel was seen to want, by name.
+    """
+    source, bazel = pins.source, pins.bazel
+    binaries = (
+        locking.binaries(bazel.version, programs.bazel.path, programs.bazel.sha256)
+        if programs
+        else {}
+    )
+    pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
+    gathered = lock.Gathered(
+        tree=git.tree_of(repository, source.commit),
+        binaries=binaries,
+        files=patched_tree.digests(source),
+        sizes=store(job).sizes(),
+        wanted=wanted,
+        substitutes=locking.substitutes(pins.fetch.substitutes, pinned),
+    )
+    return lock.of(source, bazel, reached.rules, gathered)
+
+
+def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
+    """Return the lock that would fit what was brought for a recipe that has none.
+
+    Nothing is downloaded, and nothing is reported.
+    """
+    quiet = replace(job, offline=True, listener=SILENCE)
+    reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
+    return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
+
+
+def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
+    """Return what the recipe puts in the place of pinned archives."""
+    tables = pins.fetch.substitutes
+    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
+    return [
+        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
+        for name, table in sorted(tables.items())
+    ]

@@ -1,0 +1,67 @@
+"""The error for a run of Bazel that failed, sorted by who must act."""
+
+from tfwright.diagnosis.again import FailureRecord
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.pipeline.job import Job
+from tfwright.tools.bazel import client as bazel_client
+from tfwright.tools.bazel.client import BazelRun
+from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, first_fault
+from tfwright.tools.process.runner import Command
+
+
+def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecord) -> TfwrightError:
+    """Return the error for a build that failed, sorted by who must act."""
+    known = failed.match
+    fault = first_fault(outcome.errors) or Fault(
+        f"Bazel {_ending(outcome.status)}", "", outcome.errors
+    )
+    evidence = Evidence(
+        where=fault.where,
+        command=command.argv,
+        status=outcome.status,
+        log=job.log("compile"),
+        lines=fault.lines,
+        failure=failed,
+    )
+    if download := download_fault(outcome.errors):
+        return _no_download(job, download, evidence)
+    if outcome.status == bazel_client.REFUSED:
+        return _refused(fault, evidence)
+    if known and known.entry.retry == "fewer":
+        return HostError(
+            f"The memory ran out, with one action at a time: {fault.what}",
+            remedy="Close other programs, raise the container's limit, or add swap.",
+            evidence=evidence,
+        )
+    if known and failed.disk_is_full:
+        return HostError(f"The disk is full: {fault.what}", remedy=known.remedy, evidence=evidence)
+    return ToolError(
+        fault.what,
+        remedy="Look at the lines above; the log holds the whole command. What was built is kept.",
+        evidence=evidence,
+    )
+
+
+def _ending(status: int) -> str:
+    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+
+
+def _no_download(job: Job, fault: DownloadFault, evidence: Evidence) -> SupplyError:
+    """Return the error for an archive that Bazel could not get."""
+    if job.offline:
+        what = f"This build is offline, and Bazel wanted to download {fault.url}"
+        remedy = "Run 'invoke fetch' first, with a network."
+    else:
+        what = f"Bazel could not download {fault.url}: {fault.why}"
+        remedy = "Check the network, or bring the archive into the vault from a mirror."
+    return SupplyError(what, remedy=remedy, evidence=evidence)
+
+
+def _refused(fault: Fault, evidence: Evidence) -> RecipeError:
+    """Return the error for a command line that Bazel does not understand."""
+    return RecipeError(
+        f"Bazel refuses the build: {fault.what}",
+        remedy="Correct the flags in the recipe's [compile], or pin another Bazel in [bazel]; "
+        "the log says from which rc file a flag came.",
+        evidence=evidence,
+    )

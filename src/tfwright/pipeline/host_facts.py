@@ -1,0 +1,41 @@
+"""What of this host takes part in a build, as the stages see it and as a wheel's build record says it."""
+
+from pathlib import Path
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.host import cuda, nvidia, probes, pythons
+from tfwright.host.probes import Host
+from tfwright.pipeline.results import HostFacts
+from tfwright.wheel.seal.build_record import Found
+
+
+def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
+    """Return what of a host takes part in a build with this interpreter."""
+    toolkit, cudnn = cuda.present(recipe, host_file)
+    return HostFacts(
+        system=host.system,
+        machine=host.machine,
+        glibc=host.glibc.value,
+        interpreter=interpreter,
+        python=pythons.version_of(interpreter),
+        compiler=host.compiler.value,
+        cuda=toolkit,
+        cudnn=cudnn,
+    )
+
+
+def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> Found:
+    """Return what of the host takes part in the bytes: versions, not places."""
+    place = probes.here().place
+    toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
+    cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""
+    return Found(
+        system=host.system,
+        machine=host.machine,
+        glibc=host.glibc,
+        python=host.python,
+        compiler=host.compiler,
+        cuda=toolkits[0].value if toolkits else "",
+        cudnn=cudnn,
+    )

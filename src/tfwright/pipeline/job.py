@@ -1,0 +1,135 @@
+"""What is asked of tfwright: one recipe, to be built on this host, in places of its own."""
+
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe
+from tfwright.progress import SILENCE, Listener
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where everything of one recipe lies, under build_out."""
+
+    build_out: Path
+    recipe: str
+
+    @property
+    def vault(self) -> Path:
+        """Inputs by digest, shared by all recipes."""
+        return self.build_out / "vault"
+
+    @property
+    def git(self) -> Path:
+        """Bare mirrors, shared by all recipes."""
+        return self.build_out / "git"
+
+    @property
+    def wheelhouse(self) -> Path:
+        """The wheels that passed."""
+        return self.build_out / "wheelhouse"
+
+    @property
+    def own(self) -> Path:
+        """This recipe's directory, which holds the rest."""
+        return self.build_out / self.recipe
+
+    @property
+    def tree(self) -> Path:
+        """The checkout that is patched, configured and built."""
+        return self.own / "tree"
+
+    @property
+    def bazel(self) -> Path:
+        """Bazel's output base."""
+        return self.own / "bazel"
+
+    @property
+    def logs(self) -> Path:
+        """One log per stage and program."""
+        return self.own / "logs"
+
+    @property
+    def stamps(self) -> Path:
+        """What was done."""
+        return self.own / "stamps"
+
+    @property
+    def dist(self) -> Path:
+        """The wheel before it is published."""
+        return self.own / "dist"
+
+    @property
+    def home(self) -> Path:
+        """The empty home directory of the programs that are run."""
+        return self.own / "home"
+
+    @property
+    def programs(self) -> Path:
+        """First on the PATH of the programs that are run: the pinned Bazel, the target Python."""
+        return self.own / "bin"
+
+    @property
+    def memory(self) -> Path:
+        """What earlier builds taught about this host's memory."""
+        return self.own / "memory.json"
+
+    @property
+    def lock(self) -> Path:
+        """Held while this recipe is built."""
+        return self.own / "lock"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """The part of a request that every stage may read; nobody writes it.
+
+    It carries no recipe: a stage is handed the tables that its signature names, and nothing else
+    of the recipe can then change what it makes without changing the key of its stamp.
+    """
+
+    name: str
+    """The recipe's name, which is also the name of its directory."""
+    host_file: HostFile
+    listener: Listener = SILENCE
+    offline: bool = False
+    jobs: int | None = None
+    """Actions that Bazel runs at once, as the user asked; None leaves it to the host file and to
+    what earlier builds taught."""
+    until: str = "publish"
+    """The last stage that is wanted; what only later stages need may be missing."""
+    locked: Path | None = None
+    """The lock file next to the recipe, where there is one: an input that differs is refused."""
+
+    @cached_property
+    def places(self) -> Places:
+        """Where this job works."""
+        return Places(self.host_file.build_out, self.name)
+
+    def log(self, name: str) -> Path:
+        """Return the log file of a stage, or of one program within it."""
+        return self.places.logs / f"{name}.log"
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildRequest(Job):
+    """A job together with the recipe that it is about: what commands pass to the engine."""
+
+    name: str = field(init=False, default="")
+    recipe: Recipe
+
+    def __post_init__(self) -> None:
+        """Take the name from the recipe, so that the two cannot differ."""
+        object.__setattr__(self, "name", self.recipe.name)
+
+    def without_cache(self) -> "BuildRequest":
+        """Return the same, with every action run and none taken from the build cache."""
+        cache = self.host_file.cache.model_copy(update={"enabled": False})
+        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
+
+    @cached_property
+    def job(self) -> Job:
+        """The same without the recipe, as stages are handed it."""
+        return Job(**{each.name: getattr(self, each.name) for each in fields(Job)})

@@ -1,0 +1,51 @@
+"""The tree of a recipe as git's index holds it: the pinned commit with assets and patches, no file checked out."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright.documents.recipe import PATCHES, SourceTable
+from tfwright.errors import Evidence, RecipeError
+from tfwright.rules import repositories
+from tfwright.tools import files, git
+from tfwright.tools.git import patching
+
+
+def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
+    """Put the commit, the assets and the patches into the index of a tree that has no file yet.
+
+    Returns git's id of the content. Raises RecipeError for an asset or a patch that does not fit.
+    """
+    git.prepare(tree, mirror, commit, table.exclude)
+    for path, asset in table.assets.items():
+        _refuse_left_out(table, f"The asset {asset}", path)
+        git.add(tree, path, PATCHES / asset)
+    for patch in table.patches:
+        for file in patching.read(PATCHES / patch):
+            _refuse_left_out(table, f"The patch {patch}", file.path)
+        patching.apply(tree, PATCHES / patch)
+    return git.content(tree)
+
+
+def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
+    """Return the files of a tree's content that can hold repository rules."""
+    return git.texts(
+        git.repository_of(tree),
+        content,
+        lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude),
+    )
+
+
+def digests(table: SourceTable) -> Mapping[str, str]:
+    """Return the digest of each patch and asset, by its path under patches/."""
+    named = (*table.patches, *table.assets.values())
+    return {file: files.sha256(PATCHES / file) for file in named}
+
+
+def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:
+    """Refuse to change what is never checked out."""
+    if git.left_out(path, table.exclude):
+        raise RecipeError(
+            f"{what} changes {path}, which source.exclude leaves out",
+            remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
+            evidence=Evidence(where=path),
+        )

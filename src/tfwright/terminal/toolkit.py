@@ -1,0 +1,19 @@
+"""What `invoke toolkit` prints: each part, where it is from and where it is."""
+
+from tfwright.commands.toolkit import Provided
+from tfwright.terminal import text
+
+
+def show(provided: Provided) -> None:
+    """Print where a part is; what it is goes to people."""
+    part = provided.part
+    count = len(part.sources)
+    sources = next(iter(part.sources)) if count == 1 else f"{count} packages"
+    licence = (
+        f"; licence accepted by {part.licence_accepted_by}" if part.licence_accepted_by else ""
+    )
+    text.tell(
+        f"{provided.title} {part.version} from {sources} ({part.way}), "
+        f"{len(part.files):,} files{licence}"
+    )
+    print(provided.root)

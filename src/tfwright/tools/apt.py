@@ -1,0 +1,103 @@
+"""Debian packages as files, through apt itself: nothing is installed, and root is not needed."""
+
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools import files
+from tfwright.tools.process import environment, runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python.package_clients import proxies
+
+_COMPONENTS = "main contrib non-free"
+"""CUDA is in the last; what Debian splits off of it, in the first."""
+_CONFIGURATION = """\
+Dir::State "{room}/state";
+Dir::State::status "{room}/status";
+Dir::Cache "{room}/cache";
+Dir::Etc::sourcelist "{room}/sources.list";
+Dir::Etc::sourceparts "-";
+APT::Architecture "{architecture}";
+APT::Sandbox::User "root";
+"""
+"""A world of its own: the host's packages, sources and caches are neither read nor changed."""
+
+
+def here() -> bool:
+    """Say whether this host has apt."""
+    return shutil.which("apt-get") is not None
+
+
+def address(log: Path) -> str:
+    """Return the address of the Debian archive that this host itself uses; empty if it uses none."""
+    command = Command(
+        ("apt-get", "indextargets", "--format", "$(SITE)"), Path("/"), environment.clean(Path("/"))
+    )
+    try:
+        printed = runner.run(command, log, remedy="Run 'apt-get update'.")
+    except ToolError:
+        return ""
+    sites = [line for line in printed.splitlines() if re.fullmatch(r"https?://\S+/debian/?", line)]
+    return sites[0] if sites else ""
+
+
+@dataclass(frozen=True)
+class PackageArchive:
+    """One suite of a Debian archive."""
+
+    address: str
+    suite: str
+
+    def __str__(self) -> str:
+        # apt need not know the archive's signature: every file is compared with a pinned digest.
+        return f"deb [trusted=yes] {self.address} {self.suite} {_COMPONENTS}\n"
+
+
+def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Path) -> list[Path]:
+    """Download packages into a directory; each is given by the name of its file, with its version.
+
+    The caller compares each file with a digest. Raises SupplyError if apt cannot get one of them.
+    """
+    room = into / "apt"
+    for folder in ("state/lists/partial", "cache/archives/partial", "got"):
+        (room / folder).mkdir(parents=True, exist_ok=True)
+    files.write(room / "status", "")
+    files.write(room / "sources.list", str(archive))
+    wanted = [_package(name) for name in names]
+    architecture = next((item[2] for item in wanted if item[2] != "all"), "amd64")
+    files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
+    pins = [f"{name}={version}" for name, version, _ in wanted]
+    for arguments in (("update", "-q"), ("download", "-q", *pins)):
+        _run(arguments, room, log)
+    return sorted((room / "got").iterdir())
+
+
+def _package(file: str) -> tuple[str, str, str]:
+    """Return name, version and architecture of a package from the name of its file."""
+    name, version, architecture = file.removesuffix(".deb").split("_")
+    return name, unquote(version), architecture
+
+
+def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
+    variables = {**proxies(), "APT_CONFIG": str(room / "apt.conf")}
+    command = Command(
+        ("apt-get", *arguments), room / "got", environment.clean(room, extra=variables)
+    )
+    try:
+        runner.run(command, log, remedy="Check how apt reaches its archive.")
+    except ToolError as fault:
+        raise SupplyError(
+            f"apt could not download the packages: {_complaint(fault)}",
+            remedy="Name a mirror that still has them in the host file: debian = 'http://…', "
+            "or put the files into the drop folder.",
+            evidence=fault.evidence,
+        ) from fault
+
+
+def _complaint(fault: ToolError) -> str:
+    lines: Iterator[str] = (line for line in fault.evidence.lines if line.startswith("E: "))
+    return next(lines, fault.what)

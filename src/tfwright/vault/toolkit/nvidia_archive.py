@@ -1,0 +1,116 @@
+"""NVIDIA's own archives of CUDA and its libraries, in each layout that they ever had, merged into one directory."""
+
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from tfwright.errors import SupplyError
+from tfwright.tools import files, unpacking
+
+_NEVER_NEEDED = re.compile("samples|nsight|documentation", re.IGNORECASE)
+"""Parts of CUDA whose directories look like a prefix, and that no build uses."""
+_LICENCE_WORDS = ("eula", "license", "licence", "sla.")
+_LICENCE_SUFFIXES = {"", ".txt", ".pdf", ".rtf", ".md"}
+
+
+def merge(archive: Path, room: Path, parts: Sequence[str]) -> Path:
+    """Unpack an archive; return a directory below `room` that holds what its roots hold together.
+
+    `parts` are directories by which a root is known. Raises SupplyError if a link leads out.
+    """
+    whole, made = room / "whole", room / "made"
+    for folder in (whole, made):
+        folder.mkdir()
+    unpacking.unpack(archive, whole)
+    _unpack_inner(whole)
+    for root in _roots(whole, parts):
+        _merge(root, made)
+    _give_usual_names(made)
+    _insist_on_inner_links(made, archive)
+    return made
+
+
+def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
+    """Copy the licences in an archive to where they can be read; return them, the least deep first."""
+    unpacking.unpack(archive, room, _is_licence)
+    found = [path for path in room.rglob("*") if path.is_file()]
+    found.sort(key=lambda path: (len(path.parts), path))
+    files.remove(shown)
+    for path in found:
+        target = shown / path.relative_to(room)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, target)
+    return [shown / path.relative_to(room) for path in found]
+
+
+def _is_licence(path: PurePosixPath) -> bool:
+    named = any(word in path.name.lower() for word in _LICENCE_WORDS)
+    # Debian keeps the licence of every package in a file of this name.
+    return (named and path.suffix in _LICENCE_SUFFIXES) or path.name == "copyright"
+
+
+def _unpack_inner(whole: Path) -> None:
+    """Unpack the toolkit's own archive.
+
+    Up to CUDA 10.0 the file that is downloaded holds several, for driver and samples, too.
+    """
+    for inner in sorted(whole.rglob("cuda-linux*.run")):
+        place = inner.with_suffix("")
+        place.mkdir()
+        unpacking.unpack(inner, place)
+        inner.unlink()
+
+
+def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
+    """Return the directories that are laid out as a toolkit is, with none inside another.
+
+    From CUDA 11 on an archive has one for each of its parts.
+    """
+    found: list[Path] = []
+    folders = [path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()]
+    for folder in (whole, *sorted(folders)):
+        inside = any(folder.is_relative_to(root) for root in found)
+        left_out = inside or _NEVER_NEEDED.search(str(folder.relative_to(whole)))
+        if not left_out and any((folder / part).is_dir() for part in parts):
+            found.append(folder)
+    return found
+
+
+def _merge(source: Path, target: Path) -> None:
+    """Move what is in one directory into another; what is there already stays."""
+    for entry in sorted(source.iterdir()):
+        there = target / entry.name
+        if entry.is_dir() and not entry.is_symlink() and there.is_dir():
+            _merge(entry, there)
+        elif not there.exists() and not there.is_symlink():
+            entry.rename(there)
+
+
+def _give_usual_names(root: Path) -> None:
+    """Move headers and libraries to where TensorFlow's configure looks, if they have another place.
+
+    nvcc of CUDA 11 and later looks below targets/; a link there leads to the new place.
+    """
+    for target in sorted(root.glob("targets/*-linux")):
+        for inner, usual in (("include", "include"), ("lib", "lib64")):
+            if (target / inner).is_dir() and not (root / usual).exists():
+                (target / inner).rename(root / usual)
+                (target / inner).symlink_to(Path("../..") / usual)
+    if any(root.glob("lib/*.so*")) and not (root / "lib64").exists():
+        (root / "lib").rename(root / "lib64")
+
+
+def _insist_on_inner_links(root: Path, archive: Path) -> None:
+    """Refuse links that lead out; one may that was harmless before the parts were merged."""
+    for path in _links(root):
+        if not path.resolve().is_relative_to(root.resolve()):
+            inner = path.relative_to(root)
+            raise SupplyError(
+                f"{archive.name} holds a link that leads out of it: {inner}",
+                remedy="Download it again from NVIDIA.",
+            )
+
+
+def _links(root: Path) -> Iterator[Path]:
+    return (path for path in root.rglob("*") if path.is_symlink())

@@ -1,0 +1,105 @@
+"""A toolkit on disk: its parts, each with its files by digest, and a digest that stands for all of it."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from tfwright.documents.toml import Table
+from tfwright.documents.toolkit import PartName
+from tfwright.errors import SupplyError
+from tfwright.tools import files
+
+RECORD = "tfwright.json"
+"""The name of a toolkit's record, at its root."""
+
+
+class InstalledPart(Table):
+    """One part of a toolkit, and where it is from."""
+
+    version: str
+    way: str
+    """How it was obtained: ``debian``, ``wheels``, ``archives``, or ``by hand``."""
+    sources: dict[str, str]
+    """Name and sha256 of each package or archive."""
+    licence_accepted_by: str
+    """The user who said so; empty for free software. tfwright accepts nothing."""
+    on: str
+    files: dict[str, str]
+    """Path in the toolkit = sha256, or ``-> TARGET`` for a link."""
+
+
+class ToolkitRecord(Table):
+    """What a toolkit consists of."""
+
+    parts: dict[PartName, InstalledPart] = {}
+
+    @property
+    def tree(self) -> str:
+        """The digest that stands for all files: the same on every host for the same packages."""
+        lines = sorted(
+            f"{digest} {path}\n"
+            for part in self.parts.values()
+            for path, digest in part.files.items()
+        )
+        return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+    def has(self, part: PartName, sources: Mapping[str, str]) -> bool:
+        """Say whether a part was made from exactly these packages."""
+        return part in self.parts and self.parts[part].sources == dict(sources)
+
+
+def read(root: Path) -> ToolkitRecord:
+    """Return the record of a toolkit; an empty one if there is none, or an older tfwright wrote it."""
+    try:
+        return ToolkitRecord.model_validate_json((root / RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return ToolkitRecord()
+
+
+def content(root: Path) -> dict[str, str]:
+    """Return the files below a directory as a record lists them."""
+    return dict(sorted(_content(root)))
+
+
+def _content(root: Path) -> Iterator[tuple[str, str]]:
+    for path in root.rglob("*"):
+        name = path.relative_to(root).as_posix()
+        if path.is_symlink():
+            yield name, f"-> {path.readlink()}"
+        elif path.is_file():
+            yield name, files.sha256(path)
+
+
+def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitRecord:
+    """Put a part into a toolkit, in the place of the one that was there; return the new record.
+
+    Raises SupplyError, and changes nothing, if another part has a different file of the same name.
+    """
+    before = read(root)
+    others = {key: value for key, value in before.parts.items() if key != name}
+    _refuse_conflicts(name, part, others)
+    kept = {path for other in others.values() for path in other.files}
+    old = before.parts[name].files if name in before.parts else {}
+    for path in set(old) - kept:
+        files.remove(root / path)
+    for path in part.files:
+        if path not in kept:
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (made / path).rename(root / path)
+    record = ToolkitRecord(parts={**others, name: part})
+    files.write(root / RECORD, record.model_dump_json(indent=1) + "\n")
+    return record
+
+
+def _refuse_conflicts(
+    name: PartName, part: InstalledPart, others: Mapping[PartName, InstalledPart]
+) -> None:
+    for other, installed in others.items():
+        for path in sorted(part.files.keys() & installed.files.keys()):
+            if part.files[path] != installed.files[path]:
+                raise SupplyError(
+                    f"{name} and {other} both have {path}, and not the same",
+                    remedy="Take versions that were made for each other.",
+                )

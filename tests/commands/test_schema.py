@@ -1,0 +1,66 @@
+import json
+import tomllib
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tfwright.commands import schema as schemas
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
+
+
+def errors(document: str, values: object) -> list[str]:
+    """Return what the schema of a document says about values, as an editor would show it."""
+    plain = json.loads(json.dumps(values, default=str))
+    validator = jsonschema.Draft202012Validator(json.loads(schemas.schemas()[document]))
+    return [error.message for error in validator.iter_errors(plain)]
+
+
+def values_of(name: str) -> dict[str, Any]:
+    return tomllib.loads(recipes.find(name).read_text("utf-8"))
+
+
+@pytest.mark.parametrize("document", schemas.DOCUMENTS)
+def test_each_schema_is_valid_by_itself(document: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(json.loads(schemas.schemas()[document]))
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_the_schema_accepts_every_bundled_recipe(name: str) -> None:
+    assert errors("recipe", values_of(name)) == []
+
+
+def test_the_schema_refuses_an_unknown_key() -> None:
+    values = values_of("demo")
+    values["bazel"]["versoin"] = "1"
+    assert "'versoin' was unexpected" in errors("recipe", values)[0]
+
+
+def test_the_schema_refuses_a_short_commit() -> None:
+    values = values_of("demo")
+    values["source"]["commit"] = "abc"
+    assert "'abc' does not match" in errors("recipe", values)[0]
+
+
+def test_a_recipe_without_its_host_is_refused() -> None:
+    values = values_of("demo")
+    del values["host"]
+    assert errors("recipe", values) == ["'host' is a required property"]
+
+
+def test_every_key_is_described_by_the_docstring_of_its_field() -> None:
+    described = json.loads(schemas.schemas()["recipe"])["$defs"]["CompileTable"]["properties"]
+    assert described["flags"]["description"].startswith("Flags of `bazel build`")
+
+
+def test_the_schemas_and_tables_in_the_checkout_are_those_of_the_models() -> None:
+    assert [path.name for path in schemas.outdated()] == []
+
+
+def test_a_table_is_made_again_between_its_marks() -> None:
+    page = "before\n<!-- keys:bazel -->\nold\n<!-- /keys -->\nafter\n"
+    made = schemas.with_tables(page, Recipe)
+    assert made.startswith("before\n<!-- keys:bazel -->\n| key | default | meaning |\n")
+    assert "| `version` | required |" in made
+    assert made.endswith("<!-- /keys -->\nafter\n")

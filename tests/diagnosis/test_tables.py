@@ -1,0 +1,45 @@
+import pytest
+
+from tfwright.diagnosis import tables
+
+
+@pytest.mark.parametrize(
+    ("table", "value", "part"),
+    [
+        (
+            "symbol_owner",
+            "google::protobuf::internal::ArenaImpl::Allocate(unsigned long)",
+            "protobuf",
+        ),
+        ("symbol_owner", "_ZN6google8protobuf7MessageC1Ev", "protobuf"),
+        ("symbol_owner", "cublasCreate_v2", "CUDA"),
+        ("symbol_owner", "_Z14tf_git_versionv", "version_info.cc"),
+        ("symbol_owner", "clock_gettime", "librt"),
+        ("header_owner", "cudnn.h", "cuDNN"),
+        ("header_owner", "nccl.h", "NCCL"),
+        ("header_owner", "third_party/gpus/cuda/include/cuda_fp16.h", "build tree"),
+        ("module_remedy", "enum", "enum34"),
+        ("module_remedy", "mock", "install mock"),
+        ("gpu_architecture", "sm_30", "11.0"),
+        ("gpu_architecture", "compute_120", "12.8"),
+        ("file_place", "external/eigen_archive/Eigen/Core", "eigen_archive"),
+        ("http_status", "503", "passes"),
+    ],
+)
+def test_a_name_is_traced_to_what_it_belongs_to(table: str, value: str, part: str) -> None:
+    assert part in tables.look_up(table, value)
+
+
+def test_a_name_that_no_row_knows_adds_nothing() -> None:
+    assert tables.look_up("http_status", "200") == ""
+
+
+def test_a_sentence_takes_parameters_and_what_is_known_of_them() -> None:
+    text = tables.fill("No {header}. {header|header_owner} {other}", {"header": "nccl.h"})
+
+    assert text.startswith("No nccl.h. It comes with NCCL")
+    assert "  " not in text
+
+
+def test_a_long_parameter_is_cut() -> None:
+    assert len(tables.fill("{symbol}", {"symbol": "x" * 5000})) == 300

@@ -1,0 +1,366 @@
+"""Nights on a simulated clock: what is due, what is kept, and what users see."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import FakeBuilder, host_with
+
+from tfwright.documents.recipe import ROOT
+from tfwright.errors import HostError
+from tfwright.nightly import builds, night, site
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import Breakage
+from tfwright.nightly.night import BuildHost, NightOutcome
+from tfwright.nightly.notices import Notice
+
+BROKEN = Breakage(
+    stage="compile",
+    line="error: no <member> named 'foo'",
+    cause="gcc is too new",
+    remedy="Use gcc 7.",
+    log="compile.log",
+    number=2,
+)
+
+
+def builder(host: BuildHost) -> FakeBuilder:
+    assert isinstance(host.builder, FakeBuilder)
+    return host.builder
+
+
+def pass_night(host: BuildHost, **options: object) -> NightOutcome:
+    clock = builder(host).clock
+    outcome = night.run(host, **options)  # type: ignore[arg-type]  # a test's own words
+    clock.next_night()
+    return outcome
+
+
+def latest(host: BuildHost) -> dict[str, dict]:
+    page = json.loads((host.site / "latest.json").read_text())
+    return {target["name"]: target for target in page["targets"]}
+
+
+def listed(host: BuildHost, project: str) -> list[str]:
+    page = json.loads((host.site / f"simple/{project}/index.json").read_text())
+    return [str(file["filename"]) for file in page["files"]]
+
+
+def test_the_first_night_builds_and_the_second_does_nothing(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    assert set(pass_night(host).verdicts.values()) == {"good"}
+    assert set(pass_night(host).verdicts.values()) == {"unchanged"}
+    assert sorted(builder(host).built) == ["a", "b"]
+    assert latest(host)["a"]["state"] == "good-unchanged"
+
+
+def test_only_what_changed_is_built_again(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    pass_night(host)
+    builder(host).parts["b"] = {"recipe": "2", "commit": "a" * 40}
+    assert pass_night(host).verdicts == {"a": "unchanged", "b": "good"}
+
+
+def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+    before = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    (due,) = night.plan(host)
+    assert (due.why, due.changed) == ("changed", ("recipe",))
+    assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
+
+
+def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    pass_night(host)
+    for name in ("a", "b"):
+        builder(host).parts[name] = {"recipe": "2", "commit": "b" * 40}
+    builder(host).broken["a"] = BROKEN
+    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
+    assert latest(host)["a"]["state"] == "newly failing"
+    assert latest(host)["a"]["wheel"]["tested"] == "passed"
+    assert len(listed(host, "tf-a")) == 1
+    assert len(listed(host, "tf-b")) == 2
+
+
+def test_failing_is_new_once_then_still_and_then_fixed(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    builder(host).broken["a"] = BROKEN
+    seen = []
+    for _ in range(2):
+        pass_night(host)
+        seen.append(latest(host)["a"]["state"])
+    builder(host).broken.clear()
+    for _ in range(2):
+        pass_night(host)
+        seen.append(latest(host)["a"]["state"])
+    assert seen == ["newly failing", "still failing", "newly fixed", "good-unchanged"]
+
+
+def test_a_wheel_that_fails_its_smoke_is_published_and_marked(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    builder(host).smoke_fails.add("a")
+    assert pass_night(host).verdicts == {"a": "smoke failed"}
+    assert len(listed(host, "tf-a")) == 1
+    pointers = host.site / "pointers/a"
+    assert (pointers / "nightly.json").exists()
+    assert not (pointers / "last-good.json").exists()
+    assert not (pointers / "stable.json").exists()
+
+
+def test_stable_waits_for_smoke_and_reproduction(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    stable = host.site / "pointers/a/stable.json"
+    assert not stable.exists()
+    assert pass_night(host).reproduced == "a"
+    named = json.loads(stable.read_text())
+    assert (stable.parent / named["url"] / named["wheel"]).resolve().is_file()
+
+
+def test_each_night_another_recipe_is_reproduced(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", "c")
+    pass_night(host)
+    assert [pass_night(host).reproduced for _ in range(4)] == ["a", "b", "c", "a"]
+
+
+def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    builder(host).rotten.add("a")
+    pass_night(host)
+    assert "not reproduced on 2026-01-02: 1 file differs" in (host.site / "index.html").read_text()
+
+
+def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).unreachable.add("a")
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+
+
+def test_the_budget_leaves_the_rest_for_the_next_night(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b", "c", hours=1.5)
+    builder(host).seconds = 3600
+    first = pass_night(host).verdicts
+    assert sorted(first.values()) == ["good", "skipped", "skipped"]
+    pass_night(host)
+    assert set(pass_night(host).verdicts.values()) == {"good", "unchanged"}
+
+
+def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    builder(host).free = 10**9
+    assert pass_night(host).verdicts == {"a": "blocked"}
+    assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
+
+
+def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).raises["a"] = OSError(28, "No space left on device")
+    assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
+    assert list((tmp_path / night.WORK).glob("*")) == []
+
+
+def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    # The same version from another toolchain: the fake names a wheel by its fingerprint.
+    (wheel,) = (host.site / "packages").glob("*.whl")
+    build = next(builds.all_below(host.builds))
+    other = build.model_copy(update={"sha256": "0" * 64})
+    marked = site.unless_taken(host.site, other)
+    assert "other bytes" in marked.unpublished
+    assert "local" in marked.unpublished
+    assert wheel.name in marked.unpublished
+
+
+def test_retention_hides_first_and_deletes_later(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 3})
+    for number in range(4):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+    assert len(listed(host, "tf-a")) == 2
+    assert len(list((host.site / "packages").glob("*.whl"))) == 4
+    page = (host.site / "recipes/a.html").read_text()
+    assert "hidden since 2026-01-03, deleted on 2026-01-06" in page
+    for _ in range(5):
+        pass_night(host)
+    assert len(list((host.site / "packages").glob("*.whl"))) == 2
+    assert len(list(host.builds.glob("*"))) == 2
+
+
+def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0, "size": 1})
+    pass_night(host)
+    good = listed(host, "tf-a")
+    builder(host).broken["a"] = BROKEN
+    for number in range(5):
+        builder(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
+        pass_night(host)
+    assert listed(host, "tf-a") == good
+    assert latest(host)["a"]["state"] == "still failing"
+
+
+def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
+    pass_night(host)
+    (first,) = host.builds.glob("*")
+    (first / builds.KEEP).touch()
+    for number in range(3):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+    assert first.exists()
+    assert "kept by hand" in (host.site / "recipes/a.html").read_text()
+
+
+def test_a_yanked_wheel_says_why(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    pass_night(host)
+    (name,) = listed(host, "tf-a")
+    site.yank(tmp_path, name, "wrong cuDNN")
+    with states.opened(tmp_path) as state:
+        site.publish(host.nightly, state, host.clock())
+    page = json.loads((host.site / "simple/tf-a/index.json").read_text())
+    assert page["files"][0]["yanked"] == "wrong cuDNN"
+    assert json.loads((host.site / "match.json").read_text())["wheels"] == []
+
+
+class Heard:
+    """A channel that can be out of order."""
+
+    def __init__(self) -> None:
+        self.notices: list[Notice] = []
+        self.broken = False
+
+    name = "test"
+
+    def send(self, notice: Notice) -> None:
+        if self.broken:
+            raise HostError("the line is dead", remedy="Wait.")
+        self.notices.append(notice)
+
+    @property
+    def kinds(self) -> list[str]:
+        return [notice.kind for notice in self.notices]
+
+
+def with_channel(host: BuildHost) -> tuple[BuildHost, Heard]:
+    heard = Heard()
+    return BuildHost(host.nightly, host.builder, host.clock, channels=(heard,)), heard
+
+
+def test_one_notice_opens_a_failure_and_one_closes_it(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
+    pass_night(host)
+    builder(host).parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    builder(host).broken["a"] = BROKEN
+    for _ in range(3):
+        pass_night(host)
+    assert heard.kinds == ["failing"]
+    builder(host).broken.clear()
+    pass_night(host)
+    assert heard.kinds == ["failing", "fixed"]
+    assert heard.notices[0].thread == heard.notices[1].thread
+
+
+def test_a_dead_channel_delays_a_notice_and_fails_no_night(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a"))
+    builder(host).broken["a"] = BROKEN
+    heard.broken = True
+    pass_night(host)
+    assert heard.kinds == []
+    heard.broken = False
+    pass_night(host)
+    assert heard.kinds == ["failing"]
+
+
+def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 2}))
+    builder(host).unreachable.add("a")
+    for _ in range(3):
+        pass_night(host)
+    assert latest(host)["a"]["state"] == "stale"
+    assert heard.kinds == ["stale"]
+
+
+def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    script = f"""
+        import time
+        from pathlib import Path
+        from tfwright.tools.process import file_lock
+        with file_lock.held(Path({str(tmp_path / "lock")!r}), "invoke nightly"):
+            print("held", flush=True)
+            time.sleep(60)
+    """
+    argv = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
+        assert other.stdout
+        other.stdout.readline()
+        with pytest.raises(HostError, match=rf"Another night runs .*process {other.pid}"):
+            night.run(host)
+        other.kill()
+    assert pass_night(host).verdicts == {"a": "good"}
+
+
+def own_path() -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
+
+
+NIGHT = """
+import sys
+from pathlib import Path
+from tests.nightly.fake import host_with
+from tfwright.nightly import night
+host = host_with(Path(sys.argv[1]), *"abcdef", reproduce=True, retention={"count": 2, "hidden_days": 0})
+host.builder.parts = {name: {"recipe": sys.argv[2], "commit": "a" * 40} for name in "abcdef"}
+host.clock.pass_seconds(86400 * int(sys.argv[2]))
+night.run(host)
+"""
+
+
+@pytest.mark.slow
+def test_a_night_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
+    """Kill nights at growing delays; after each kill the site is whole, and a rerun completes it."""
+    delay = 0.25
+    kills = 0
+    for number in range(1, 25):
+        argv = [sys.executable, "-c", NIGHT, str(tmp_path), str(number)]
+        with subprocess.Popen(argv, cwd=ROOT, env=own_path()) as process:
+            time.sleep(delay)
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+                kills += 1
+        delay = 0.25 + (delay + 0.07) % 1.5
+        assert_site_is_whole(tmp_path / "site")
+        ended = subprocess.run(argv, cwd=ROOT, env=own_path(), check=False, capture_output=True)
+        assert ended.returncode == 0, ended.stderr.decode()
+        assert_site_is_whole(tmp_path / "site")
+        page = json.loads((tmp_path / "site/latest.json").read_text())
+        assert {target["state"] for target in page["targets"]} <= {"good", "good-unchanged"}
+    assert kills > 10
+
+
+def assert_site_is_whole(folder: Path) -> None:
+    """Follow everything that the site names; all of it has to be there and complete."""
+    for page in folder.glob("simple/*/index.json"):
+        for file in json.loads(page.read_text())["files"]:
+            wheel = page.parent / file["url"].replace("%2B", "+")
+            assert wheel.stat().st_size == file["size"]
+            assert wheel.with_name(f"{wheel.name}.metadata").is_file()
+    for build in folder.glob("builds/*"):
+        assert builds.read(build), f"{build} is incomplete"
+    for pointer in folder.glob("pointers/*/*.json"):
+        named = json.loads(pointer.read_text())
+        assert (pointer.parent / named["url"] / named["wheel"]).is_file()
+    for page in folder.rglob("*.html"):
+        assert page.read_text().rstrip().endswith("</html>")

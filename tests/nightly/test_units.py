@@ -1,0 +1,100 @@
+"""What starts a night, judged by systemd itself where it is installed."""
+
+import plistlib
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError
+from tfwright.nightly import units
+from tfwright.nightly.units import Schedule
+
+ANALYZE = shutil.which("systemd-analyze")
+EXPOSED = {"tfwright-nightly.service": 3.0, "tfwright-nightly-watch.service": 1.6}
+"""The most that `systemd-analyze security` may say of a system unit; docs/build-host.md has why."""
+
+
+@pytest.fixture
+def schedule(tmp_path: Path) -> Schedule:
+    return Schedule(
+        program=("/usr/bin/env", "true"),
+        checkout=tmp_path,
+        writable=(tmp_path,),
+        hours=6,
+        at="02:30",
+        environment=(("TFWRIGHT_NIGHTLY_FILE", str(tmp_path / "nightly.toml")),),
+    )
+
+
+def written(schedule: Schedule, folder: Path) -> dict[str, Path]:
+    found = {}
+    for file in units.systemd(schedule, folder):
+        file.path.write_text(file.text)
+        found[file.path.name] = file.path
+    return found
+
+
+@pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
+@pytest.mark.parametrize("user", ["", "root"])
+def test_systemd_finds_no_fault_in_the_units(schedule: Schedule, tmp_path: Path, user: str) -> None:
+    own = Schedule(**{**vars(schedule), "user": user})
+    paths = written(own, tmp_path)
+    argv = [str(ANALYZE), "verify", "--man=no", *(["--user"] if not user else [])]
+    ended = subprocess.run(
+        [*argv, *map(str, paths.values())], capture_output=True, text=True, check=False
+    )
+    ours = [line for line in ended.stderr.splitlines() if "tfwright" in line]
+    assert ours == []
+
+
+@pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
+@pytest.mark.parametrize("name", sorted(EXPOSED))
+def test_a_system_unit_gives_up_what_it_does_not_need(
+    schedule: Schedule, tmp_path: Path, name: str
+) -> None:
+    paths = written(Schedule(**{**vars(schedule), "user": "builder"}), tmp_path)
+    argv = [str(ANALYZE), "security", "--offline=yes", "--no-pager", str(paths[name])]
+    ended = subprocess.run(argv, capture_output=True, text=True, check=False)
+    level = re.search(r"Overall exposure level for \S+: ([\d.]+)", ended.stdout)
+    assert level, ended.stderr
+    assert float(level[1]) <= EXPOSED[name]
+
+
+def test_the_timer_catches_up_after_a_host_was_off(schedule: Schedule, tmp_path: Path) -> None:
+    text = written(schedule, tmp_path)["tfwright-nightly.timer"].read_text()
+    assert "OnCalendar=*-*-* 02:30:00" in text
+    assert "Persistent=true" in text
+    assert "FixedRandomDelay=true" in text
+
+
+def test_a_path_that_systemd_would_misread_is_refused(schedule: Schedule) -> None:
+    for path in ("/srv/with blank", "/srv/100%", "/srv/a;b", "/srv/a\nUser=root"):
+        bad = Schedule(**{**vars(schedule), "writable": (Path(path),)})
+        with pytest.raises(RecipeError, match="cannot be written into a unit"):
+            units.systemd(bad, Path("/x"))
+
+
+def test_the_property_list_runs_a_night_at_its_time(schedule: Schedule, tmp_path: Path) -> None:
+    (file,) = units.launchd(schedule, tmp_path)
+    content = plistlib.loads(file.text.encode())
+    assert content["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}
+    assert content["ProgramArguments"][-1] == "nightly"
+
+
+def test_our_line_in_a_crontab_is_replaced_and_taken_away(schedule: Schedule) -> None:
+    others = "# mine\n0 4 * * * backup\n"
+    first = units.crontab_with(others, units.cron_line(schedule))
+    later = Schedule(**{**vars(schedule), "at": "03:00"})
+    second = units.crontab_with(first, units.cron_line(later))
+    assert second.count(units.CRON_MARK) == 1
+    assert "0 3 * * *" in second
+    assert units.crontab_with(second, "") == others
+
+
+@pytest.mark.parametrize("text", ["25:00", "2", "02:60", "02:00\nUser=root", ""])
+def test_a_time_of_day_is_read_strictly(text: str) -> None:
+    with pytest.raises(RecipeError, match="time of day"):
+        units.moment(text)
