@@ -163,9 +163,13 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
     known = pinning.write(job, path)
     needed = tuple(one.model_copy(update={"needed": True}) for one in known.archives)
     files.write(path, lock.write(known.model_copy(update={"archives": needed})))
-    with pytest.raises(SupplyError, match=r"1 of the archives .* cannot be had: two") as caught:
+    with pytest.raises(
+        SupplyError, match=r"1 input that small needs could not be found: two"
+    ) as caught:
         inputs(replace(job, locked=path, offline=True))
-    assert any("2" * 64 in line for line in caught.value.evidence.lines)
+    log = caught.value.evidence.log
+    assert log is not None
+    assert "2" * 64 in log.read_text("utf-8")
 
 
 def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
@@ -173,6 +177,7 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
 ) -> None:
     substitute = {
         "reason": "its server is gone",
+        "replaces": "2" * 64,
         "sha256": files.sha256(archive),
         "urls": ["https://nowhere.invalid/other.zip"],
     }

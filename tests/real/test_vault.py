@@ -20,7 +20,7 @@ from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.vault import origins, reach, substitutes
 from tfwright.vault.origins import GIT, Origins
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.store import Store
 
 pytestmark = pytest.mark.real
@@ -63,7 +63,7 @@ def brought(commit: str, store: Store) -> Reached:
         {},
         None,
         store,
-        Ways(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone),
+        Suppliers(lambda wanted: origins.obtain(wanted, store, ways, SILENCE.progress), clone),
     )
 
 

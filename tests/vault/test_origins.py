@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable
 from tfwright.errors import SupplyError
 from tfwright.progress import SILENCE
 from tfwright.tools import files
@@ -21,12 +22,15 @@ from tfwright.vault.origins import (
     GIT,
     MIRROR,
     PACKED,
+    RECIPE,
     URL,
     VAULT,
+    Missing,
     Origins,
     Supply,
     WantedArchive,
 )
+from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
 NOWHERE = "http://127.0.0.1:9"
@@ -171,7 +175,7 @@ def test_a_mirror_that_lacks_a_left_out_file_can_still_be_packed(
     ).stdout.strip()
     (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     pack(Pack("r", "v1.0", "r/", ("test.txt",)), mirror, tmp_path / "made")
-    with pytest.raises(SupplyError, match=r"cannot give v1\.0"):
+    with pytest.raises(SupplyError, match=r"lacks files of v1\.0: test\.txt"):
         pack(Pack("r", "v1.0", "r/"), mirror, tmp_path / "made")
 
 
@@ -217,20 +221,115 @@ def test_offline_no_server_is_asked(store: Store, served: tuple[str, Path]) -> N
     assert lacking.attempts == ()
 
 
-def test_what_no_way_gives_is_named_at_once_with_what_was_tried_and_what_it_blocks(
-    store: Store,
+def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
+    store: Store, tmp_path: Path
 ) -> None:
     wanted = [
-        WantedArchive(name, sha256 * 64, (f"https://example.org/{name}.zip",), 1234)
+        WantedArchive(name, sha256 * 64, (f"{NOWHERE}/{name}.zip", f"{NOWHERE}/x/{name}.zip"), 1234)
         for name, sha256 in (("a", "1"), ("b", "2"))
     ]
+    (tmp_path / "drop").mkdir()
+    host_file = HostFile(drop=tmp_path / "drop")
     supply = origins.obtain(
-        wanted, store, Origins(HostFile(), store.root, offline=True), SILENCE.progress
+        wanted, store, Origins(host_file, store.root, offline=True), SILENCE.progress
     )
-    fault = origins.unobtainable(supply.missing, {}, "//some:target")
-    assert fault.what == "2 of the archives that //some:target needs cannot be had: a, b"
-    assert fault.evidence.lines[:2] == [
-        f"a: sha256 {'1' * 64}, 1,234 bytes",
-        "    https://example.org/a.zip: not asked, since this is offline",
+    fault = Shortage("small", supply.missing, {}).error(host_file, tmp_path / "log")
+    assert fault.what == "2 inputs that small needs could not be found: a, b"
+    assert fault.evidence.lines == [
+        f"a: the drop folder, {tmp_path}/drop: no file there has this checksum",
+        f"b: the drop folder, {tmp_path}/drop: no file there has this checksum",
     ]
-    assert "drop folder" in fault.remedy
+    assert fault.evidence.log == tmp_path / "log"
+    logged = (tmp_path / "log").read_text("utf-8")
+    assert f"a: sha256 {'1' * 64}, 1,234 bytes" in logged
+    assert f"into {tmp_path}/drop" in fault.remedy
+    assert "Then run 'invoke fetch --recipe small'." in fault.remedy
+
+
+def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(tmp_path: Path) -> None:
+    lacking = Missing(WantedArchive("a", "1" * 64, (f"{NOWHERE}/a.zip",)), ())
+    fault = Shortage("small", [lacking], {}).error(HostFile(), tmp_path / "log")
+    assert 'drop = "/path/to/folder"' in fault.remedy
+    assert fault.evidence.lines == [f"a: {NOWHERE}/a.zip: not asked, this build is offline"]
+
+
+def test_the_count_of_a_note_agrees_with_its_names() -> None:
+    names = ["clang", "clang", "clang", "closure"]
+    missing = tuple(Missing(WantedArchive(name, "1" * 64, ()), ()) for name in names)
+    (note,) = Supply({}, missing).notes()
+    assert note.startswith("4 archives were not found")
+    assert note.endswith("clang (3 files), closure")
+
+
+def from_recipe(store: Store, wanted: WantedArchive, **place: object) -> Supply:
+    """Obtain a file that only a source of the recipe has."""
+    table = FetchTable.model_validate({"sources": [{"sha256": wanted.sha256, **place}]})
+    sources = Origins(HostFile(), store.root.parent / "git", fetch=table)
+    return origins.obtain([wanted], store, sources, SILENCE.progress)
+
+
+def test_a_blob_of_a_repository_is_a_source(store: Store, mirror: Path) -> None:
+    blob = run_git(mirror, "rev-parse", "HEAD:file.txt")
+    wanted = WantedArchive("a", digest(b"content"), ())
+    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), blob=blob)
+    assert supply.ways == {wanted.sha256: RECIPE}
+
+
+def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(store: Store, mirror: Path) -> None:
+    wanted = WantedArchive("a", digest(b"content"), ())
+    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), blob="0" * 40)
+    assert "has no file with the id 000" in supply.missing[0].attempts[0].why
+
+
+def test_another_forges_archive_is_made_of_a_tag(
+    store: Store, mirror: Path, tmp_path: Path
+) -> None:
+    made = tmp_path / "made.tar.gz"
+    packed = subprocess.run(
+        ["git", f"--git-dir={mirror}", "archive", "--prefix=r-v1.0/", "v1.0"],
+        check=True,
+        capture_output=True,
+    ).stdout
+    made.write_bytes(
+        subprocess.run(["gzip", "-n"], input=packed, check=True, capture_output=True).stdout
+    )
+    wanted = WantedArchive("a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",))
+    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0")
+    assert supply.ways == {wanted.sha256: RECIPE}
+
+
+def test_another_repository_can_give_a_forges_archive(
+    store: Store, mirror: Path, tmp_path: Path
+) -> None:
+    url = "https://github.com/o/r/archive/v1.0.tar.gz"
+    source = SourceArchive.of(url)
+    assert source is not None
+    regenerate(source, mirror, tmp_path / "made")
+    wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url.replace("https", "file"),))
+    wanted = WantedArchive("a", wanted.sha256, (url,))
+    table = FetchTable.model_validate(
+        {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
+    )
+    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(wanted)
+    assert [source.where for source in sources] == [mirror.parent.as_uri()]
+    sources[0].fill(tmp_path / "again")
+    assert files.sha256(tmp_path / "again") == wanted.sha256
+
+
+def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
+    mirror: Path, tmp_path: Path
+) -> None:
+    commit = run_git(mirror, "rev-parse", "HEAD")
+    for name in ("file.txt", "test.txt"):
+        blob = run_git(mirror, "rev-parse", f"HEAD:{name}")
+        (mirror / "objects" / blob[:2] / blob[2:]).unlink()
+    wanted = Pack("https://example.org/r.git", commit, "r/", ())
+    with pytest.raises(SupplyError, match=r"lacks files of .*: file\.txt, test\.txt") as caught:
+        pack(wanted, mirror, tmp_path / "packed")
+    assert 'exclude = ["file.txt", "test.txt"]' in caught.value.remedy
+
+
+def run_git(mirror: Path, *arguments: str) -> str:
+    """Return what git prints."""
+    argv = ["git", f"--git-dir={mirror}", *arguments]
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()

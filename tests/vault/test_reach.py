@@ -25,7 +25,7 @@ from tfwright.vault.lock import (
     Tensorflow,
 )
 from tfwright.vault.origins import DROP, Attempt, Missing, Supply, WantedArchive
-from tfwright.vault.reach import Ways
+from tfwright.vault.reach import Suppliers
 from tfwright.vault.store import Store
 
 ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
@@ -101,14 +101,14 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
 ) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
-    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Ways(giver, no_clone))
+    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer", "two"], ["inner"]]
     assert {one.name for one in reached.rules.repositories} == {"outer", "two", "inner"}
     assert [one.wanted.name for one in reached.supply.missing] == ["two", "inner"]
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
-    reached = reach.bring(tree(), {}, None, store, Ways(Giver(store), no_clone))
+    reached = reach.bring(tree(), {}, None, store, Suppliers(Giver(store), no_clone))
     assert [one.archive for one in reached.rules.nested] == ["outer"]
 
 
@@ -123,7 +123,7 @@ def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_o
         strip_prefix="other-2",
     )
     reached = reach.bring(
-        tree(), {"outer": table}, None, store, Ways(Giver(store, other), no_clone)
+        tree(), {"outer": table}, None, store, Suppliers(Giver(store, other), no_clone)
     )
     assert table.sha256 in reached.supply.ways
     assert "inner" in {one.name for one in reached.rules.repositories}
@@ -133,7 +133,7 @@ def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_m
     store: Store,
 ) -> None:
     giver = Giver(store)
-    reach.bring(tree(), {}, locked(outer=False, two=False), store, Ways(giver, no_clone))
+    reach.bring(tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer"]]
 
 
@@ -171,24 +171,26 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     store: Store, tmp_path: Path, definitions: Clone
 ) -> None:
     giver = Giver(store)
-    ways = Ways(
+    suppliers = Suppliers(
         giver, lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=False)
     )
-    reached = reach.bring(cloning(definitions), {}, None, store, ways)
+    reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert giver.asked == [[], ["inner"]]
     assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
-    assert list(reached.told())[1:] == [f"Here is what rules clone of {definitions.remote}"]
+    assert list(reached.notes())[1:] == [
+        f"The commits that rules clone are on this host: {definitions.remote}"
+    ]
 
 
-def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_needed(
+def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it(
     store: Store, tmp_path: Path, definitions: Clone
 ) -> None:
-    ways = Ways(
+    suppliers = Suppliers(
         Giver(store),
         lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=True),
     )
-    reached = reach.bring(cloning(definitions), {}, None, store, ways)
-    assert "is not here" in next(reached.told())
+    reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
+    assert "is not here" in next(reached.notes())
     needed = locked().model_copy(
         update={
             "clones": (
@@ -202,7 +204,8 @@ def test_a_commit_that_cannot_be_had_is_missed_only_if_the_lock_knows_it_to_be_n
         }
     )
     assert list(reached.needed_and_refused(needed)) == [definitions]
-    assert reached.needed_and_refused(None) == {}
+    # Also without a lock: WORKSPACE loads a file of it.
+    assert list(reached.needed_and_refused(None)) == [definitions]
 
 
 def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
@@ -232,10 +235,28 @@ def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() ->
     assert [one.name for one in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
 
+def names(missing: Sequence[Missing]) -> list[str]:
+    return [each.wanted.name for each in missing]
+
+
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
-    reached = reach.bring(tree(), {}, locked(outer=True), store, Ways(Giver(store), no_clone))
-    assert [one.wanted.name for one in reached.needed_and_missing(locked(outer=True))] == ["outer"]
-    assert reached.needed_and_missing(None) == []
+    plain = repositories.read(
+        {
+            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", sha256 = "{TWO}")\n'
+        }
+    )
+    known = locked(two=True)
+    reached = reach.bring(plain, {}, known, store, Suppliers(Giver(store), no_clone))
+    assert names(reached.needed_and_missing(known)) == ["two"]
+    assert names(reached.needed_and_missing(None)) == []
+
+
+@pytest.mark.parametrize("lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"])
+def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
+    store: Store, lock: Lock | None
+) -> None:
+    reached = reach.bring(tree(), {}, lock, store, Suppliers(Giver(store), no_clone))
+    assert names(reached.needed_and_missing(lock)) == ["outer"]
 
 
 def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(
@@ -248,7 +269,7 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
         }
     )
     table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
-    reached = reach.bring(found, {"outer": table}, None, store, Ways(Giver(store), no_clone))
+    reached = reach.bring(found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone))
     known = locked(outer=True).model_copy(
         update={
             "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)

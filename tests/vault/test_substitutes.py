@@ -148,3 +148,28 @@ def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
         substitutes.rewritten(
             {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
         )
+
+
+def test_a_substitute_that_names_the_pinned_archive_is_accepted() -> None:
+    found = repositories.read(TEXTS).repositories
+    substitutes.insist({"fft2d": table(replaces=OLD)}, found)
+
+
+def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> None:
+    found = repositories.read(TEXTS).repositories
+    tables = {"fft2d": table(replaces="3" * 64), "eigen_archive": table(replaces="4" * 64)}
+    with pytest.raises(RecipeError, match=r"pins another archive .*: fft2d, eigen_archive") as told:
+        substitutes.insist(tables, found)
+    eigen = "https://bitbucket.example/eigen/6913f0cf7d06.tar.gz"
+    assert told.value.evidence.lines == [
+        "[fetch.substitutes.fft2d]  # tensorflow/workspace.bzl:13 https://old.example/fft.tgz",
+        f'replaces = "{OLD}"',
+        f"[fetch.substitutes.eigen_archive]  # tensorflow/workspace.bzl:3 {eigen}",
+        f'replaces = "{OLD}"',
+    ]
+
+
+def test_a_substitute_that_does_not_state_what_it_replaces_is_refused() -> None:
+    found = repositories.read(TEXTS).repositories
+    with pytest.raises(RecipeError, match="does not state which archive it replaces: fft2d"):
+        substitutes.insist({"fft2d": table()}, found)

@@ -18,7 +18,7 @@ from tfwright.vault import links, lock, locking, reach
 from tfwright.vault.links import LinkRow
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached, Suppliers
 
 
 def write(job: BuildRequest, path: Path) -> Lock:
@@ -74,7 +74,7 @@ def _reached(job: BuildRequest, inputs: Inputs) -> Reached:
         job.recipe.fetch.substitutes,
         None,
         store,
-        Ways(held, partial(external.clone, job, offline=True)),
+        Suppliers(held, partial(external.clone, job, offline=True)),
     )
 
 

@@ -28,6 +28,10 @@ EXACT_PIN = re.compile(
     r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})*)"
 )
 """``name==version`` with pip's hashes behind it: the only form of a requirement that reaches pip."""
+PACKAGE_URL = re.compile(
+    r"pkg:(?P<kind>npm|pypi|deb)/((?P<space>@[a-z0-9._-]+|debian|ubuntu)/)?"
+    r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]*)(@(?P<version>[A-Za-z0-9][A-Za-z0-9.+~:_-]*))?"
+)
 URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 _GIT_DIRECTORY = re.compile(r"\.git|git~[0-9]+", re.IGNORECASE)
 """Names under which some file system opens ``.git``: Windows shortens it to ``git~1``."""
@@ -124,6 +128,16 @@ def exact_pin(text: str) -> str:
     return text
 
 
+def package_url(text: str) -> str:
+    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package. Raises ValueError."""
+    if not PACKAGE_URL.fullmatch(text):
+        raise ValueError(
+            'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
+            '"pkg:deb/debian/NAME@VERSION" (the version of a deb may be left out)'
+        )
+    return text
+
+
 Line = Annotated[str, AfterValidator(one_line)]
 """Text on one line, without control characters."""
 Name = Annotated[str, AfterValidator(no_option)]
@@ -136,6 +150,7 @@ RecipeName = Annotated[str, AfterValidator(recipe_name)]
 """The name of a recipe, and of its directory in build_out."""
 GitUrl = Annotated[str, AfterValidator(git_url)]
 DownloadUrl = Annotated[str, AfterValidator(download_url)]
+PackageUrl = Annotated[str, AfterValidator(package_url)]
 PackagePin = Annotated[str, AfterValidator(exact_pin)]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]

@@ -15,6 +15,7 @@ from tfwright.documents.names import (
     Line,
     Name,
     PackagePin,
+    PackageUrl,
     RecipeName,
     Sha256,
     Version,
@@ -78,6 +79,21 @@ LibraryFolder = Annotated[
     str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
+
+
+Stage = Literal[
+    "check",
+    "fetch",
+    "source",
+    "configure",
+    "compile",
+    "nccl",
+    "package",
+    "seal",
+    "verify",
+    "publish",
+]
+"""The stages of the pipeline, in order."""
 
 
 class SourceTable(Table):
@@ -147,14 +163,16 @@ class SourceTable(Table):
 
 
 class SubstituteTable(Table):
-    """Another source for an archive that its own servers no longer give. The wheel is then not built from the pinned bytes."""
+    """Other bytes for an archive whose servers are gone. The wheel is then not built from the pinned bytes."""
 
     reason: Line
-    """Why the pinned archive cannot be had, and what this one is; shown wherever the wheel is described."""
+    """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel is described."""
+    replaces: Sha256 | None = None
+    """The checksum that the tree pins. Where the tree pins another archive, the recipe is refused."""
     sha256: Sha256
     """Of the file that is used instead."""
     urls: tuple[DownloadUrl, ...] = ()
-    """Where that file can be had; without them the archive's own urls stay in the tree."""
+    """Where that file is served; without them the archive's own urls stay in the tree."""
     git: GitUrl | None = None
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
     commit: Commit | None = None
@@ -172,11 +190,55 @@ class SubstituteTable(Table):
         return self
 
 
+class FileSourceTable(Table):
+    """One more place that has exactly the pinned bytes of a file: a git repository, or a member of a package."""
+
+    sha256: Sha256
+    """Of the file, as the tree or a substitute pins it."""
+    git: GitUrl | None = None
+    """A repository. Alone, it is one more repository for the archive or the commit that is packed anyway."""
+    ref: Name | None = None
+    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by gzip."""
+    prefix: InnerPath | None = None
+    """The directory in that archive: ``eigen-3.3.9``."""
+    blob: Commit | None = None
+    """Git's id of the file's content, where the file itself is in the repository."""
+    package: PackageUrl | None = None
+    """A package of a registry: ``pkg:npm/sqlite3@4.0.4``, ``pkg:pypi/NAME@VERSION``, ``pkg:deb/debian/NAME``."""
+    member: InnerPath | None = None
+    """The file in the package; for a distribution's source package the name of one of its files."""
+
+    @model_validator(mode="after")
+    def _is_one_place(self) -> Self:
+        if bool(self.git) == bool(self.package) or bool(self.package) != bool(self.member):
+            raise ValueError("give either git, or package with member")
+        if bool(self.ref) != bool(self.prefix) or (self.ref and self.blob):
+            raise ValueError("give git alone, git with ref and prefix, or git with blob")
+        if self.package and (self.ref or self.blob):
+            raise ValueError("ref and blob belong to git, not to a package")
+        return self
+
+
 class FetchTable(Table):
-    """What is brought before a build, beyond what the tree itself names."""
+    """What is fetched before a build, beyond what the tree itself names."""
 
     substitutes: dict[Name, SubstituteTable] = {}
-    """By the name of the external repository that they stand in for."""
+    """By the name of the external repository whose archive they replace."""
+    sources: tuple[FileSourceTable, ...] = ()
+    """More places that have the pinned bytes, each believed by the checksum only."""
+
+    def sources_of(self, sha256: str) -> tuple[FileSourceTable, ...]:
+        """Return the further places that have a file."""
+        return tuple(source for source in self.sources if source.sha256 == sha256)
+
+
+class ImageTable(Table):
+    """A container image; the digest decides, name and tag are for people."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
+    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
+    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    """Of its manifest. A tag is moved at will, so that an image without a digest is refused."""
 
 
 class HostTable(Table):
@@ -205,8 +267,8 @@ class HostTable(Table):
     """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
     sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
-    image: Line | None = None
-    """A container image in which this build is known to work, with its digest where known."""
+    image: ImageTable | None = None
+    """The container image in which configure to verify run; without one they run on the host."""
 
 
 class BazelTable(Table):
@@ -339,14 +401,23 @@ class VerifyTable(Table):
 
 
 class VerifiedTable(Table):
-    """How far this recipe has really been run. Without it a recipe is shown as unverified."""
+    """How far this recipe was really run; `invoke build --verified-by` writes it.
 
-    until: str
-    """The last stage that was run for real."""
+    Without it, or where it no longer fits the recipe, the recipe is shown as unverified.
+    """
+
+    until: Stage
+    """The last stage that was run."""
     on: dt.date
+    """When."""
     host: Line
+    """The machine that ran it."""
     by: Line
+    """Who ran it."""
     note: Line = ""
+    """What is worth knowing, such as inputs that were substituted."""
+    digests: dict[Literal["recipe", "patches", "lock", "tfwright"], Line] = {}
+    """A short checksum of each part that decides the wheel, as it was then."""
 
 
 class Recipe(Table):

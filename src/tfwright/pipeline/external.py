@@ -20,7 +20,8 @@ from tfwright.tools.git.mirror import Origin
 from tfwright.vault import lock, locking, origins, reach, substitutes
 from tfwright.vault.lock import Lock
 from tfwright.vault.origins import Origins
-from tfwright.vault.reach import Reached, Ways
+from tfwright.vault.reach import Reached, Suppliers
+from tfwright.vault.shortage import Shortage
 from tfwright.vault.store import Store
 
 
@@ -71,21 +72,26 @@ def bring(
     Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
     only noted. Raises SupplyError naming everything that is known to be needed and is missing.
     """
-    ways = Origins(job.host_file, job.places.git, job.offline)
+    ways = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
     found, tables = read(job, pins, repository, programs), pins.fetch.substitutes
-    for name in tables:
-        substitutes.replaced(name, found.repositories)
+    substitutes.insist(tables, found.repositories)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
     reached = reach.bring(
-        found, tables, locked, store(job), Ways(obtain, partial(clone, job, offline=job.offline))
+        found,
+        tables,
+        locked,
+        store(job),
+        Suppliers(obtain, partial(clone, job, offline=job.offline)),
     )
     missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
     if missing or refused:
-        raise origins.unobtainable(missing, refused, job.name)
-    for text in reached.told():
+        shortage = Shortage(job.name, missing, refused)
+        raise shortage.error(job.host_file, job.log("fetch-missing"))
+    for text in reached.notes():
         job.listener.note(text)
-    for replaced in substituted(pins, reached.rules):
-        job.listener.note(f"Not the pinned bytes: {replaced.name}: {replaced.reason}")
+    if tables:
+        names = ", ".join(sorted(tables))
+        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
     return reached
 
 

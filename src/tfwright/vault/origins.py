@@ -1,46 +1,50 @@
-"""The ways to obtain an archive, in order; none is believed but by the archive's digest."""
+"""The sources of an archive, in order; each is believed by the archive's checksum only."""
 
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
-from tfwright.errors import Evidence, SupplyError, TfwrightError
+from tfwright.documents.recipe import FetchTable, FileSourceTable
+from tfwright.errors import SupplyError
 from tfwright.progress import Progress
-from tfwright.tools import files
+from tfwright.tools import files, registry
 from tfwright.tools.git import archive
 from tfwright.tools.git.archive import Pack, SourceArchive
-from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.http import downloads
 from tfwright.tools.http.transfer import DownloadOutcome, WantedFile
 from tfwright.tools.python import sdist
 from tfwright.tools.python.sdist import Sdist
+from tfwright.tools.registry import RegistryPackage
 from tfwright.vault.store import Store
 
-VAULT, URL, MIRROR, GIT, PACKED, INDEX, DROP = (
+VAULT, URL, MIRROR, GIT, PACKED, INDEX, RECIPE, DROP = (
     "the vault",
     "its urls",
     "a mirror of its urls",
     "a git mirror",
     "a packed commit",
     "the package index",
+    "a source of the recipe",
     "the drop folder",
 )
-"""The ways, as people read them."""
+"""The kinds of sources, as people read them."""
 SHOWN = 12
 """Archives that a note names before it only counts."""
 
 
 @dataclass(frozen=True)
 class WantedArchive(WantedFile):
-    """A file that is to be had, from wherever it is; its name is that of the external repositories that are made from it."""
+    """A file that a build needs; its name is that of the external repositories that are made from it."""
 
     pack: Pack | None = None
     """For a substitute that no server has: the commit that it is made from."""
+    substitute: bool = False
+    """Whether the recipe names it in the place of another one."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,9 @@ class Source:
     """One place that may have a file."""
 
     way: str
+    """The kind of source, one of those above."""
     where: str
-    """Url, repository or folder."""
+    """Url, repository, package or folder."""
     remote: bool
     """Whether asking it needs the network."""
     fill: Callable[[Path], None]
@@ -77,20 +82,31 @@ class Supply:
     """What became of the files that were wanted."""
 
     ways: Mapping[str, str]
-    """Digest of each file that is in the vault now = the way it came."""
+    """Checksum of each file that is in the vault now = the kind of source that gave it."""
     missing: tuple[Missing, ...]
 
-    def told(self) -> Iterator[str]:
+    def notes(self) -> Iterator[str]:
         """Say it in a sentence or two; nothing if nothing was wanted."""
         if self.ways:
-            counts = Counter(self.ways.values())
-            yield f"{len(self.ways)} archives are in the vault now: " + ", ".join(
-                f"{count} from {way}" for way, count in counts.items()
-            )
+            counts = Counter(self.ways.values()).items()
+            listed = ", ".join(f"{count} from {way}" for way, count in counts)
+            yield f"{len(self.ways)} archives are in the vault now: {listed}"
         if self.missing:
-            names = list(dict.fromkeys(one.wanted.name.partition(",")[0] for one in self.missing))
-            more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-            yield f"{len(self.missing)} archives cannot be had, and Bazel will say if it wants one: {', '.join(names[:SHOWN])}{more}"
+            yield (
+                f"{len(self.missing)} archives were not found, and Bazel will say if it wants one: "
+                f"{_listed(missing.wanted.name for missing in self.missing)}"
+            )
+
+
+def _listed(names: Iterable[str]) -> str:
+    """List names, each once with its count, so that the total agrees with them."""
+    counts = Counter(name.partition(",")[0] for name in names)
+    shown = [
+        f"{name} ({count} files)" if count > 1 else name
+        for name, count in list(counts.items())[:SHOWN]
+    ]
+    rest = sum(list(counts.values())[SHOWN:])
+    return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
 
 @dataclass(frozen=True)
@@ -101,31 +117,37 @@ class Origins:
     repositories: Path
     """Where git mirrors that are not on this host are copied to."""
     offline: bool = False
+    fetch: FetchTable = field(default_factory=FetchTable)
+    """The recipe's own sources."""
 
     def urls(self, wanted: WantedArchive) -> list[str]:
         """Return the urls of a file, then those that the host file puts in their place; none offline."""
-        pairs = [
-            (beginning, instead, url)
+        mirrored = [
+            instead + url.removeprefix(beginning)
             for url in wanted.urls
             for beginning, instead in self.host_file.downloads.items()
             if url.startswith(beginning)
         ]
-        mirrored = [instead + url.removeprefix(beginning) for beginning, instead, url in pairs]
         return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
-        """Return where else a file may be had, in order; offline, only what is on this host."""
-        ways = (self._repositories, self._index, self._drop)
-        return [one for way in ways for one in way(wanted) if not (self.offline and one.remote)]
+        """Return the other places that may have a file, in order; offline, only those on this host."""
+        kinds = (self._repositories, self._index, self._recipe, self._drop)
+        return [
+            source
+            for kind in kinds
+            for source in kind(wanted)
+            if not (self.offline and source.remote)
+        ]
 
     def _repositories(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield the git repositories that the file can be made from."""
         if wanted.pack:
             named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
             yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
-        for one in dict.fromkeys(found for url in wanted.urls if (found := SourceArchive.of(url))):
-            if mirror := self.host_file.mirror_of(one.repository):
-                yield self._made(GIT, mirror, one.ref, partial(archive.regenerate, one))
+        for forged in _source_archives(wanted):
+            if mirror := self.host_file.mirror_of(forged.repository):
+                yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
 
     def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
         """Return a repository as a source; one that is not on this host is copied first, as far as it is needed."""
@@ -138,13 +160,25 @@ class Origins:
         )
 
     def _index(self, wanted: WantedArchive) -> Iterator[Source]:
-        for one in dict.fromkeys(found for url in wanted.urls if (found := Sdist.of(url))):
+        for package in dict.fromkeys(found for url in wanted.urls if (found := Sdist.of(url))):
             yield Source(
                 INDEX,
-                f"{one.name} {one.version}",
+                f"{package.name} {package.version}",
                 remote=True,
-                fill=partial(sdist.download, one, wanted.sha256),
+                fill=partial(sdist.download, package, wanted.sha256),
             )
+
+    def _recipe(self, wanted: WantedArchive) -> Iterator[Source]:
+        """Yield the places that the recipe names for a file."""
+        for table in self.fetch.sources_of(wanted.sha256):
+            if table.package and table.member:
+                package = RegistryPackage.of(table.package)
+                fill = partial(registry.extract, package, table.member)
+                yield Source(RECIPE, str(package), remote=True, fill=fill)
+            elif table.git:
+                named = self.host_file.mirror_of(table.git) or table.git
+                for ref, make in _from_git(table, wanted):
+                    yield self._made(RECIPE, named, ref, make)
 
     def _drop(self, wanted: WantedArchive) -> Iterator[Source]:
         if self.host_file.drop:
@@ -159,19 +193,39 @@ class Origins:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
         if sha256 not in self._dropped:
             raise SupplyError(
-                "no file there has this digest", remedy="Put it there; its name does not matter."
+                "no file there has this checksum",
+                remedy="Put it there; its name does not matter.",
             )
         shutil.copyfile(self._dropped[sha256], target)
 
     @cached_property
     def _dropped(self) -> Mapping[str, Path]:
-        """The files of the drop folder by digest, hashed when the first one is looked for."""
+        """The files of the drop folder by checksum, hashed when the first one is looked for."""
         folder = self.host_file.drop
-        return (
-            {files.sha256(path): path for path in folder.rglob("*") if path.is_file()}
-            if folder
-            else {}
-        )
+        if folder is None:
+            return {}
+        return {files.sha256(path): path for path in folder.rglob("*") if path.is_file()}
+
+
+def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
+    """Return the archives of a forge that the urls of a file name, each once."""
+    found = (SourceArchive.of(url) for url in wanted.urls)
+    return list(dict.fromkeys(forged for forged in found if forged))
+
+
+def _from_git(
+    table: FileSourceTable, wanted: WantedArchive
+) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
+    """Yield how a file is made of a repository that the recipe names: the ref, and what writes it."""
+    if table.blob:
+        yield table.blob, partial(archive.write_blob, table.blob)
+    elif table.ref and table.prefix:
+        yield table.ref, partial(archive.pack_ref, table.prefix, table.ref)
+    else:
+        if wanted.pack:
+            yield wanted.pack.ref, partial(archive.pack, wanted.pack)
+        for forged in _source_archives(wanted):
+            yield forged.ref, partial(archive.regenerate, forged)
 
 
 def obtain(
@@ -180,26 +234,28 @@ def obtain(
     origins: Origins,
     report: Callable[[Progress], None],
 ) -> Supply:
-    """Bring what can be had into the store: all that have urls at once, then the rest one after the other.
+    """Bring what can be found into the store: all that have urls at once, then the rest one after the other.
 
-    What the store holds is hashed, and what was changed there is brought anew.
+    What the store holds is hashed, and a file that was changed there is fetched again.
     """
-    ways = {one.sha256: VAULT for one in wanted if store.sound(one.sha256)}
-    asked = [one for one in wanted if one.sha256 not in ways]
+    ways = {file.sha256: VAULT for file in wanted if store.sound(file.sha256)}
+    asked = [file for file in wanted if file.sha256 not in ways]
     attempts: dict[str, list[Attempt]] = {}
-    for one, outcome in _downloaded(asked, store, origins, report):
-        attempts[one.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
+    for file, outcome in _downloaded(asked, store, origins, report):
+        attempts[file.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:
-            ways[one.sha256] = MIRROR if outcome.url and outcome.url not in one.urls else URL
-    rest = [one for one in asked if one.sha256 not in ways]
-    for number, one in enumerate(rest):
-        report(Progress(number, len(rest), "archives", one.name))
-        if way := _first(one, origins.sources(one), store, attempts.setdefault(one.sha256, [])):
-            ways[one.sha256] = way
-    return Supply(
-        ways,
-        tuple(Missing(one, tuple(attempts[one.sha256])) for one in rest if one.sha256 not in ways),
-    )
+            own = outcome.url is None or outcome.url in file.urls
+            ways[file.sha256] = URL if own else MIRROR
+    rest = [file for file in asked if file.sha256 not in ways]
+    for number, file in enumerate(rest):
+        report(Progress(number, len(rest), "archives", file.name))
+        failed = attempts.setdefault(file.sha256, [])
+        if way := _first(file, origins.sources(file), store, failed):
+            ways[file.sha256] = way
+    missing = [
+        Missing(file, tuple(attempts[file.sha256])) for file in rest if file.sha256 not in ways
+    ]
+    return Supply(ways, tuple(missing))
 
 
 def _downloaded(
@@ -209,18 +265,24 @@ def _downloaded(
     report: Callable[[Progress], None],
 ) -> Iterator[tuple[WantedArchive, DownloadOutcome]]:
     """Download what has urls; yield what became of each."""
-    served = [(one, tuple(urls)) for one in asked if (urls := origins.urls(one))]
+    served = [file for file in asked if origins.urls(file)]
     if served:
-        requests = [replace(one, urls=urls) for one, urls in served]
-        yield from zip(
-            (one for one, _ in served), downloads.fetch(requests, store, report=report), strict=True
-        )
+        requests = [
+            replace(
+                file,
+                urls=tuple(origins.urls(file)),
+                # With another source left, a slow server is not waited for.
+                alternatives=bool(origins.sources(file)),
+            )
+            for file in served
+        ]
+        yield from zip(served, downloads.fetch(requests, store, report=report), strict=True)
 
 
 def _first(
     wanted: WantedArchive, sources: Iterable[Source], store: Store, attempts: list[Attempt]
 ) -> str:
-    """Ask one source after the other; return the way of the first that has the file, and note the others."""
+    """Ask one source after the other; return the kind of the first that has the file, and note the others."""
     for source in sources:
         try:
             with store.admitting(wanted.sha256, source.where) as target:
@@ -230,30 +292,3 @@ def _first(
         else:
             return source.way
     return ""
-
-
-def unobtainable(
-    missing: Sequence[Missing], refused: Mapping[Clone, TfwrightError], blocked: str
-) -> SupplyError:
-    """Return the error that names all files and commits which are needed and cannot be had."""
-    names = ", ".join([*(one.wanted.name for one in missing), *(one.remote for one in refused)])
-    return SupplyError(
-        f"{len(missing) + len(refused)} of the archives that {blocked} needs cannot be had: {names}",
-        remedy="Put the files into the drop folder that the host file names, or name a mirror there, or let the recipe stand in others: [fetch.substitutes].",
-        evidence=Evidence(
-            lines=[
-                *(line for one in missing for line in _told(one)),
-                *(f"{one.remote}: {fault.what}" for one, fault in refused.items()),
-            ]
-        ),
-    )
-
-
-def _told(missing: Missing) -> Iterator[str]:
-    wanted = missing.wanted
-    size = f", {wanted.size:,} bytes" if wanted.size is not None else ""
-    yield f"{wanted.name}: sha256 {wanted.sha256}{size}"
-    tried = missing.attempts or tuple(
-        Attempt(url, "not asked, since this is offline") for url in wanted.urls
-    )
-    yield from (f"    {one.source}: {one.why}" for one in tried)

@@ -21,8 +21,8 @@ from tfwright.vault.store import Store
 
 
 @dataclass(frozen=True)
-class Ways:
-    """How what is wanted comes to this host."""
+class Suppliers:
+    """What brings files and commits to this host."""
 
     obtain: Callable[[Sequence[WantedArchive]], Supply]
     clone: Callable[[Clone], Path]
@@ -53,31 +53,62 @@ class Reached:
         return {one: fault for one, fault in self.asked.items() if isinstance(fault, TfwrightError)}
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
-        """Return the archives that could not be had although Bazel was seen to want them."""
-        used = {one.sha256: one.used for one in (lock.substitutes if lock else ())}
+        """Return the missing archives that the build is known to need.
+
+        Those are the ones that Bazel was seen to want when the lock was written; the ones that hold a
+        file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
+        """
+        archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
+        used = {substitute.sha256: substitute.used for substitute in replaced}
         needed = {
-            used.get(one.sha256, one.sha256)
-            for one in (lock.archives if lock else ())
-            if one.needed
+            used.get(archive.sha256, archive.sha256) for archive in archives if archive.needed
         }
-        return [one for one in self.supply.missing if one.wanted.sha256 in needed]
+        return [
+            missing
+            for missing in self.supply.missing
+            if missing.wanted.sha256 in needed
+            or missing.wanted.substitute
+            or not self._loaded.isdisjoint(missing.wanted.name.split(", "))
+        ]
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the same of commits."""
-        needed = {one.clone for one in (lock.clones if lock else ()) if one.needed}
-        return {one: fault for one, fault in self.refused.items() if one in needed}
+        needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
+        loaded = {
+            repository.clone
+            for repository in self.rules.repositories
+            if repository.name in self._loaded
+        }
+        return {
+            clone: fault
+            for clone, fault in self.refused.items()
+            if clone in needed or clone in loaded
+        }
 
-    def told(self) -> Iterator[str]:
+    @property
+    def _loaded(self) -> set[str]:
+        """The repositories that a ``load`` still waits for."""
+        return {nested.archive for nested in self.rules.nested}
+
+    def notes(self) -> Iterator[str]:
         """Say it in a few sentences; nothing if nothing was wanted."""
-        yield from self.supply.told()
+        yield from self.supply.notes()
         if self.clones:
-            yield f"Here is what rules clone of {', '.join(one.remote for one in self.clones)}"
-        for one, fault in self.refused.items():
-            yield f"{one.commit[:12]} of {one.remote} cannot be cloned, and Bazel will say if it wants it: {fault.what}"
+            remotes = ", ".join(clone.remote for clone in self.clones)
+            yield f"The commits that rules clone are on this host: {remotes}"
+        for clone, fault in self.refused.items():
+            yield (
+                f"{clone.commit[:12]} of {clone.remote} was not found, "
+                f"and Bazel will say if it wants it: {fault.what}"
+            )
 
 
 def bring(
-    found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None, store: Store, ways: Ways
+    found: Rules,
+    tables: Mapping[str, SubstituteTable],
+    lock: Lock | None,
+    store: Store,
+    suppliers: Suppliers,
 ) -> Reached:
     """Obtain what the rules of a tree name, then what that declares itself, until nothing new comes.
 
@@ -86,7 +117,7 @@ def bring(
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
         reached = _more(
-            reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), ways
+            reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), suppliers
         )
         texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
         more = {
@@ -99,21 +130,24 @@ def bring(
 
 
 def _more(
-    reached: Reached, archives: Sequence[WantedArchive], commits: Sequence[Clone], ways: Ways
+    reached: Reached,
+    archives: Sequence[WantedArchive],
+    commits: Sequence[Clone],
+    suppliers: Suppliers,
 ) -> Reached:
     """Obtain what was not asked for yet."""
     before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
-    brought = ways.obtain([one for one in archives if one.sha256 not in before])
+    brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
     supply = Supply(
         {**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing)
     )
-    asked = {one: _cloned(one, ways) for one in commits if one not in reached.asked}
+    asked = {one: _cloned(one, suppliers) for one in commits if one not in reached.asked}
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
 
-def _cloned(wanted: Clone, ways: Ways) -> Path | TfwrightError:
+def _cloned(wanted: Clone, suppliers: Suppliers) -> Path | TfwrightError:
     try:
-        return ways.clone(wanted)
+        return suppliers.clone(wanted)
     except (SupplyError, RecipeError) as fault:
         return fault
 

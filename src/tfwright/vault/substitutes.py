@@ -18,7 +18,7 @@ Edit = tuple[tuple[int, int], tuple[int, int], str]
 def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
     """Return the file that stands in for an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
-        return WantedArchive(name, table.sha256, table.urls)
+        return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
     zipped = any(url.endswith(".zip") for url in replaced.urls)
     return WantedArchive(
@@ -26,7 +26,46 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
         table.sha256,
         (),
         pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped),
+        substitute=True,
     )
+
+
+def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
+    """Raise RecipeError unless each substitute names the archive that the tree pins; all faults at once.
+
+    A recipe that was copied for another release would replace other versions without a word.
+    """
+    pinned = {name: replaced(name, found) for name in tables}
+    wrong = [name for name in tables if tables[name].replaces != pinned[name].sha256]
+    if not wrong:
+        return
+    unstated = [name for name in wrong if tables[name].replaces is None]
+    lines = [
+        line
+        for name in wrong
+        for line in (
+            f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}",
+            f'replaces = "{pinned[name].sha256}"',
+        )
+    ]
+    stated = f"does not state which archive it replaces: {', '.join(unstated)}"
+    other = ", ".join(name for name in wrong if name not in unstated)
+    raise RecipeError(
+        f"fetch.substitutes: the tree pins another archive than the one that is replaced: {other}"
+        if other
+        else f"fetch.substitutes {stated}",
+        remedy=(
+            "Check that each substitute is the version which the tree pins now, then write its "
+            "'replaces' as below."
+        ),
+        evidence=Evidence(lines=lines),
+    )
+
+
+def _origin(repository: Repository) -> str:
+    """Say what the tree pins: the rule's place, and its last url, which is the author's own."""
+    url = f" {repository.urls[-1]}" if repository.urls else ""
+    return f"{repository.file}:{repository.line}{url}"
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:

@@ -120,6 +120,13 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
     paths = (
         (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
     )
+    if paths_lacking := lacking(mirror, wanted):
+        # git archive would name the first one only.
+        listed = ", ".join(f'"{path}"' for path in paths_lacking)
+        raise SupplyError(
+            f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(paths_lacking)}",
+            remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
+        )
     form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
     _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
 
@@ -150,3 +157,35 @@ def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Pa
                 f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}",
                 remedy="Fetch the whole repository into the mirror.",
             )
+
+
+def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:
+    """Write a commit or tag as GitLab and other forges do: ``git archive`` into `prefix`, through ``gzip -n``.
+
+    Raises SupplyError as `regenerate` does.
+    """
+    _write(mirror, ("--format=tar", f"--prefix={prefix}/"), (ref,), target)
+
+
+def write_blob(blob: str, mirror: Path, target: Path) -> None:
+    """Write a file's content, given by its id, to `target`. Raises SupplyError if the repository lacks it."""
+    if git.kind(mirror, blob) != "blob":
+        raise SupplyError(
+            f"{mirror} has no file with the id {blob}",
+            remedy="Fetch the whole repository into the mirror.",
+        )
+    target.write_bytes(
+        git.run(git.command(mirror, "cat-file", "blob", blob)).encode("utf-8", "surrogateescape")
+    )
+
+
+def lacking(mirror: Path, wanted: Pack) -> list[str]:
+    """Return the paths of a commit that a repository lacks, without those that are left out anyway."""
+    if git.kind(mirror, wanted.ref) != "commit":
+        return []
+    missing = git.missing(mirror, wanted.ref)
+    return [
+        entry.path
+        for entry in git.entries(mirror, wanted.ref)
+        if entry.blob in missing and not git.left_out(entry.path, wanted.exclude)
+    ]

@@ -57,18 +57,20 @@ class Sdist:
 def download(wanted: Sdist, sha256: str, target: Path) -> None:
     """Let pip bring a source package to `target`; what the index is, and how it is reached, is left to this host's pip.
 
-    Raises SupplyError if pip cannot, or finds other bytes.
+    An empty `sha256` leaves it to the caller to verify the bytes. Raises SupplyError if pip cannot
+    bring the package, or finds other bytes.
     """
     with tempfile.TemporaryDirectory() as folder:
         room = Path(folder)
         files.write(room / "backend/setuptools/__init__.py", "")
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
-        files.write(
-            room / "requirements.txt", f"{wanted.name}=={wanted.version} --hash=sha256:{sha256}\n"
-        )
+        hashed = f" --hash=sha256:{sha256}" if sha256 else ""
+        files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
         try:
             runner.run(
-                _command(wanted, room), room / "log", remedy="Check how pip reaches its index."
+                _command(wanted, room, hashed=bool(hashed)),
+                room / "log",
+                remedy="Check how pip reaches its index.",
             )
         except ToolError as fault:
             last = next(
@@ -81,12 +83,12 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         shutil.move(brought, target)
 
 
-def _command(wanted: Sdist, room: Path) -> Command:
+def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
     """Return pip's command line: the file with that digest, as source, nothing beside it and nothing built."""
     options = (
         "--no-deps",
         "--no-binary=:all:",
-        "--require-hashes",
+        *(("--require-hashes",) if hashed else ()),
         "--use-pep517",
         "--no-build-isolation",
         "--disable-pip-version-check",

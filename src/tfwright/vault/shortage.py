@@ -1,0 +1,84 @@
+"""What a build needs and no source gave: all of it in one error, each attempt in the log, and the ways out."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents import host_file as host_files
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import Evidence, SupplyError, TfwrightError
+from tfwright.tools import files
+from tfwright.tools.git.clones import Clone
+from tfwright.vault.origins import Attempt, Missing
+
+SHOWN = 12
+"""Files that the message describes; the log has all of them."""
+
+
+@dataclass(frozen=True)
+class Shortage:
+    """The files and commits that are missing."""
+
+    recipe: str
+    archives: Sequence[Missing]
+    clones: Mapping[Clone, TfwrightError]
+
+    def error(self, host_file: HostFile, log: Path) -> SupplyError:
+        """Return the error that names everything which is missing; every attempt is written to `log`."""
+        files.write(log, "".join(f"{line}\n" for line in self._report()))
+        names = [
+            *(missing.wanted.name for missing in self.archives),
+            *(clone.remote for clone in self.clones),
+        ]
+        count = len(names)
+        lines = list(self._summary())
+        if count > SHOWN:
+            lines = [*lines[:SHOWN], f"and {count - SHOWN} more, see the log"]
+        noun = "input" if count == 1 else "inputs"
+        return SupplyError(
+            f"{count} {noun} that {self.recipe} needs could not be found: {', '.join(names)}",
+            remedy=self._remedy(host_file),
+            evidence=Evidence(lines=lines, log=log),
+        )
+
+    def _remedy(self, host_file: HostFile) -> str:
+        """Say what to do, with the lines to write."""
+        place = host_files.path()
+        drop = (
+            f"Copy each file, under any name, into {host_file.drop}"
+            if host_file.drop
+            else f'Copy each file, under any name, into a folder, and name it in {place}: drop = "/path/to/folder"'
+        )
+        return (
+            f"{drop}; or name a mirror in [mirrors] or [downloads] of {place}; or add another "
+            "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "
+            f"[fetch.substitutes]. Then run 'invoke fetch --recipe {self.recipe}'."
+        )
+
+    def _summary(self) -> Iterator[str]:
+        """Describe each file in one line: checksum, and what the last source said."""
+        for missing in self.archives:
+            tried = _attempts(missing)
+            last = tried[-1]
+            more = f" ({len(tried)} sources in all)" if len(tried) > 1 else ""
+            yield f"{missing.wanted.name}: {last.source}: {last.why}{more}"
+        for clone, fault in self.clones.items():
+            yield f"{clone.remote}: {fault.what}"
+
+    def _report(self) -> Iterator[str]:
+        """Describe each file with all attempts."""
+        for missing in self.archives:
+            wanted = missing.wanted
+            size = f", {wanted.size:,} bytes" if wanted.size is not None else ""
+            yield f"{wanted.name}: sha256 {wanted.sha256}{size}"
+            for attempt in _attempts(missing):
+                yield f"    {attempt.source}: {attempt.why}"
+        for clone, fault in self.clones.items():
+            yield f"{clone.remote}, commit {clone.commit}: {fault.what}"
+
+
+def _attempts(missing: Missing) -> Sequence[Attempt]:
+    """Return the attempts at a file; offline, nothing may have been asked at all."""
+    return missing.attempts or [
+        Attempt(url, "not asked, this build is offline") for url in missing.wanted.urls or ("-",)
+    ]
