@@ -36,7 +36,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
         )
         archive.writestr("small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n")
-        archive.writestr("small-1.0.dist-info/RECORD", "")
+        # auditwheel looks at what RECORD lists.
+        archive.writestr("small-1.0.dist-info/RECORD", "small/work.so,,\n")
     return path
 
 
