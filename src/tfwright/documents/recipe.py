@@ -75,6 +75,21 @@ LibraryFolder = Annotated[
 """An absolute directory of a Mac."""
 
 
+Stage = Literal[
+    "check",
+    "fetch",
+    "source",
+    "configure",
+    "compile",
+    "nccl",
+    "package",
+    "seal",
+    "verify",
+    "publish",
+]
+"""The stages of the pipeline, in order."""
+
+
 class SourceTable(Table):
     """Which TensorFlow, with what changed in it."""
 
@@ -380,14 +395,23 @@ class VerifyTable(Table):
 
 
 class VerifiedTable(Table):
-    """How far this recipe has really been run. Without it a recipe is shown as unverified."""
+    """How far this recipe was really run; `invoke build --verified-by` writes it.
 
-    until: str
-    """The last stage that was run for real."""
+    Without it, or where it no longer fits the recipe, the recipe is shown as unverified.
+    """
+
+    until: Stage
+    """The last stage that was run."""
     on: dt.date
+    """When."""
     host: Line
+    """The machine that ran it."""
     by: Line
+    """Who ran it."""
     note: Line = ""
+    """What is worth knowing, such as inputs that were substituted."""
+    digests: dict[Literal["recipe", "patches", "lock", "tfwright"], Line] = {}
+    """A short checksum of each part that decides the wheel, as it was then."""
 
 
 class Recipe(Table):

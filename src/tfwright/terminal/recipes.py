@@ -35,7 +35,7 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:
-    verified = text.DETAIL if row.verified == "unverified" else text.GOOD
+    verified = text.WARNING if row.verified.startswith("unverified") else text.GOOD
     builds = Styled("yes", text.GOOD)
     if row.builds_here != "yes":
         builds = Styled(f"no: {row.builds_here}", text.WARNING)
