@@ -4,7 +4,6 @@ Wanted from the environment: TFWRIGHT_WHEELS, a folder of wheels.
 """
 
 import hashlib
-import io
 import os
 import struct
 import subprocess
@@ -12,13 +11,12 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
-from typing import IO
 
 import pytest
 from macholib.MachO import MachO
 
 from tfwright.wheel import archive, record, relinking
-from tfwright.wheel.binary import load_commands, macho, macho_layout
+from tfwright.wheel.binary import load_commands, macho
 from tfwright.wheel.binary.load_commands import WantedCommands
 
 pytestmark = pytest.mark.real
@@ -44,19 +42,19 @@ def wanted(wheel: zipfile.ZipFile) -> WantedCommands:
     )
 
 
-def libraries(wheel: zipfile.ZipFile) -> Iterator[IO[bytes]]:
+def libraries(wheel: zipfile.ZipFile) -> Iterator[bytes]:
     for member in archive.files(wheel):
-        with wheel.open(member) as stream:
-            if stream.read(4) in macho.MAGICS:
-                yield stream
+        content = wheel.read(member)
+        if content[:4] in macho.MAGICS:
+            yield content
 
 
 def untrue_pages(path: Path) -> list[int]:
     """Return the pages whose digest in the ad hoc signature is not theirs; written apart from what is tested."""
     content = path.read_bytes()
-    for part in macho_layout.slices(io.BytesIO(content)):
+    for part in macho.slices(content):
         for kind, body in part.commands:
-            if kind == macho_layout.CODE_SIGNATURE:
+            if kind == macho.CODE_SIGNATURE:
                 blob = content[struct.unpack_from("<I", body, 8)[0] :]
                 directory = blob[struct.unpack_from(">I", blob, 16)[0] :]
                 first, count, limit = (
@@ -105,9 +103,8 @@ def test_the_libraries_of_an_official_wheel_are_rewritten_as_other_readers_see_i
     assert read
 
 
-def layout(path: Path) -> list[macho_layout.Slice]:
-    with path.open("rb") as stream:
-        return macho_layout.slices(stream)
+def layout(path: Path) -> list[macho.Slice]:
+    return macho.slices(path.read_bytes())
 
 
 def check(before: Path, after: Path, names: WantedCommands) -> None:
@@ -127,7 +124,7 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
         assert not [name for name in names.libraries if f"\t{name} " in said]
     assert untrue_pages(after) == untrue_pages(before) == []
     for old_part, new_part in zip(layout(before), layout(after), strict=True):
-        assert list(macho_layout.sections(old_part)) == list(macho_layout.sections(new_part))
+        assert list(macho.sections(old_part)) == list(macho.sections(new_part))
         start = (
             max(load_commands._size(old_part.commands), load_commands._size(new_part.commands))
             + new_part.head
@@ -136,7 +133,7 @@ def check(before: Path, after: Path, names: WantedCommands) -> None:
             (
                 struct.unpack_from("<I", body, 8)[0]
                 for kind, body in new_part.commands
-                if kind == macho_layout.CODE_SIGNATURE
+                if kind == macho.CODE_SIGNATURE
             ),
             new_part.size,
         )

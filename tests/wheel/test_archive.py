@@ -39,14 +39,14 @@ def test_a_member_without_a_name_is_refused(tmp_path: Path, name: str) -> None:
     nameless.filename = name
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.filelist.append(nameless)
-        assert archive.fault(wheel) == f"{name!r} is no name for a file"
+        assert archive.fault(wheel) == f"{name!r} is not a name for a file"
         wheel.filelist.clear()
 
 
 def test_a_name_that_is_no_text_is_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("\u00fc.py"))
     path.write_bytes(path.read_bytes().replace("\u00fc".encode(), b"\xff\xff"))
-    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path):
+    with pytest.raises(WheelError, match="not a whole zip archive"), archive.opened(path):
         pass
 
 
@@ -59,8 +59,8 @@ def test_a_directory_of_members_that_starts_before_the_file_is_the_wheels_fault(
     (start,) = struct.unpack_from("<I", content, place)
     struct.pack_into("<I", content, place, start + 10)
     path.write_bytes(content)
-    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path) as wheel:
-        wheel.read("one.py")
+    with pytest.raises(WheelError, match="begins before the file"), archive.opened(path):
+        pass
 
 
 def test_a_file_that_is_not_there_is_not_called_a_broken_one(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_wheel_that_unpacks_to_too_much_is_refused_before_it_is_read(
 def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bad.whl"
     path.write_bytes(b"<html>not found</html>")
-    with pytest.raises(WheelError, match="no whole zip archive") as caught, archive.opened(path):
+    with pytest.raises(WheelError, match="not a whole zip archive") as caught, archive.opened(path):
         pass
     assert caught.value.evidence.where == str(path)
 
@@ -101,7 +101,7 @@ def test_a_file_that_is_no_zip_archive_is_refused(tmp_path: Path) -> None:
 def test_damage_that_shows_while_reading_is_told_as_the_wheels_fault(tmp_path: Path) -> None:
     path = zipped(tmp_path / "bad.whl", member("one"))
     path.write_bytes(path.read_bytes().replace(b"content", b"CONTENT"))
-    with pytest.raises(WheelError, match="no whole zip archive"), archive.opened(path) as wheel:
+    with pytest.raises(WheelError, match="not a whole zip archive"), archive.opened(path) as wheel:
         wheel.read("one")
 
 

@@ -44,9 +44,7 @@ def relinked(path: Path) -> tuple[zipfile.ZipFile, dict[str, int]]:
 
 def test_the_libraries_of_a_wheel_are_rewritten_and_its_record_is_true(tmp_path: Path) -> None:
     made, changes = relinked(wheel(tmp_path))
-    assert macho.read(io.BytesIO(made.read(NAME)))[0].needed == (
-        "/usr/local/cuda/lib/libcudart.9.2.dylib",
-    )
+    assert macho.read(made.read(NAME))[0].needed == ("/usr/local/cuda/lib/libcudart.9.2.dylib",)
     assert changes == {
         "@rpath/libcudart.9.2.dylib is now /usr/local/cuda/lib/libcudart.9.2.dylib": 1
     }

@@ -2,10 +2,13 @@
 
 from dataclasses import dataclass
 
+from tfwright.commands import verified
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.host import examination
+
+UNVERIFIED = "unverified"
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ def rows(host_file: HostFile) -> list[RecipeRow]:
 
 
 def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
-    host, verified = recipe.host, recipe.verified
+    host = recipe.host
     return RecipeRow(
         recipe=recipe.name,
         tensorflow=str(recipe.source.release),
@@ -41,5 +44,15 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
-        verified=f"{verified.until} ({verified.on})" if verified else "unverified",
+        verified=_verified(recipe),
     )
+
+
+def _verified(recipe: Recipe) -> str:
+    """Say how far a recipe was verified; if that no longer holds, why."""
+    if recipe.verified is None:
+        return UNVERIFIED
+    reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
+    if reason:
+        return f"{UNVERIFIED} ({recipe.verified.until} on {recipe.verified.on}; {reason})"
+    return f"{recipe.verified.until} ({recipe.verified.on})"

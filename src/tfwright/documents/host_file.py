@@ -63,6 +63,15 @@ class CacheTable(Table):
     """Public keys, in PEM, of builders whose signed entries are believed as well."""
 
 
+class ContainerTable(Table):
+    """How podman is run for recipes that name an image."""
+
+    runtime: Annotated[str, Field(pattern=r"^[\w./-]+$")] | None = None
+    """The OCI runtime, as crun or runc; without it podman's own choice."""
+    options: tuple[str, ...] = ()
+    """Further options of ``podman run``, as ``--ulimit=nofile=1024:1024``."""
+
+
 class HostFile(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
@@ -91,6 +100,8 @@ class HostFile(Table):
     """Address of a Debian archive that `invoke toolkit` asks instead of this host's own."""
     cache: CacheTable = CacheTable()
     """What was compiled before, here or on another host."""
+    container: ContainerTable = ContainerTable()
+    """How containers are run."""
     sign: Sign | None = None
     """With it, the statement beside each published wheel is signed."""
 

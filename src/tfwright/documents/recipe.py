@@ -75,6 +75,21 @@ LibraryFolder = Annotated[
 """An absolute directory of a Mac."""
 
 
+Stage = Literal[
+    "check",
+    "fetch",
+    "source",
+    "configure",
+    "compile",
+    "nccl",
+    "package",
+    "seal",
+    "verify",
+    "publish",
+]
+"""The stages of the pipeline, in order."""
+
+
 class SourceTable(Table):
     """Which TensorFlow, with what changed in it."""
 
@@ -211,6 +226,15 @@ class FetchTable(Table):
         return tuple(source for source in self.sources if source.sha256 == sha256)
 
 
+class ImageTable(Table):
+    """A container image; the digest decides, name and tag are for people."""
+
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
+    tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
+    digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
+    """Of its manifest. A tag is moved at will, so that an image without a digest is refused."""
+
+
 class HostTable(Table):
     """What the machine that builds must be; what it really is, the check stage finds out."""
 
@@ -237,8 +261,8 @@ class HostTable(Table):
     """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
     sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
-    image: Line | None = None
-    """A container image in which this build is known to work, with its digest where known."""
+    image: ImageTable | None = None
+    """The container image in which configure to verify run; without one they run on the host."""
 
 
 class BazelTable(Table):
@@ -369,14 +393,23 @@ class VerifyTable(Table):
 
 
 class VerifiedTable(Table):
-    """How far this recipe has really been run. Without it a recipe is shown as unverified."""
+    """How far this recipe was really run; `invoke build --verified-by` writes it.
 
-    until: str
-    """The last stage that was run for real."""
+    Without it, or where it no longer fits the recipe, the recipe is shown as unverified.
+    """
+
+    until: Stage
+    """The last stage that was run."""
     on: dt.date
+    """When."""
     host: Line
+    """The machine that ran it."""
     by: Line
+    """Who ran it."""
     note: Line = ""
+    """What is worth knowing, such as inputs that were substituted."""
+    digests: dict[Literal["recipe", "patches", "lock", "tfwright"], Line] = {}
+    """A short checksum of each part that decides the wheel, as it was then."""
 
 
 class Recipe(Table):

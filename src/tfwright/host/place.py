@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import environment, inside, runner
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class Seen:
 
 
 NOTHING = Seen()
+ON_HOST = ("git", "npm", "podman")
+"""What a build runs on the host, also where the rest of it runs in a container."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,8 @@ class Place:
 
     def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
         """Return where a program really is; by default on the system's own PATH, whatever the caller's is."""
+        if self.root == Path("/") and program not in ON_HOST and inside.current():
+            return _in_container(program)
         found = shutil.which(
             program, path=os.pathsep.join(str(self.at(folder)) for folder in folders)
         )
@@ -72,7 +76,9 @@ class Place:
         search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
         env = environment.clean(self.root, extra={"PATH": search})
         return Seen(
-            runner.answer(runner.Command((str(path), *arguments), self.root, env)),
+            runner.answer(
+                runner.Command((str(path), *arguments), self.root, env, here=program in ON_HOST)
+            ),
             shlex.join((program, *arguments)),
         )
 
@@ -80,6 +86,13 @@ class Place:
         """Return the nearest directory, upwards from a path, that exists."""
         real = self.at(path)
         return next(parent for parent in (real, *real.parents) if parent.exists())
+
+
+def _in_container(program: str) -> Path | None:
+    """Return where a program is in the image that is open."""
+    script = ("/bin/sh", "-c", 'command -v "$0"', program)
+    found = runner.answer(runner.Command(script, Path("/"), environment.clean(Path("/"))))
+    return Path(found) if found.startswith("/") else None
 
 
 HERE = Place()

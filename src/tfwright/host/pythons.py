@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import environment, inside, runner
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
 TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -34,11 +34,21 @@ def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
     The host file decides if it names one; else PATH, pyenv and conda are searched in this order.
     Only an interpreter that runs, and says itself that it is of the version, is returned.
     """
+    if inside.current():
+        return _in_container(version)
     if version == "any":
         return own()
     named = host_file.pythons.get(version)
     candidates = [place.at(named)] if named else _candidates(version, place)
     return next((path for path in candidates if version_of(path).startswith(f"{version}.")), None)
+
+
+def _in_container(version: str) -> Path | None:
+    """Return the image's interpreter of a version; ``any`` is its python3."""
+    name = "python3" if version == "any" else f"python{version}"
+    script = ("/bin/sh", "-c", 'command -v "$0"', name)
+    found = runner.answer(runner.Command(script, Path("/"), environment.clean(Path("/"))))
+    return Path(found) if found else None
 
 
 def own() -> Path:

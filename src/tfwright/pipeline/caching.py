@@ -21,6 +21,7 @@ from tfwright.tools.cache.server import CacheServer, ServerFaultError
 from tfwright.tools.cache.store import CacheDirectory
 from tfwright.tools.cache.tally import CacheUse
 from tfwright.tools.cache.toolchain import Toolchain
+from tfwright.tools.process import inside
 
 GIB = 1 << 30
 EXAMPLE = "http://127.0.0.1:PORT"
@@ -50,6 +51,9 @@ class CompilerChoice:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
         written = self.configured.bazelrc.path.read_text("utf-8", "replace")
         native = any("=native" in text for text in (*self.compiling.flags, written))
+        image = inside.name()
+        if image:
+            return toolchain.of_image(image, self.python, native=native)
         memo = root / "fingerprints.json"
         return toolchain.of_host(self._named(), self.python, self.host.cuda, memo, native=native)
 

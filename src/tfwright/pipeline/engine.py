@@ -4,13 +4,14 @@ import difflib
 import errno
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import stamps
+from tfwright.pipeline import containers, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
@@ -76,12 +77,18 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            yield Planned(stage, f"follows {maker.name}", stage.steps(request, earlier))
+            yield Planned(stage, f"follows {maker.name}", _steps(stage, request, earlier))
             continue
         decision = decide(stage, request, results, again=stage.name == again)
         if decision.result or not (stage.cached or blocked):
-            results[stage.makes] = decision.result or stage.run(request, results)
-        yield Planned(stage, decision.why, stage.steps(request, {**earlier, **results}))
+            with containers.around(request, "" if decision.result else stage.name):
+                results[stage.makes] = decision.result or stage.run(request, results)
+        yield Planned(stage, decision.why, _steps(stage, request, {**earlier, **results}))
+
+
+def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
+    """Return what a stage does, after the start of the container that it does it in."""
+    return (*containers.steps(request, stage.name), *stage.steps(request, results))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -120,7 +127,8 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
     request.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
     try:
-        result = stage.run(request, results)
+        with containers.around(request, stage.name):
+            result = stage.run(request, results)
     except TfwrightError as fault:
         fault.stage = stage.name
         raise
@@ -214,6 +222,8 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
             remedy=f"Run 'invoke build --recipe {request.name} --until source' first.",
         )
     terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({request.name} {name}) \\w $ "}
-    become(
-        Command(("/bin/bash", "--norc", "--noprofile"), command.cwd, {**command.env, **terminal})
-    )
+    shell = ("/bin/bash", "--norc", "--noprofile")
+    entered = Command(shell, command.cwd, {**command.env, **terminal})
+    if containers.encloses(request, name):
+        sys.exit(containers.enter(request, name, entered))
+    become(entered)

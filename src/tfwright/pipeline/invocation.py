@@ -16,7 +16,7 @@ from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.git import clones
-from tfwright.tools.process import capacity, environment, isolation
+from tfwright.tools.process import capacity, environment, inside, isolation, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
 
@@ -88,7 +88,7 @@ class Invocation:
             places.own / "bazelrc",
             {**self.environment, **self.exported},
             self.options,
-            self.job.offline and isolation.obstacle() is None,
+            self._alone(),
             self.first,
         )
 
@@ -97,9 +97,18 @@ class Invocation:
         if cache is None:
             return self
         first: tuple[str, ...] = ()
+        box = inside.current()
+        if box:
+            runner.answer(box.listening(cache.served.adopt(), cache.served.port))
         if self.client.alone:
             first = isolation.listening(cache.served.adopt(), cache.served.port)
         return replace(self, cache=cache.served.url, first=first)
+
+    def _alone(self) -> bool:
+        """Say whether Bazel needs an enclosure of its own; a container has no network anyway."""
+        if not self.job.offline or inside.current():
+            return False
+        return isolation.obstacle() is None
 
     @property
     def environment(self) -> dict[str, str]:

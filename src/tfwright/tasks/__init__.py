@@ -17,7 +17,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         look.diagnose,
         look.reproduce,
     ),
-    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache),
+    "keep": (keep.fetch, keep.lock, keep.bundle, keep.vault, keep.cache, keep.image),
     "build host": (
         build_host.nightly,
         build_host.index,

@@ -17,6 +17,7 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
         "offline": "use only what is on this host",
         "jobs": "how many actions Bazel runs at once",
         "wait": "wait until another build of the same recipe ends",
+        "verified-by": "when the build ends well, write [verified] into the recipe with this name",
         "cache": "take results of earlier builds from the build cache",
     },
 )
@@ -29,6 +30,7 @@ def build(
     offline: bool = False,
     jobs: str = "",
     wait: bool = False,
+    verified_by: str = "",
     cache: bool = True,
 ) -> None:
     """Build a recipe into a wheel; stages whose result is up to date are skipped."""
@@ -44,6 +46,11 @@ def build(
         job = job if cache else job.without_cache()
         console.announce(job)
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+        if verified_by:
+            from tfwright.commands import verified
+            from tfwright.documents import recipe as recipes
+
+            verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
 
 
 @task(

@@ -148,3 +148,16 @@ def cache(_: Context, why: list[str], json: bool = False) -> None:
             page.show_why(caches.why(settings, why), as_json=json)
         else:
             page.show_cache(caches.look(settings), as_json=json)
+
+
+@task(help=JSON | {"add": "a file system in a tar file, which becomes an image in the vault"})
+def image(_: Context, add: str = "", json: bool = False) -> None:
+    """List the container images in the vault, or add one; a recipe names it by its digest."""
+    with explained():
+        from tfwright.commands import image as images
+        from tfwright.documents import host_file
+        from tfwright.terminal import image as page
+
+        vault = host_file.read().build_out / "vault"
+        found = (images.add(Path(add), vault),) if add else images.listed(vault)
+        page.show_images(found, as_json=json)

@@ -4,18 +4,24 @@ import base64
 import csv
 import hashlib
 import io
-import mmap
 import zipfile
 from collections.abc import Iterable, Mapping
 from typing import IO, NamedTuple
 
+from tfwright.errors import WheelError
 from tfwright.wheel import archive
+from tfwright.wheel.binary.content import Content
 
 CHUNK = 1024 * 1024
+ROOM = 512
+"""Bytes that RECORD may have for each file, besides its path: a digest and a size take 70."""
+SPARE = 64 * 1024
+"""Bytes that it may have beyond that."""
+UNUSABLE = "Look at what made this wheel: pip cannot use its RECORD either."
 
 
 class RecordEntry(NamedTuple):
-    """One line of RECORD."""
+    """A line of RECORD."""
 
     path: str
     digest: str
@@ -25,30 +31,45 @@ class RecordEntry(NamedTuple):
 
 
 def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
-    """Return the lines of RECORD that have a path; a wheel without RECORD has none."""
+    """Return the lines of RECORD that have a path; a wheel without RECORD has none.
+
+    Raises WheelError where RECORD is not text in the form of its specification, or is so long for
+    the files of the wheel that it is meant to keep its reader busy.
+    """
+    place = f"{archive.metadata_directory(wheel)}/RECORD"
+    content = archive.text(wheel, place, _limit(wheel))
     try:
-        text = wheel.read(f"{archive.metadata_directory(wheel)}/RECORD").decode()
-    except (KeyError, UnicodeDecodeError):
-        return []
-    rows = csv.reader(io.StringIO(text))
+        rows = list(csv.reader(io.StringIO(content.decode())))
+    except (UnicodeDecodeError, csv.Error) as fault:
+        raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
 
 
+def _limit(wheel: zipfile.ZipFile) -> int:
+    """Return how long RECORD may be."""
+    names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
+    return SPARE + sum(2 * length + ROOM for length in names)
+
+
 def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None) -> list[str]:
-    """Say everything in which RECORD and the files differ; files that are `described` already are not read again."""
+    """Say everything in which RECORD and the files differ.
+
+    Files that are `described` already are not read again.
+    """
+    try:
+        listed = {entry.path: entry for entry in read(wheel)}
+    except WheelError as fault:
+        return [fault.what]
     known = described or {}
-    listed = {entry.path: entry for entry in read(wheel)}
     own = f"{archive.metadata_directory(wheel)}/RECORD"
-    here = {member.filename: member for member in archive.files(wheel)}
-    return [
-        *(f"{path} is listed and not there" for path in listed if path not in here),
-        *(f"{path} is not listed" for path in here if path not in listed),
-        *(
-            f"{path} is not as listed"
-            for path, member in here.items()
-            if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own))
-        ),
-    ]
+    present = {member.filename: member for member in archive.files(wheel)}
+    missing = [f"{path} is listed and missing" for path in listed if path not in present]
+    unlisted = [f"{path} is not listed" for path in present if path not in listed]
+    different = []
+    for path, member in present.items():
+        if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own)):
+            different.append(f"{path} is not as listed")
+    return [*missing, *unlisted, *different]
 
 
 def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
@@ -60,6 +81,9 @@ def describe(
     wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
 ) -> RecordEntry:
     """Return a file's line, with its digest; the file is written to `copy` on the way."""
+    if copy is None and member.file_size <= CHUNK:
+        with archive.unpacked(wheel, member) as content:
+            return entry(member.filename, content)
     digest = hashlib.sha256()
     with wheel.open(member) as stream:
         while chunk := stream.read(CHUNK):
@@ -69,7 +93,7 @@ def describe(
     return _line(member.filename, digest.digest(), member.file_size)
 
 
-def entry(path: str, content: bytes | mmap.mmap) -> RecordEntry:
+def entry(path: str, content: Content) -> RecordEntry:
     """Return the line of a file whose content is at hand."""
     return _line(path, hashlib.sha256(content).digest(), len(content))
 

@@ -1,5 +1,9 @@
-"""A wheel whose macOS libraries look for other libraries, or elsewhere, than the linker wrote; its RECORD follows."""
+"""A wheel whose macOS libraries look for other libraries, or elsewhere, than the linker wrote.
 
+Its RECORD follows the change.
+"""
+
+import mmap
 import shutil
 import struct
 import tempfile
@@ -14,10 +18,13 @@ from tfwright.wheel.binary.load_commands import WantedCommands
 
 
 def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) -> Counter[str]:
-    """Write `wheel` to `target`, a seekable file, as `wanted`; return each change with how many libraries it was made in.
+    """Write `wheel` to `target`, a seekable file, as `wanted`.
+
+    Return each change with the number of libraries that it was made in.
 
     A line of RECORD follows its file only if it was true before: a false one stays to be found.
-    Raises WheelError as `load_commands.rewrite` does, and for a library that is no sound Mach-O file.
+    Raises WheelError as `load_commands.rewrite` does, and for a library that is not a sound Mach-O
+    file.
     """
     place = f"{archive.metadata_directory(wheel)}/RECORD"
     listed = {entry.path: entry for entry in record.read(wheel)}
@@ -54,16 +61,18 @@ def _copy(
 
 
 def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[str, ...]:
-    """Rewrite a file if it begins as a macOS library does and is not one of Java's classes, which do too."""
+    """Rewrite a file if it begins as a macOS library does; Java's classes do too."""
     library.seek(0)
     if library.read(4) not in macho.MAGICS or name.endswith(".class"):
         return ()
+    library.flush()
     try:
-        return load_commands.rewrite(library, wanted, name)
+        with mmap.mmap(library.fileno(), 0) as content:
+            return load_commands.rewrite(content, wanted, name)
     except (ValueError, struct.error, OverflowError) as fault:
         raise WheelError(
             f"{name} cannot be relinked: {fault}",
-            remedy="Look at how the build made this file; it is no sound library.",
+            remedy="Look at how the build made this file; it is not a sound library.",
             evidence=Evidence(where=name),
         ) from fault
 

@@ -1,20 +1,25 @@
 """Which wheels fit which Python on this kind of machine."""
 
-import email.parser
 import zipfile
 from collections.abc import Iterator
+from math import prod
 from pathlib import Path
 
 from packaging.tags import Tag, compatible_tags, cpython_tags, parse_tag, platform_tags
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from tfwright.wheel import archive
+from tfwright.wheel import archive, headers
 
 LIBRARIES = (".so", ".dylib")
+MOST = 1_000
+"""Tags that the lines of WHEEL may stand for: ``a.b-c.d-e.f`` are eight."""
 
 
 def faults(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
-    """Say in what the tags of a wheel differ from its content, and from CPython `python` on this machine."""
+    """Say in what the tags of a wheel differ from its content, and from CPython `python` here.
+
+    Raises WheelError where its file WHEEL cannot be read.
+    """
     try:
         named = parse_wheel_filename(path.name)[-1]
     except InvalidWheelFilename as fault:
@@ -35,14 +40,17 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
 
 
 def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
-    """Return the tags that the file WHEEL inside states; none if there is no such file, or a line in it is no tag."""
-    try:
-        text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8", "replace")
-    except KeyError:
+    """Return the tags that the file WHEEL states.
+
+    None if there is no such file, or a line in it is not a tag. Raises WheelError where the file is
+    meant to keep its reader busy.
+    """
+    lines = headers.read(wheel, "WHEEL").get_all("Tag") or []
+    counts = (prod(part.count(".") + 1 for part in line.split("-")) for line in lines)
+    if sum(counts) > MOST:
         return frozenset()
-    tags = email.parser.Parser().parsestr(text).get_all("Tag") or []
     try:
-        return frozenset(tag for line in tags for tag in parse_tag(line))
+        return frozenset(tag for line in lines for tag in parse_tag(line))
     except ValueError:
         return frozenset()
 
@@ -51,11 +59,20 @@ def supported_tags(python: str) -> frozenset[Tag]:
     """Return the tags that CPython `python` (as ``3.6.15``) installs on this machine."""
     major, minor = map(int, python.split(".")[:2])
     interpreter = f"cp{major}{minor}"
-    # Up to 3.7 the ABI also says how Python's allocator was built, in 2.7 how wide a character is.
-    suffixes = ("mu", "m") if major == 2 else ("m", "") if (major, minor) < (3, 8) else ("",)  # noqa: PLR2004 Python's own version numbers
     platforms = list(platform_tags())
-    exact = cpython_tags((major, minor), [interpreter + suffix for suffix in suffixes], platforms)
+    abis = [interpreter + suffix for suffix in _abi_suffixes(major, minor)]
+    exact = cpython_tags((major, minor), abis, platforms)
     return frozenset(exact) | frozenset(compatible_tags((major, minor), interpreter, platforms))
+
+
+def _abi_suffixes(major: int, minor: int) -> tuple[str, ...]:
+    """Return what may follow the version in the ABI's name.
+
+    Up to 3.7 it says how Python's allocator was built, in 2.7 also how wide a character is.
+    """
+    if major == 2:  # noqa: PLR2004 Python's own version numbers
+        return "mu", "m"
+    return ("m", "") if (major, minor) < (3, 8) else ("",)
 
 
 def said(tags: frozenset[Tag]) -> str:

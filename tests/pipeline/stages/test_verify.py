@@ -183,11 +183,11 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
 
 def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
     corpus = Path(__file__).parents[2] / "wheel/corpus"
-    with (corpus / "elf-code").open("rb") as one, (corpus / "macho-thin").open("rb") as other:
-        libraries = [
-            Library("small.so", 1, elf.examine(one)[0]),
-            Library("small.dylib", 1, macho=macho.read(other)),
-        ]
+    linux, mac = (corpus / "elf-code").read_bytes(), (corpus / "macho-thin").read_bytes()
+    libraries = [
+        Library("small.so", 1, elf.examine(linux)[0]),
+        Library("small.dylib", 1, macho=macho.read(mac)),
+    ]
 
     def faults(**floor: str) -> list[str]:
         found = readings._floor(ALONE.model_copy(update=floor), libraries)

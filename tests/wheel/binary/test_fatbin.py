@@ -1,4 +1,3 @@
-import io
 import re
 import shutil
 import struct
@@ -20,7 +19,7 @@ KERNEL = 'extern "C" __global__ void add(float *to, const float *from) { to[thre
 
 
 def read(content: bytes) -> set[str]:
-    return fatbin.architectures(io.BytesIO(content), 0, len(content))
+    return fatbin.architectures(content)
 
 
 def test_kind_and_architecture_come_from_each_entrys_header(container: Container) -> None:
@@ -57,7 +56,7 @@ def test_all_containers_are_read_whatever_lies_between_them(container: Container
 def test_only_the_section_is_read(container: Container) -> None:
     before = container((SASS, 30, 0))
     content = before + container((SASS, 75, 0)) + container((SASS, 86, 0))
-    assert fatbin.architectures(io.BytesIO(content), len(before), len(before)) == {"sm_75"}
+    assert fatbin.architectures(content, len(before), 2 * len(before)) == {"sm_75"}
 
 
 def test_an_empty_section_holds_nothing() -> None:
@@ -65,7 +64,7 @@ def test_an_empty_section_holds_nothing() -> None:
     assert read(bytes(100)) == set()
 
 
-@pytest.mark.parametrize("length", [8, 17, 60, 100])
+@pytest.mark.parametrize("length", [17, 60, 100])
 def test_a_section_that_ends_too_early_is_said(length: int, container: Container) -> None:
     with pytest.raises(ValueError, match="fat binary"):
         read(container((SASS, 70, 0))[:length])
@@ -104,8 +103,7 @@ def built(folder: Path, *options: str) -> tuple[str, ...]:
         check=True,
         cwd=folder,
     )
-    with library.open("rb") as stream:
-        return elf.read(stream).architectures
+    return elf.read(library.read_bytes()).architectures
 
 
 def code(name: str, *kinds: str) -> list[str]:

@@ -1,5 +1,4 @@
 import hashlib
-import io
 import struct
 from collections.abc import Sequence
 
@@ -89,9 +88,9 @@ def pages(content: bytes) -> list[bytes]:
 
 
 def rewritten(content: bytes, wanted: WantedCommands = WANTED) -> tuple[bytes, tuple[str, ...]]:
-    stream = io.BytesIO(content)
-    changes = load_commands.rewrite(stream, wanted, "a.so")
-    return stream.getvalue(), changes
+    made = bytearray(content)
+    changes = load_commands.rewrite(made, wanted, "a.so")
+    return bytes(made), changes
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -109,7 +108,7 @@ def test_a_name_is_replaced_wherever_it_stands_and_nothing_else_changes(
         wide=wide,
     )
     after, changes = rewritten(before)
-    read = macho.read(io.BytesIO(after))[0]
+    read = macho.read(after)[0]
     assert (read.install_name, read.needed) == (
         CUDART,
         (CUDART, CUDART, CUDART, "/usr/lib/libc++.1.dylib"),
@@ -137,7 +136,7 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
         ]
     )
     after, changes = rewritten(before, WantedCommands(rpath=("/usr/local/cuda/lib",)))
-    assert macho.read(io.BytesIO(after))[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
+    assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
     assert changes == (
         "@rpath/ is also looked for in /usr/local/cuda/lib",
         "@rpath/ is no longer looked for in /Users/me/cuda/lib",
@@ -155,7 +154,7 @@ def test_a_shorter_name_leaves_zeros_and_no_remains() -> None:
         WantedCommands({"@rpath/libcudart.9.2.dylib": "/a"}),
     )
     assert b"libcudart" not in after
-    assert macho.read(io.BytesIO(after))[0].needed == ("/a",)
+    assert macho.read(after)[0].needed == ("/a",)
 
 
 def test_each_machine_of_a_universal_library_is_rewritten() -> None:
@@ -173,20 +172,20 @@ def test_each_machine_of_a_universal_library_is_rewritten() -> None:
         thin
     )
     after, changes = rewritten(before)
-    assert [part.needed for part in macho.read(io.BytesIO(after))] == [(CUDART,), (CUDART,)]
+    assert [part.needed for part in macho.read(after)] == [(CUDART,), (CUDART,)]
     assert len(changes) == 1
 
 
 def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_written() -> None:
     before = library([path(0xC, "@rpath/libcudart.9.2.dylib")], code=0xF0)
-    stream = io.BytesIO(before)
+    made = bytearray(before)
     with pytest.raises(
         WheelError,
         match=r"a\.so \(x86_64\) has room for 208 bytes of load commands, and the new ones take 216",
     ) as caught:
-        load_commands.rewrite(stream, WANTED, "a.so")
+        load_commands.rewrite(made, WANTED, "a.so")
     assert "headerpad_max_install_names" in caught.value.remedy
-    assert stream.getvalue() == before
+    assert made == before
 
 
 def test_a_signature_made_ad_hoc_is_made_true_again() -> None:
@@ -219,5 +218,5 @@ def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
 
 
 def test_a_signature_that_lies_outside_the_file_is_refused() -> None:
-    with pytest.raises(ValueError, match="where its header says that there is more"):
+    with pytest.raises(ValueError, match="outside the file"):
         rewritten(library([path(0xC, "@rpath/libcudart.9.2.dylib")], signature=adhoc())[: 2 * PAGE])

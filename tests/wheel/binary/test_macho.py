@@ -1,4 +1,3 @@
-import io
 import struct
 
 import pytest
@@ -37,7 +36,7 @@ LIBRARY = thin(
 
 
 def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
-    read = macho.read(io.BytesIO(LIBRARY))
+    read = macho.read(LIBRARY)
     needed = ("@rpath/libcudart.9.2.dylib", "/usr/lib/libc++.1.dylib")
     assert read == (
         MachO("x86_64", "@rpath/libtensorflow_framework.so", needed, ("@loader_path/..",), "10.12"),
@@ -46,7 +45,7 @@ def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
 
 def test_the_newer_command_for_the_oldest_macos_is_read_too() -> None:
     library = thin(ARM64, struct.pack("<6I", 0x32, 24, 1, 11 << 16 | 3 << 8 | 1, 0, 0))
-    assert macho.read(io.BytesIO(library))[0].minimum == "11.3.1"
+    assert macho.read(library)[0].minimum == "11.3.1"
 
 
 def test_a_universal_library_is_read_once_for_each_machine() -> None:
@@ -55,7 +54,7 @@ def test_a_universal_library_is_read_once_for_each_machine() -> None:
     tables = struct.pack(">5I", X86_64, 3, 48, len(LIBRARY), 3) + struct.pack(
         ">5I", ARM64, 0, 48 + len(LIBRARY), len(other), 3
     )
-    assert [part.machine for part in macho.read(io.BytesIO(head + tables + LIBRARY + other))] == [
+    assert [part.machine for part in macho.read(head + tables + LIBRARY + other)] == [
         "x86_64",
         "arm64",
     ]
@@ -63,7 +62,7 @@ def test_a_universal_library_is_read_once_for_each_machine() -> None:
 
 def test_a_big_endian_32_bit_library_is_read() -> None:
     library = b"\xfe\xed\xfa\xce" + struct.pack(">6I", 7, 0, 6, 0, 0, 0)
-    assert macho.read(io.BytesIO(library))[0].machine == "i386"
+    assert macho.read(library)[0].machine == "i386"
 
 
 @pytest.mark.parametrize(
@@ -81,4 +80,4 @@ def test_a_big_endian_32_bit_library_is_read() -> None:
 )
 def test_a_lying_or_truncated_file_is_refused(content: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
-        macho.read(io.BytesIO(content))
+        macho.read(content)

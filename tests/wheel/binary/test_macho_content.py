@@ -1,10 +1,9 @@
-import io
 import struct
 from pathlib import Path
 
 import pytest
 
-from tfwright.wheel.binary import macho, macho_content
+from tfwright.wheel.binary import macho_content
 from tfwright.wheel.binary.macho import MachO
 
 LIBRARY = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
@@ -12,8 +11,7 @@ LIBRARY = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
 
 
 def read(content: bytes) -> MachO:
-    stream = io.BytesIO(content)
-    (part,) = macho_content.read(stream, macho.read(stream))
+    (part,) = macho_content.read(content)
     return part
 
 

@@ -1,4 +1,3 @@
-import io
 from collections.abc import Sequence
 
 from tfwright.wheel.compare import symbols as comparison_symbols
@@ -9,7 +8,7 @@ Function = tuple[str, int, int]
 
 def symbols(*functions: Function, exported: Sequence[str] = ()) -> LibrarySymbols:
     """Return symbols by name, address and size, of a file that holds nothing but their names."""
-    made = LibrarySymbols(io.BytesIO(b"".join(name.encode() + b"\0" for name, _, _ in functions)))
+    made = LibrarySymbols(b"".join(name.encode() + b"\0" for name, _, _ in functions))
     place = 0
     for name, address, size in functions:
         row = SymbolRow(hash(name), place, address, size)

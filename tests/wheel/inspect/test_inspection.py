@@ -10,7 +10,7 @@ import pytest
 
 from tfwright.errors import WheelError
 from tfwright.terminal import inspect
-from tfwright.wheel import record
+from tfwright.wheel import headers, record
 from tfwright.wheel.binary.elf import Elf, VersionRequirement
 from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect import floor, inspection, tags
@@ -222,7 +222,7 @@ def test_a_lying_record_is_a_fault(make_wheel: MakeWheel) -> None:
 def test_a_truncated_wheel_is_a_fault(make_wheel: MakeWheel) -> None:
     path = make_wheel()
     path.write_bytes(path.read_bytes()[:-30])
-    assert "no whole zip archive" in faults(path)
+    assert "not a whole zip archive" in faults(path)
 
 
 def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
@@ -258,7 +258,7 @@ def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
 def test_a_description_that_would_fill_the_memory_is_a_fault(
     make_wheel: MakeWheel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspection, "LONGEST_TEXT", 20)
+    monkeypatch.setattr(headers, "LARGEST", 20)
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
@@ -299,9 +299,12 @@ def test_every_library_with_gpu_code_must_hold_the_architectures() -> None:
         library(architectures=("sm_30", "sm_70"), path="b.so"),
         library(architectures=("sm_70", "compute_70"), path="c.so"),
     ]
-    assert floor.architecture_faults(found, ("sm_70",)) == []
+    assert floor.architecture_faults(found[2:], ("sm_70",)) == []
+    assert floor.architecture_faults(found, ("sm_70",)) == [
+        "b.so (x86_64) holds code for sm_30 as well, and verify.architectures lists only sm_70"
+    ]
     assert floor.architecture_faults(found, ("sm_70", "sm_30")) == [
-        "c.so holds no code for sm_30, only for sm_70, compute_70"
+        "c.so (x86_64) holds no code for sm_30, only for sm_70, compute_70"
     ]
     assert floor.architecture_faults(found[:1], ("sm_30",)) == [
         "no library holds GPU code, wanted is sm_30"

@@ -3,7 +3,6 @@
 import io
 import os
 import random
-import struct
 import time
 import warnings
 import zipfile
@@ -11,9 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from elftools.common.exceptions import ELFError
 
-from tfwright.wheel.binary import elf, fatbin, macho, macho_content
+from tfwright.wheel.binary import elf, fatbin, macho_content
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection, text
 
@@ -71,34 +69,22 @@ def fuzz(content: bytes, read: Callable[[bytes], object], seconds: float) -> Non
 
 
 def as_elf(content: bytes) -> None:
-    """Read an ELF file; what pyelftools raises is told from what our own code does."""
     try:
-        elf.examine(io.BytesIO(content))
-    except (
-        ELFError,
-        ValueError,
-        struct.error,
-        AssertionError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        OverflowError,
-        OSError,
-    ):
+        elf.examine(content)
+    except ValueError:
         return
 
 
 def as_macho(content: bytes) -> None:
-    stream = io.BytesIO(content)
     try:
-        macho_content.read(stream, macho.read(stream))
-    except (ValueError, struct.error):
+        macho_content.read(content)
+    except ValueError:
         return
 
 
 def as_fat_binary(content: bytes) -> None:
     try:
-        fatbin.architectures(io.BytesIO(content), 0, len(content))
+        fatbin.architectures(content)
     except ValueError:
         return
 
@@ -107,7 +93,7 @@ READERS: dict[str, Callable[[bytes], object]] = {
     "elf": as_elf,
     "macho": as_macho,
     "fatbin": as_fat_binary,
-    "text": lambda content: text.search(io.BytesIO(content)),
+    "text": text.search,
 }
 
 
@@ -124,7 +110,7 @@ def test_a_damaged_library_is_compared_with_the_sound_one(sample: str) -> None:
     sound = (CORPUS / sample).read_bytes()
     fuzz(
         sound,
-        lambda content: comparison.content("a.so", io.BytesIO(sound), io.BytesIO(content)),
+        lambda content: comparison.content("a.so", sound, content),
         SECONDS / 4,
     )
 

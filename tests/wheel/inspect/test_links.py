@@ -36,8 +36,7 @@ def built(folder: Path, name: str, source: str, *options: str) -> Path:
 def resolved(*files: Path) -> dict[str, Symbols]:
     found, tables = [], {}
     for file in files:
-        with file.open("rb") as stream:
-            read, tables[file.name] = elf.examine(stream)
+        read, tables[file.name] = elf.examine(file.read_bytes())
         found.append(Library(file.name, 1, read))
     return {
         library.path: library.elf.symbols

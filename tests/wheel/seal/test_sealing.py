@@ -140,7 +140,7 @@ def test_a_file_that_is_damaged_is_reported(make_wheel: Callable[..., Path]) -> 
     content = bytearray(path.read_bytes())
     content[40] ^= 0xFF
     path.write_bytes(content)
-    with pytest.raises(WheelError, match="no whole zip archive"):
+    with pytest.raises(WheelError, match="not a whole zip archive"):
         sealed(path)
 
 

@@ -19,7 +19,7 @@ from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import Client
-from tfwright.tools.process import isolation
+from tfwright.tools.process import inside, isolation
 
 
 def run(
@@ -86,7 +86,7 @@ def _close_off(job: Job, client: Client) -> None:
     if client.alone:
         # A server that a killed build left running still has the network.
         client.stop()
-    elif job.offline:
+    elif job.offline and inside.current() is None:
         job.listener.note(
             f"This build cannot prove that nothing is downloaded: {isolation.obstacle()}. "
             "Bazel is asked not to, and finds no proxy"

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING, TextIO
 from tfwright.progress import Progress
 from tfwright.tools import files
 from tfwright.tools.bazel.output import Display
-from tfwright.tools.process import capacity, environment, gauge, isolation, pseudo_terminal, runner
+from tfwright.tools.process import (
+    capacity,
+    environment,
+    gauge,
+    inside,
+    isolation,
+    pseudo_terminal,
+    runner,
+)
 from tfwright.tools.process.runner import Command, leashed
 
 if TYPE_CHECKING:
@@ -223,7 +231,9 @@ class Client:
         process may take seconds to do; and as long as it is connected, the server may linger for
         five more (seen with 0.26.1).
         """
-        command = isolation.beside(server, self._command("shutdown"))
+        command = self._command("shutdown")
+        if inside.current() is None:
+            command = isolation.beside(server, command)
         with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
             self._await_end(server, patience, client)
             client.kill()
@@ -247,6 +257,8 @@ class Client:
             pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None
+        # In a container the server writes its number there, which is another one here.
+        pid = inside.host_process(pid) or 0
         return pid if self._runs(pid) else None
 
     def _runs(self, pid: int) -> bool:

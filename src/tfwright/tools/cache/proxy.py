@@ -28,6 +28,8 @@ LONGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 BACKLOG = 128
 LOOPBACK = "127.0.0.1"
+SHORT = "/tmp"  # noqa: S108 made by mkdtemp
+"""Where local sockets lie: their paths may have no more than a hundred characters."""
 SOCKET_TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
 """Where Linux says who has opened which socket; https://docs.kernel.org/networking/proc_net_tcp.html."""
 
@@ -66,7 +68,7 @@ class CacheProxy:
         ``netlisten.py`` is such a program. Only this user can reach the socket.
         """
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="tfwright-cache-"))
+            self._folder = Path(tempfile.mkdtemp(prefix="tfwright-cache-", dir=SHORT))
             door = socket.socket(socket.AF_UNIX)
             door.bind(str(self._folder / "door"))
             door.listen()

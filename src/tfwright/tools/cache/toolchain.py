@@ -75,9 +75,10 @@ def of_host(
     return Toolchain(parts)
 
 
-def of_image(digest: str) -> Toolchain:
+def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
-    return Toolchain({"image": digest, "machine": platform.machine()})
+    parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
+    return Toolchain(parts | ({"CPU": _cpu()} if native else {}))
 
 
 def keep(toolchain: Toolchain, root: Path) -> None:

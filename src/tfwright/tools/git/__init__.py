@@ -74,6 +74,7 @@ def command(
         ("git", *place, *arguments),
         tree or repository,
         environment.clean(repository, extra={**_settled(), **(env or {})}),
+        here=True,
     )
 
 

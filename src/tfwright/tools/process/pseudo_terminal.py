@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
-from tfwright.tools.process import runner
+from tfwright.tools.process import inside, runner
 from tfwright.tools.process.runner import Command
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     """
     import pexpect
 
+    command = inside.placed(command, terminal=True)
     try:
         child = pexpect.spawn(
             command.argv[0],

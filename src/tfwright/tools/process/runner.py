@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
-from tfwright.tools.process import file_lock
+from tfwright.tools.process import file_lock, inside
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -29,6 +29,8 @@ class Command:
     cwd: Path
     env: Mapping[str, str] = field(default_factory=dict)
     """The whole environment; nothing is inherited."""
+    here: bool = False
+    """Whether it runs on the host also while a container is open."""
 
     def __str__(self) -> str:
         return shlex.join(self.argv)
@@ -80,6 +82,7 @@ def leashed(
     programs of the one before, still writing. `stdout`, `stderr` and `stdin` are those of Popen;
     without one, stdin is empty.
     """
+    command = inside.placed(command)
     terminal, end_of_program = os.openpty()
     try:
         with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
@@ -158,6 +161,7 @@ def show(command: Command) -> int:
 
 def answer(command: Command) -> str:
     """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
+    command = inside.placed(command)
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,

@@ -9,7 +9,7 @@ from pathlib import Path
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import files
-from tfwright.tools.process import environment, file_lock, runner
+from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
 
@@ -75,7 +75,7 @@ def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
     """Return a short name for a venv: another interpreter, version or pin is another venv."""
     content = json.dumps(
         [
-            str(interpreter.resolve()),
+            str(interpreter.resolve()) + inside.name(),
             version,
             *sorted(line.partition(_HASH)[0] for line in requirements),
         ]
@@ -141,9 +141,10 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
-    command = Command(
-        (str(interpreter), "-m", module, str(home)), home.parent, environment.clean(home.parent)
-    )
+    # A link to an interpreter of an image would lead nowhere on the host.
+    copies = ("--copies",) if inside.current() else ()
+    argv = (str(interpreter), "-m", module, *copies, str(home))
+    command = Command(argv, home.parent, environment.clean(home.parent))
     try:
         runner.run(command, log, remedy=remedy.format(interpreter=interpreter))
     except ToolError as fault:

@@ -1,19 +1,24 @@
-"""Which CPU a library for x86-64 needs, told from its machine code.
+"""Which CPU a library for x86-64 needs, as far as its machine code tells.
 
-Where the compiler may use an extension, it uses it all over the library. Code that is only run on
-CPUs that have the extension stands in few functions, and their names tell it (``xnn_…__avx2``,
-``sha1_block_data_order_avx``). So it is decided in two steps:
+Where the compiler may use an extension, it uses it all over the library. Code for better CPUs that
+a library chooses at run time is in few functions, and often their names say so (``xnn_…__avx2``,
+``sha1_block_data_order_avx``). But some libraries, such as OpenBLAS, hold whole sets of functions
+for CPUs that they ask for, under names that nobody could list. So this is decided in three steps:
 
-1. Functions spread evenly over the library are disassembled. An extension that a hundredth or more
-   of those with vector registers use is needed.
-2. All code is searched for the encodings of the other extensions. One that is found, and stands
+1. Functions spread evenly over the library are disassembled. An extension that one in a hundred or
+   more of those with vector registers use is common.
+2. A common extension is needed, unless the library asks the CPU what it has (``cpuid``, or functions
+   that the loader lets choose). Then it is needed only if functions of TensorFlow, Eigen and
+   protobuf use it, which choose nothing, or if nearly all functions do. Otherwise whether it is
+   needed is unknown.
+3. All code is searched for the encodings of the other extensions. One that is found, and is there
    when the function is disassembled, is needed as well where the function is TensorFlow's,
-   Eigen's or protobuf's, which choose nothing at run time; elsewhere the library is taken to choose.
+   Eigen's or protobuf's; elsewhere the library is assumed to choose.
 """
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import get_args
 
@@ -21,7 +26,7 @@ from tfwright.documents.recipe import CpuLevel
 from tfwright.wheel.binary.machine_code import Code, MachineFunction
 
 LEVELS = get_args(CpuLevel)
-"""What a library may need, each with all that stand before it."""
+"""What a library may need, each with all that come before it."""
 EXTENSIONS = {
     **{name: name for name in LEVELS[1:]},
     # All came with AVX2, in Haswell, and make up x86-64-v3 with it.
@@ -39,83 +44,97 @@ _GROUPS = {name.replace(".", ""): name for name in EXTENSIONS} | {
 _FUSED = ("vfmadd", "vfmsub", "vfnmadd", "vfnmsub")
 
 CHOSEN = re.compile(
-    r"sse[34s]|avx|fma|f16c|xop|bmi|mulx|aes|gcm|sha\d|clmul|haswell|skylake|zen|xnn_|rsaz|ecp_nist|chacha|bn_|cpuid|hwy|highwayhash",
+    r"sse[34s]|avx|fma|f16c|xop|bmi|mulx|aes|gcm|sha\d|clmul|haswell|skylake|zen|xnn_|rsaz"
+    r"|ecp_nist|chacha|bn_|cpuid|hwy|highwayhash",
     re.IGNORECASE,
 )
 """In the names of functions that are run only where the CPU has what they need."""
 UNCONDITIONAL = re.compile(r"10tensorflow|5Eigen|6google8protobuf")
 """In the mangled names of functions that are compiled for the oldest CPU the wheel is for."""
 
-SAMPLE = 1000
-"""Functions that are disassembled in the first step."""
-LONGEST = 2048
+LOOKED_AT = 4000
+"""Functions, spread over the library, that are looked at in the first step."""
+SAMPLE = 400
+"""Those of them that are disassembled: spread over all that may have vector registers."""
+LONGEST = 1024
 """Bytes of each."""
 SHARE = 0.01
 FEWEST = 3
 """Functions that have to use an extension in the first step."""
+NEARLY_ALL = 0.9
+"""Of the sampled functions: a compiler with AVX has it in every function with vector registers."""
+ENOUGH = 30
+"""Functions of TensorFlow's with vector registers that the sample needs to speak for a library."""
 MOST = 20_000
-"""Places that are disassembled in the second step; the largest TensorFlow has some 5,000."""
+"""Places that are disassembled for a level in the last step; a TensorFlow has some 5,000."""
 TRIES = 16
 """Those in one function."""
-_WINDOW = 8 * 1024**2
+MOST_QUESTIONS = 500
+"""Places that are disassembled to learn whether the library asks the CPU."""
 _INSTRUCTION = 15
 """The most bytes of an instruction."""
 _BACK = 512
-"""From how far before a place one disassembles in a long function; from anywhere, the sequence of instructions is found again within a few."""
+"""Bytes before a place at which one begins to disassemble in a long function.
+
+From anywhere, the sequence of instructions is found again within a few.
+"""
+_QUESTION = re.compile(rb"\x0f(?:\xa2|\x01\xd0)")
+"""How ``cpuid`` and ``xgetbv`` are encoded, by which a program asks the CPU what it has."""
+_QUESTIONS = {"cpuid", "xgetbv"}
 
 
 def _set(*numbers: int | range) -> bytes:
     """Return a set of bytes for a regular expression."""
-    every = sorted(
-        {one for number in numbers for one in (number if isinstance(number, range) else (number,))}
-    )
-    return b"[" + b"".join(b"\\x%02x" % one for one in every) + b"]"
+    every = set[int]()
+    for number in numbers:
+        every.update(number if isinstance(number, range) else (number,))
+    return b"[" + b"".join(b"\\x%02x" % byte for byte in sorted(every)) + b"]"
 
 
-# The three bytes before an opcode, Intel's manual, volume 2, 2.3.5 and 2.7.1: the second says the opcode's map.
+# The three bytes before an opcode (Intel's manual, volume 2, 2.3.5 and 2.7.1); the second of them
+# says the opcode's map.
 _VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
 _OPCODES_2 = _set(
     0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
 )
-_FUSED_2, _BITS_2 = (
-    _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0)),
-    _set(0xF2, 0xF3, range(0xF5, 0xF8)),
-)
+_FUSED_2 = _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0))
+_BITS_2 = _set(0xF2, 0xF3, range(0xF5, 0xF8))
 _OPCODES_3 = _set(0, 1, 2, 0x38, 0x39, 0x46, 0xF0)
-_SSE_38, _SSE_3A = (
-    _set(
-        range(0x0C),
-        0x10,
-        0x14,
-        0x15,
-        0x17,
-        range(0x1C, 0x1F),
-        range(0x20, 0x26),
-        range(0x28, 0x2C),
-        range(0x30, 0x42),
-    ),
-    _set(range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)),
+_EVEX_1 = _set(*(number for number in range(256) if number & 12 == 0 and number & 3))
+_EVEX_2 = _set(*(number for number in range(256) if number & 4))
+_SSE_38 = _set(
+    range(0x0C),
+    0x10,
+    0x14,
+    0x15,
+    0x17,
+    range(0x1C, 0x1F),
+    range(0x20, 0x26),
+    range(0x28, 0x2C),
+    range(0x30, 0x42),
 )
+_SSE_3A = _set(
+    range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)
+)
+_AVX2 = rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
+_SSE3 = (
+    rb"[\xf2\xf3][\x40-\x4f]?\x0f\x12|\xf3[\x40-\x4f]?\x0f\x16"
+    rb"|[\xf2\x66][\x40-\x4f]?\x0f[\x7c\x7d\xd0]|\xf2[\x40-\x4f]?\x0f\xf0"
+)
+_VECTOR = rb"[\x10-\x17\x28-\x2f\x50-\x7f\xc2\xc4-\xc6\xd0-\xff]"
+MAY_BE_VECTOR = re.compile(
+    rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b" % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
+    re.DOTALL,
+)
+"""Bytes that every function with vector registers has, and half of the others: these are skipped."""
 PATTERNS = {
-    "avx": re.compile(
-        rb"\xc5\xf8\x77"
-    ),  # vzeroupper, which compilers put at the end of what uses the long registers
+    # vzeroupper, which compilers put at the end of what uses the long registers.
+    "avx": re.compile(rb"\xc5\xf8\x77"),
     "avx2": re.compile(
-        rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
-        % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3),
-        re.DOTALL,
+        _AVX2 % (_VEX_2, _OPCODES_2, _FUSED_2, _BITS_2, _VEX_3, _OPCODES_3), re.DOTALL
     ),
-    "avx512": re.compile(
-        rb"\x62%b%b"
-        % (
-            _set(*(n for n in range(256) if n & 12 == 0 and n & 3)),
-            _set(*(n for n in range(256) if n & 4)),
-        ),
-        re.DOTALL,
-    ),
-    "sse3": re.compile(
-        rb"[\xf2\xf3][\x40-\x4f]?\x0f\x12|\xf3[\x40-\x4f]?\x0f\x16|[\xf2\x66][\x40-\x4f]?\x0f[\x7c\x7d\xd0]|\xf2[\x40-\x4f]?\x0f\xf0"
-    ),
+    "avx512": re.compile(rb"\x62%b%b" % (_EVEX_1, _EVEX_2), re.DOTALL),
+    "sse3": re.compile(_SSE3),
     "sse4.2": re.compile(rb"\x0f(?:\x38%b|\x3a%b)" % (_SSE_38, _SSE_3A)),
 }
 """How instructions of the extensions begin, by the level up to which they are of interest."""
@@ -123,11 +142,11 @@ PATTERNS = {
 
 @dataclass(frozen=True)
 class Use:
-    """An extension that a library needs."""
+    """An extension that a library needs, or may need."""
 
     extension: str
     function: str
-    """One that uses it, as the linker knows it; empty where the library keeps no names."""
+    """A function that uses it, as the linker knows it; empty where the library keeps no names."""
     decided: str
 
 
@@ -136,7 +155,7 @@ class Cpu:
     """What a library needs of an x86-64 CPU."""
 
     level: str
-    """One of `LEVELS`."""
+    """One of `LEVELS`: what it needs for certain."""
     needs: tuple[Use, ...]
     """Most demanding first."""
     chosen: tuple[str, ...]
@@ -145,42 +164,89 @@ class Cpu:
     """Functions that were disassembled."""
     vector: int
     """Those of them with vector registers."""
+    unknown: tuple[Use, ...] = ()
+    """What it uses, and may need or choose at run time: the code does not tell."""
+
+    def beyond(self, floor: str) -> bool:
+        """Say whether the library may need more than one of `LEVELS`."""
+        names = [use.extension for use in (*self.needs, *self.unknown)]
+        return _rank(names) > LEVELS.index(floor)
+
+
+PlainFunction = tuple[int, int, int]
+"""A `MachineFunction` as a plain tuple."""
+Sample = Mapping[MachineFunction, set[str]]
+"""What each function of the sample uses; ``vector`` are the registers that every x86-64 has."""
 
 
 def read(code: Code) -> Cpu:
     """Say what the CPU must have that runs a library."""
-    reader = _Decoder(code)
-    sample = reader.sampled()
-    needs = _common(code, sample)
+    decoder = _Decoder(code)
+    sample = decoder.sampled()
+    common = _common(code, sample)
+    needs, unknown = common, dict[str, Use]()
+    if _rank(common) and (code.choosers or decoder.asks_the_cpu()):
+        needs = _certain(code, sample, common)
+        unknown = _unknown(code, sample, common, needs)
     chosen = set[str]()
-    for name, function in reader.searched(_rank(needs)):
+    for name, function in decoder.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
         else:
             chosen.add(name)
-    uses = sorted(needs.values(), key=lambda use: (-_rank([use.extension]), use.extension))
     return Cpu(
         LEVELS[_rank(needs)],
-        tuple(uses),
-        tuple(sorted(chosen - set(needs))),
+        _most_demanding_first(needs.values()),
+        tuple(sorted(chosen - set(needs) - set(unknown))),
         len(sample),
         sum(map(bool, sample.values())),
+        _most_demanding_first(use for name, use in unknown.items() if name not in needs),
     )
 
 
-def _common(code: Code, sample: Mapping[MachineFunction, set[str]]) -> dict[str, Use]:
-    """Return the extensions that so many functions of the sample use that the library cannot choose to do without them."""
+def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
+    return tuple(sorted(uses, key=lambda use: (-_rank([use.extension]), use.extension)))
+
+
+def _common(code: Code, sample: Sample) -> dict[str, Use]:
+    """Return the extensions that so many functions of the sample use that they are no exception."""
     vector = sum(map(bool, sample.values()))
     counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
-    common = {name: count for name, count in counts.items() if count >= max(FEWEST, SHARE * vector)}
-    return {
-        name: Use(
-            name,
-            _example(code, sample, name),
-            f"{count} of {vector} sampled functions with vector registers",
-        )
-        for name, count in common.items()
+    common = {}
+    for name, count in counts.items():
+        if count >= max(FEWEST, SHARE * vector):
+            decided = f"{count} of {vector} sampled functions with vector registers"
+            common[name] = Use(name, _example(code, sample, name), decided)
+    return common
+
+
+def _certain(code: Code, sample: Sample, common: Mapping[str, Use]) -> dict[str, Use]:
+    """Return the common extensions that a library needs although it asks the CPU what it has."""
+    unconditional = {
+        function: found
+        for function, found in sample.items()
+        if UNCONDITIONAL.search(code.name(function))
     }
+    needs = _common(code, unconditional)
+    vector = sum(map(bool, sample.values()))
+    for name, use in common.items():
+        if sum(name in found for found in sample.values()) >= NEARLY_ALL * vector:
+            needs.setdefault(name, use)
+    return needs
+
+
+def _unknown(
+    code: Code, sample: Sample, common: Mapping[str, Use], needs: Mapping[str, Use]
+) -> dict[str, Use]:
+    """Return the common extensions of which the code does not tell whether they are needed.
+
+    Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the search
+    of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
+    """
+    own = [found for function, found in sample.items() if UNCONDITIONAL.search(code.name(function))]
+    if sum(map(bool, own)) >= ENOUGH:
+        return {}
+    return {name: use for name, use in common.items() if name not in needs}
 
 
 def _rank(extensions: Iterable[str]) -> int:
@@ -188,10 +254,20 @@ def _rank(extensions: Iterable[str]) -> int:
     return max((LEVELS.index(EXTENSIONS[name]) for name in extensions), default=0)
 
 
-def _example(code: Code, sample: Mapping[MachineFunction, set[str]], extension: str) -> str:
-    """Return the name of a function of the sample that uses an extension, TensorFlow's own before others."""
+def _example(code: Code, sample: Sample, extension: str) -> str:
+    """Return the name of a sampled function with an extension, TensorFlow's before others."""
     names = [code.name(function) for function, found in sample.items() if extension in found]
     return next((name for name in names if "10tensorflow" in name), names[0])
+
+
+def _spread(functions: Sequence[PlainFunction], count: int) -> Sequence[PlainFunction]:
+    """Return at most so many functions, at even distances."""
+    return functions[:: max(-(-len(functions) // count), 1)]
+
+
+def _end(function: PlainFunction) -> int:
+    """Return where the part of a function ends that is looked at."""
+    return function[0] + min(function[1], LONGEST)
 
 
 class _Decoder:
@@ -207,9 +283,13 @@ class _Decoder:
         self.known: dict[tuple[str, bool, bool], set[str]] = {}
 
     def sampled(self) -> dict[MachineFunction, set[str]]:
-        """Return what each function of the sample uses; ``vector`` stands for the registers that every x86-64 has."""
-        step = max(len(self.code.functions) // SAMPLE, 1)
-        picked = [MachineFunction(*function) for function in self.code.functions[::step]]
+        """Return what each function of the sample uses, but for those whose names say a choice."""
+        candidates = [
+            function
+            for function in _spread(self.code.functions, LOOKED_AT)
+            if MAY_BE_VECTOR.search(self.code.content, function[0], _end(function))
+        ]
+        picked = [MachineFunction(*function) for function in _spread(candidates, SAMPLE)]
         return {
             function: self._uses(function)
             for function in picked
@@ -218,8 +298,8 @@ class _Decoder:
 
     def _uses(self, function: MachineFunction) -> set[str]:
         """Return the extensions of a function's instructions with vector registers."""
-        content, found = self.code.read(function.start, min(function.size, LONGEST)), set[str]()
-        place = 0
+        content = bytes(self.code.content[function.start : _end(function)])
+        found, place = set[str](), 0
         for _, size, mnemonic, operands in self.plain.disasm_lite(content, 0):
             if "mm" in operands:
                 kind = mnemonic, "ymm" in operands, "zmm" in operands
@@ -231,53 +311,60 @@ class _Decoder:
 
     def _extensions(self, instruction: bytes) -> set[str]:
         """Return the extensions that one instruction belongs to."""
-        one = next(self.detailed.disasm(instruction, 0, 1), None)
-        if one is None:
+        decoded = next(self.detailed.disasm(instruction, 0, 1), None)
+        if decoded is None:
             return set()
-        groups = {
-            _GROUPS[name] for group in one.groups if (name := one.group_name(group)) in _GROUPS
-        }
+        names = {decoded.group_name(group) for group in decoded.groups}
+        groups = {_GROUPS[name] for name in names if name in _GROUPS}
         # capstone puts these into no group.
-        return groups or ({"fma"} if one.mnemonic.startswith(_FUSED) else set())
+        return groups or ({"fma"} if decoded.mnemonic.startswith(_FUSED) else set())
+
+    def asks_the_cpu(self) -> bool:
+        """Say whether some code asks the CPU what it has."""
+        left = MOST_QUESTIONS
+        for start, end in self.code.ranges:
+            for match in _QUESTION.finditer(self.code.content, start, end):
+                function = self.code.at(match.start())
+                if function and self._instruction(function, match.start())[1] in _QUESTIONS:
+                    return True
+                left -= 1
+                if not left:
+                    # So much code that its names decide, as in a TensorFlow.
+                    return True
+        return False
 
     def searched(self, above: int) -> Iterator[tuple[str, str]]:
-        """Return extensions above a level that are used anywhere, with the name of a function that does."""
-        tries, left = Counter[tuple[int, str]](), MOST
+        """Return extensions above a level that any code uses, with a function that does."""
+        tries, all_tries = Counter[tuple[int, str]](), Counter[str]()
         for place, level in self._places(above):
+            if all_tries[level] == MOST:
+                continue
             function = self.code.at(place)
-            if function is None or not left or tries[function.start, level] >= TRIES:
+            if function is None or tries[function.start, level] >= TRIES:
                 continue
             tries[function.start, level] += 1
-            left -= 1
+            all_tries[level] += 1
             found = [
                 name
-                for name in self._confirmed(function, place)
+                for name in self._extensions(self._instruction(function, place)[0])
                 if LEVELS.index(EXTENSIONS[name]) > above
             ]
             tries[function.start, level] += TRIES if found else 0
             yield from ((name, self.code.name(function)) for name in found)
 
     def _places(self, above: int) -> Iterator[tuple[int, str]]:
-        """Return the places in the file at which an instruction of an extension may begin, and the level of that."""
-        patterns = [
-            (level, pattern) for level, pattern in PATTERNS.items() if LEVELS.index(level) > above
-        ]
-        for start in range(self.code.start, self.code.start + self.code.size, _WINDOW):
-            content = self.code.read(
-                start, min(_WINDOW + _INSTRUCTION, self.code.start + self.code.size - start)
-            )
-            for level, pattern in patterns:
-                yield from (
-                    (start + found.start(), level)
-                    for found in pattern.finditer(content)
-                    if found.start() < _WINDOW
-                )
+        """Return where an instruction of an extension may begin, and the level of that."""
+        for level, pattern in PATTERNS.items():
+            if LEVELS.index(level) > above:
+                for start, end in self.code.ranges:
+                    for match in pattern.finditer(self.code.content, start, end):
+                        yield match.start(), level
 
-    def _confirmed(self, function: MachineFunction, place: int) -> set[str]:
-        """Return the extensions of the instruction at a place, none where the place is within another one's operands."""
+    def _instruction(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
+        """Return the instruction that a place is in, and its name."""
         start = function.start if place - function.start <= _BACK else place - _BACK
-        content = self.code.read(start, place - start + _INSTRUCTION)
-        for address, size, _, _ in self.plain.disasm_lite(content, start):
+        content = bytes(self.code.content[start : place + _INSTRUCTION])
+        for address, size, mnemonic, _ in self.plain.disasm_lite(content, start):
             if address + size > place:
-                return self._extensions(content[address - start : address - start + size])
-        return set()
+                return content[address - start : address - start + size], mnemonic
+        return b"", ""

@@ -1,27 +1,34 @@
 """Linux libraries: what one needs to be loaded, and what is in it."""
 
 import re
-import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import islice
-from typing import IO, TYPE_CHECKING
 
-from tfwright.wheel.binary import cpu, elf_symbols, fatbin, machine_code
+from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
+from tfwright.wheel.binary.content import Content
 from tfwright.wheel.binary.cpu import Cpu
+from tfwright.wheel.binary.elf_image import ElfHeader, ElfImage
 from tfwright.wheel.binary.elf_symbols import ElfTable, Symbols
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.gnuversions import GNUVerNeedSection
-
-MAGIC = b"\x7fELF"
-MOST = 10_000
-"""Sections, and versions, that a file may have; one that says more lies, to keep its reader busy."""
+MAGIC = elf_image.MAGIC
+MOST_VERSIONS = 10_000
+"""Versions that a library may ask for; a chain of them may lead anywhere."""
 
 FAMILIES = ("GLIBC", "GLIBCXX", "CXXABI")
 DT_RELR_SINCE = "2.36"
 """The glibc whose ``GLIBC_ABI_DT_RELR`` a library with packed relocations asks for."""
+MACHINES = {
+    3: "i686",
+    20: "ppc",
+    21: "ppc64",
+    22: "s390x",
+    40: "armv7l",
+    62: "x86_64",
+    183: "aarch64",
+    243: "riscv64",
+}
+"""As ``uname -m`` and wheels name them, by e_machine."""
+_X86_64, _POWER = 62, 21
 
 
 @dataclass(frozen=True)
@@ -30,7 +37,7 @@ class VersionRequirement:
 
     version: str
     symbol: str
-    """One that has this version; empty where only the version itself is asked for."""
+    """A symbol that has this version; empty where only the version itself is asked for."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Elf:
     needed: tuple[str, ...]
     """The libraries that the loader has to find."""
     search: tuple[str, ...]
-    """Where it looks for them first: the rpath or runpath."""
+    """Where it looks for them first: the runpath, or the rpath where there is no runpath."""
     requires: dict[str, VersionRequirement]
     """By family, as ``GLIBC``."""
     architectures: tuple[str, ...]
@@ -58,105 +65,92 @@ class Elf:
         return self.symbols.strings
 
 
-def read(stream: IO[bytes]) -> Elf:
-    """Read a library, but for its machine code; only the sections that are needed.
+def read(content: Content) -> Elf:
+    """Read a library, but for its machine code.
 
-    Raises ValueError, or what pyelftools raises, where the file is no sound ELF file.
+    Raises ValueError where the loader would refuse the file, or what it finds cannot be judged.
     """
-    return _read(_opened(stream), stream)[0]
+    return _read(elf_image.load(content))[0]
 
 
-def examine(stream: IO[bytes]) -> tuple[Elf, ElfTable]:
-    """Read a library with its machine code, and return the names that it shares with others as well. Raises as `read` does."""
-    file = _opened(stream)
-    (found, table), code = _read(file, stream), machine_code.of_elf(file, stream)
+def examine(content: Content) -> tuple[Elf, ElfTable]:
+    """Read a library with its machine code; return the names that it shares with others as well.
+
+    Raises ValueError as `read` does.
+    """
+    image = elf_image.load(content)
+    found, table = _read(image)
+    code = machine_code.of_elf(image)
     return replace(found, cpu=cpu.read(code) if code else None), table
 
 
-def _opened(stream: IO[bytes]) -> "ELFFile":
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
-
-    elf = ELFFile(stream)
-    if elf.num_sections() > MOST:
-        raise ValueError(f"it says that it has {elf.num_sections():,} sections")
-    return elf
-
-
-def _read(elf: "ELFFile", stream: IO[bytes]) -> tuple[Elf, ElfTable]:
-    dynamic, table = _dynamic(elf), elf_symbols.read(elf)
+def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
+    table = elf_symbols.read(image)
     found = Elf(
-        machine=_machine(elf),
-        soname="".join(dynamic.get("DT_SONAME", [])[:1]),
-        needed=tuple(dynamic.get("DT_NEEDED", [])),
-        search=tuple(
-            folder
-            for tag in ("DT_RPATH", "DT_RUNPATH")
-            for entry in dynamic.get(tag, [])
-            for folder in entry.split(":")
-        ),
-        requires=_requires(elf),
-        architectures=_architectures(elf, stream),
+        machine=_machine(image.header),
+        soname="".join(_strings(image, elf_image.SONAME)[-1:]),
+        needed=tuple(_strings(image, elf_image.NEEDED)),
+        search=tuple(_search(image)),
+        requires=_requires(image),
+        architectures=ordered(fatbin.architectures(image.content)),
         symbols=table.symbols,
     )
     return found, table
 
 
-def _machine(elf: "ELFFile") -> str:
-    """Return the machine as `uname` and wheels name it, or ELF's own name for one that no TensorFlow is built for."""
-    name = str(elf["e_machine"])
-    if name == "EM_PPC64":
-        return "ppc64le" if elf.little_endian else "ppc64"
-    return {
-        "EM_X86_64": "x86_64",
-        "EM_AARCH64": "aarch64",
-        "EM_386": "i686",
-        "EM_ARM": "armv7l",
-        "EM_S390": "s390x",
-    }.get(name, name)
+def _machine(header: ElfHeader) -> str:
+    """Return the machine as `uname` and wheels name it, or its number in ELF."""
+    if header.machine == _X86_64 and not header.wide:
+        # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel tag has.
+        return "x32"
+    name = MACHINES.get(header.machine, f"machine {header.machine}")
+    little = header.order == "<"
+    return f"{name}le" if header.machine == _POWER and little else name
 
 
-def _dynamic(elf: "ELFFile") -> dict[str, list[str]]:
-    """Return the texts in the table that the loader reads, by their tags."""
-    from elftools.elf.dynamic import DynamicSection  # noqa: PLC0415 start-up is part of the product
-
-    section = elf.get_section_by_name(".dynamic")
-    texts: dict[str, list[str]] = {}
-    for tag in islice(section.iter_tags(), MOST) if isinstance(section, DynamicSection) else ():
-        attribute = {
-            "DT_NEEDED": "needed",
-            "DT_SONAME": "soname",
-            "DT_RPATH": "rpath",
-            "DT_RUNPATH": "runpath",
-        }.get(tag.entry.d_tag)
-        if attribute:
-            texts.setdefault(tag.entry.d_tag, []).append(getattr(tag, attribute))
-    return texts
+def _strings(image: ElfImage, tag: int) -> list[str]:
+    """Return the texts of a tag in the dynamic table."""
+    what = "name of a library or directory"
+    return [image.string(value, what) for own, value in image.entries if own == tag]
 
 
-def _requires(elf: "ELFFile") -> dict[str, VersionRequirement]:
+def _search(image: ElfImage) -> Iterator[str]:
+    """Return the directories that the loader looks into; it ignores the rpath beside a runpath."""
+    lists = _strings(image, elf_image.RUNPATH) or _strings(image, elf_image.RPATH)
+    for folders in lists[-1:]:
+        yield from folders.split(":")
+
+
+def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
     """Return the newest version of each family that is asked for, with a symbol that has it."""
-    from elftools.elf.gnuversions import GNUVerNeedSection  # noqa: PLC0415 start-up is part of the product
-
-    section = elf.get_section_by_name(".gnu.version_r")
-    if not isinstance(section, GNUVerNeedSection):
-        return {}
     newest: dict[str, tuple[str, int]] = {}
-    for name, index in _versions(section):
+    for name, index in _versions(image):
         family, version = _parted(name)
-        if family in FAMILIES and numbers(version) > numbers(newest.get(family, ("", 0))[0]):
+        known = newest.get(family, ("", 0))[0]
+        if family in FAMILIES and numbers(version) > numbers(known):
             newest[family] = version, index
-    return {
-        family: VersionRequirement(version, _symbol(elf, index))
-        for family, (version, index) in sorted(newest.items())
-    }
+    found = {}
+    for family, (version, index) in sorted(newest.items()):
+        symbol = elf_symbols.name_with_version(image, index)
+        found[family] = VersionRequirement(version, symbol)
+    return found
 
 
-def _versions(section: "GNUVerNeedSection") -> list[tuple[str, int]]:
-    """Return the versions that are asked for, with the number that stands for each in the table of symbols."""
-    needs = islice(section.iter_versions(), MOST)
-    # The chains can lead in circles; both are cut where no real one reaches.
-    versions = islice((one for _, auxiliaries in needs for one in islice(auxiliaries, MOST)), MOST)
-    return [(one.name, one["vna_other"]) for one in versions]
+def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
+    """Return the versions that are asked for, each with its number in the table of symbols."""
+    address = image.value(elf_image.REQUIRED_VERSIONS)
+    left = MOST_VERSIONS
+    while address is not None:
+        _, _, _, first, further = image.numbers("HHIII", address, "list of versions")
+        own: int | None = address + first
+        while own is not None:
+            left -= 1
+            if left < 0:
+                raise ValueError(f"it asks for more than {MOST_VERSIONS:,} versions")
+            _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
+            yield image.string(name, "name of a version"), index
+            own = own + following if following else None
+        address = address + further if further else None
 
 
 def _parted(name: str) -> tuple[str, str]:
@@ -164,7 +158,7 @@ def _parted(name: str) -> tuple[str, str]:
     if name == "GLIBC_ABI_DT_RELR":
         return "GLIBC", DT_RELR_SINCE
     family, _, version = name.partition("_")
-    return (family, version) if re.fullmatch(r"\d+(\.\d+)*", version) else ("", "")
+    return (family, version) if re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version) else ("", "")
 
 
 def numbers(version: str) -> tuple[int, ...]:
@@ -172,41 +166,11 @@ def numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d{1,9}", version)))
 
 
-def _symbol(elf: "ELFFile", index: int) -> str:
-    """Return the name of the first symbol that has a version."""
-    from elftools.elf.sections import SymbolTableSection  # noqa: PLC0415 start-up is part of the product
-
-    table, symbols = elf.get_section_by_name(".gnu.version"), elf.get_section_by_name(".dynsym")
-    if table is None or not isinstance(symbols, SymbolTableSection):
-        return ""
-    content = elf_symbols.content(table)
-    marks = struct.unpack(
-        f"{'<' if elf.little_endian else '>'}{len(content) // 2}H", content[: len(content) // 2 * 2]
-    )
-    return str(symbols.get_symbol(marks.index(index)).name) if index in marks else ""
-
-
-def _architectures(elf: "ELFFile", stream: IO[bytes]) -> tuple[str, ...]:
-    """Return the GPU architectures in all sections that hold fat binaries."""
-    sections = [section for section in elf.iter_sections() if section.name in fatbin.SECTIONS]
-    found = {
-        name
-        for section in sections
-        for name in fatbin.architectures(stream, section["sh_offset"], section["sh_size"])
-    }
-    return ordered(found)
-
-
 def ordered(architectures: Iterable[str]) -> tuple[str, ...]:
     """Return GPU architectures once each, SASS first, oldest first."""
-    return tuple(
-        sorted(
-            set(architectures),
-            key=lambda name: (
-                name.partition("_")[0] != "sm",
-                name.partition("_")[0],
-                numbers(name),
-                name,
-            ),
-        )
-    )
+    return tuple(sorted(set(architectures), key=_age))
+
+
+def _age(architecture: str) -> tuple[bool, str, tuple[int, ...], str]:
+    kind = architecture.partition("_")[0]
+    return kind != "sm", kind, numbers(architecture), architecture

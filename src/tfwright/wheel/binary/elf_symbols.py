@@ -6,14 +6,11 @@ import sys
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-    from elftools.elf.sections import Section
+from tfwright.wheel.binary import elf_image
+from tfwright.wheel.binary.content import piece
+from tfwright.wheel.binary.elf_image import ElfImage
 
-LARGEST = 512 * 1024**2
-"""Bytes of a section that are read at once; the names in a TensorFlow with everything in one library take 100 MB."""
 MOST_MISSING = 20
 """Of the names that a library misses, how many are kept."""
 TENSORFLOW = b"10tensorflow"
@@ -23,13 +20,28 @@ REGISTRY = b"OpDefBuilder"
 KERNELS = b"OpKernelRegistrar"
 """The same for REGISTER_KERNEL_BUILDER."""
 STRINGS = {"cxx11": b"7__cxx1112basic_string", "before cxx11": b"RKSs"}
-"""In the mangled names of functions with a std::string; a library that gives the one cannot be called with the other."""
+"""In the mangled names of functions with a std::string. The two kinds cannot call each other."""
 STANDARD = (b"_ZNSt", b"_ZNKSt", b"_ZSt", b"_ZGTtNSt", b"_ZT")
-"""How names of the standard library's own begin: gcc's static half of it brings both kinds of strings into whatever it is linked into."""
+"""How names of the standard library's own begin.
+
+gcc's static half of it brings both kinds of strings into whatever it is linked into.
+"""
+OVERLAP = 8
+"""How often the bytes of the table of names may be used.
+
+Linkers let a name be the end of a longer one, so a byte may serve twice. A table in which every
+symbol's name is the whole table would keep its reader busy for hours.
+"""
 _PYTHON = re.compile(rb"_?Py[A-Z_]")
 _NAMELESS_VERSIONS = 2
-"""The first number in .gnu.version that stands for a version with a name."""
+"""The first number in the table of versions that stands for a version with a name."""
 _WEAK = 2
+_ROWS = {True: ("IBBHQQ", 24), False: ("IIIBBH", 16)}
+"""How a symbol is laid out, and its bytes, by whether the file has 64 bits."""
+_RELOCATIONS = ((7, 8), (17, 18), (23, 2))
+"""Address and bytes of each table of relocations: DT_RELA, DT_REL, DT_JMPREL with DT_PLTRELSZ."""
+_RELOCATIONS_KIND, _WITH_ADDEND = 20, 7
+"""DT_PLTREL, and its value DT_RELA."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,7 @@ class Symbols:
     strings: tuple[str, ...] = ()
     """The std::string of its interface: ``cxx11``, ``before cxx11``, both or none."""
     missing: tuple[str, ...] = ()
-    """What it needs and no library provides that it can reach; the first `MOST_MISSING`."""
+    """What it needs and no library in its reach provides; the first `MOST_MISSING`."""
 
 
 @dataclass(frozen=True)
@@ -61,24 +73,14 @@ class ElfTable:
     """Without a version, not weak, and not Python's."""
 
 
-def read(elf: "ELFFile") -> ElfTable:
-    """Read the table of dynamic symbols."""
-    section = elf.get_section_by_name(".dynsym")
-    if section is None:
-        return ElfTable(Symbols(), frozenset(), ())
-    names, versions = content(elf.get_section(section["sh_link"])), _versions(elf)
-    given, wanted, tensorflow, registry, kernels, abis = (
-        set[int](),
-        [],
-        0,
-        False,
-        False,
-        dict.fromkeys(STRINGS, False),
-    )
-    for number, (place, weak, here) in enumerate(_rows(elf, section)):
-        name = names[place : names.find(b"\0", place)]
-        registry = registry or REGISTRY in name
-        kernels = kernels or KERNELS in name
+def read(image: ElfImage) -> ElfTable:
+    """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
+    names, versions = _names(image), _versions(image)
+    given, wanted, tensorflow = set[int](), [], 0
+    # What the whole table of names does not hold, no symbol has: most libraries end here.
+    unseen = {kind: part for kind, part in STRINGS.items() if part in names}
+    found = set[str]()
+    for number, (name, weak, here) in enumerate(_named(image, names)):
         if here:
             given.add(hash(name))
             tensorflow += TENSORFLOW in name
@@ -86,50 +88,167 @@ def read(elf: "ELFFile") -> ElfTable:
             continue
         elif not weak and not _PYTHON.match(name):
             wanted.append(name)
-        for abi, part in STRINGS.items() if not name.startswith(STANDARD) else ():
-            abis[abi] = abis[abi] or part in name
-    strings = tuple(abi for abi, there in abis.items() if there)
-    return ElfTable(
-        Symbols(len(given), tensorflow, registry, kernels, strings), frozenset(given), tuple(wanted)
+        if unseen and not name.startswith(STANDARD):
+            present = {kind for kind, part in unseen.items() if part in name}
+            if present:
+                found |= present
+                unseen = {kind: part for kind, part in unseen.items() if kind not in found}
+    symbols = Symbols(
+        exports=len(given),
+        tensorflow=tensorflow,
+        registers_ops=REGISTRY in names,
+        registers_kernels=KERNELS in names,
+        strings=tuple(kind for kind in STRINGS if kind in found),
     )
+    return ElfTable(symbols, frozenset(given), tuple(wanted))
 
 
-def _rows(elf: "ELFFile", section: "Section") -> Iterator[tuple[int, bool, bool]]:
-    """Return where each symbol's name stands, whether it is weak, and whether it is given; pyelftools takes a minute for those of a TensorFlow."""
-    order = "<" if elf.little_endian else ">"
-    if elf.elfclass == 64:  # noqa: PLR2004 bits
-        for name, info, _, index, _, _ in struct.iter_unpack(f"{order}IBBHQQ", whole(section, 24)):
+def _named(image: ElfImage, names: bytes) -> Iterator[tuple[bytes, bool, bool]]:
+    """Return each symbol's name, whether it is weak, and whether the library has it itself."""
+    allowed = OVERLAP * len(names) + (1 << 20)
+    for place, weak, here in _rows(image):
+        end = names.find(b"\0", place)
+        if end < 0:
+            raise ValueError(f"the name of a symbol, {place:#x}, is outside its table of names")
+        allowed -= end - place
+        if allowed < 0:
+            raise ValueError("the names of its symbols are the same bytes many times over")
+        yield names[place:end], weak, here
+
+
+def _names(image: ElfImage) -> bytes:
+    """Return the table of names: all of it that its segment has, since the loader knows no end."""
+    address = image.value(elf_image.STRINGS)
+    if address is None:
+        return b""
+    start, end = image.place(address)
+    said = image.value(elf_image.STRINGS_SIZE)
+    size = end - start if said is None else min(said, end - start)
+    return piece(image.content, start, size, "table of names")
+
+
+def _rows(image: ElfImage) -> Iterator[tuple[int, bool, bool]]:
+    """Return where each name stands, whether the symbol is weak, and whether it is defined here."""
+    content = table(image)
+    layout = image.header.order + _ROWS[image.header.wide][0]
+    if image.header.wide:
+        for name, info, _, index, _, _ in struct.iter_unpack(layout, content):
             yield name, info >> 4 == _WEAK, index != 0
     else:
-        for name, _, _, info, _, index in struct.iter_unpack(f"{order}IIIBBH", whole(section, 16)):
+        for name, _, _, info, _, index in struct.iter_unpack(layout, content):
             yield name, info >> 4 == _WEAK, index != 0
 
 
-def whole(section: "Section", row: int) -> bytes:
-    """Return the rows of a table, each of so many bytes, that are whole."""
-    data = content(section)
-    return data[: len(data) // row * row]
+def table(image: ElfImage) -> bytes:
+    """Return the rows of the symbols."""
+    address, count = image.value(elf_image.SYMBOLS), counted(image)
+    if address is None or not count:
+        return b""
+    start, end = image.place(address)
+    size = count * _ROWS[image.header.wide][1]
+    if start + size > end:
+        raise ValueError(f"it says that it has {count:,} symbols, beyond the end of their segment")
+    return piece(image.content, start, size, "table of symbols")
 
 
-def content(section: "Section") -> bytes:
-    """Return what is in a section, whose size is the file's own claim."""
-    if section["sh_size"] > LARGEST:
-        raise ValueError(
-            f"its section {section.name} says that it has {section['sh_size']:,} bytes"
+def counted(image: ElfImage) -> int:
+    """Return how many dynamic symbols there are, which no table says.
+
+    The tables of hashes know those that the library gives to others, and its relocations those
+    that it wants. What neither reaches, the loader does not look at.
+    """
+    return max(_hashed(image), _hashed_by_gnu(image), _relocated(image))
+
+
+def _hashed(image: ElfImage) -> int:
+    """Return the number of symbols that DT_HASH says."""
+    address = image.value(elf_image.HASH)
+    return image.numbers("II", address, "table of hashes")[1] if address is not None else 0
+
+
+def _hashed_by_gnu(image: ElfImage) -> int:
+    """Return the number of symbols up to the last one in DT_GNU_HASH."""
+    address = image.value(elf_image.GNU_HASH)
+    if address is None:
+        return 0
+    heads, first, words, _ = image.numbers("4I", address, "table of hashes")
+    buckets = address + 16 + words * (8 if image.header.wide else 4)
+    last = max(_words(image, buckets, heads), default=0)
+    if last < first:
+        return first
+    chain, end = image.place(buckets + 4 * heads + 4 * (last - first))
+    # Each word of a chain is a hash, whose lowest bit says that the chain ends here.
+    for place in range(chain, end - 3, 4):
+        (word,) = struct.unpack_from(f"{image.header.order}I", image.content, place)
+        if word & 1:
+            return last + 1 + (place - chain) // 4
+    raise ValueError("its table of hashes does not end")
+
+
+def _words(image: ElfImage, address: int, count: int) -> "array[int]":
+    """Return a table of 32-bit numbers."""
+    start, end = image.place(address) if count else (0, 0)
+    if start + 4 * count > end:
+        raise ValueError("its table of hashes goes beyond its segment")
+    return _native(image, "I", piece(image.content, start, 4 * count, "table of hashes"))
+
+
+def _relocated(image: ElfImage) -> int:
+    """Return the number of symbols up to the last one that a relocation names."""
+    last = 0
+    for place, length in _RELOCATIONS:
+        address, size = image.value(place), image.value(length)
+        if address is None or not size:
+            continue
+        addend = place == _RELOCATIONS[0][0] or (
+            place == _RELOCATIONS[2][0] and image.value(_RELOCATIONS_KIND) == _WITH_ADDEND
         )
-    return section.data()
+        last = max(last, _named_by(image, address, size, 3 if addend else 2))
+    return last + 1 if last else 0
+
+
+def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
+    """Return the highest number of a symbol in a table of relocations."""
+    start, end = image.place(address)
+    if start + size > end:
+        raise ValueError("its relocations go beyond their segment")
+    wide = image.header.wide
+    width = columns * (8 if wide else 4)
+    content = piece(image.content, start, size // width * width, "table of relocations")
+    infos = _native(image, "Q" if wide else "I", content)[1::columns]
+    return max(infos, default=0) >> (32 if wide else 8)
+
+
+def _native(image: ElfImage, kind: str, content: bytes) -> "array[int]":
+    """Return numbers of the file in this machine's byte order."""
+    words = array(kind, content)
+    if (image.header.order == "<") != (sys.byteorder == "little"):
+        words.byteswap()
+    return words
 
 
 def _versioned(versions: "array[int]", number: int) -> bool:
-    """Say whether a symbol has a version with a name; the highest bit only hides one from those that link."""
+    """Say whether a symbol has a version with a name; the highest bit only hides it from linkers."""
     return number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
 
 
-def _versions(elf: "ELFFile") -> "array[int]":
+def _versions(image: ElfImage) -> "array[int]":
     """Return the number of each symbol's version; none where no symbol has one."""
-    table = elf.get_section_by_name(".gnu.version")
-    data = content(table) if table is not None else b""
-    marks = array("H", data[: len(data) // 2 * 2])
-    if elf.little_endian != (sys.byteorder == "little"):
-        marks.byteswap()
-    return marks
+    address, count = image.value(elf_image.VERSIONS), counted(image)
+    if address is None or not count:
+        return array("H")
+    start, end = image.place(address)
+    if start + 2 * count > end:
+        raise ValueError("its table of versions goes beyond its segment")
+    return _native(image, "H", piece(image.content, start, 2 * count, "table of versions"))
+
+
+def name_with_version(image: ElfImage, index: int) -> str:
+    """Return the name of the first symbol that has a version, by the version's number."""
+    versions = _versions(image)
+    if index not in versions:
+        return ""
+    rows = table(image)
+    layout, width = _ROWS[image.header.wide]
+    row = struct.unpack_from(image.header.order + layout, rows, versions.index(index) * width)
+    return image.string(row[0], "name of a symbol")

@@ -1,9 +1,11 @@
-"""Shared libraries, as far as their symbols tell what they register with TensorFlow when they are loaded."""
+"""Shared libraries, as far as their symbols tell what they register with TensorFlow."""
 
+import mmap
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from tfwright.wheel.binary import elf_symbols
+from tfwright.wheel.binary import elf_image, elf_symbols
+from tfwright.wheel.binary.content import Content
 
 
 class Registered(NamedTuple):
@@ -15,26 +17,27 @@ class Registered(NamedTuple):
 
     @property
     def stub(self) -> str:
-        """Why the library is a stub; empty if it is none."""
+        """Why the library is a stub; empty if it is not one."""
         if self.kernels:
             return ""
         return "its operations have no kernel" if self.operations else "it registers no operation"
 
 
 def registered(library: Path) -> Registered:
-    """Say what a library registers."""
+    """Say what a library registers. Raises ValueError where it is damaged."""
     with library.open("rb") as stream:
-        return read(stream)
+        if not library.stat().st_size:
+            return Registered(operations=False, kernels=False)
+        with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            return read(content)
 
 
-def read(stream: IO[bytes]) -> Registered:
-    """Say the same of a library that is open."""
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
-
-    stream.seek(0)
-    if stream.read(4) == b"\x7fELF":
-        symbols = elf_symbols.read(ELFFile(stream)).symbols
+def read(content: Content) -> Registered:
+    """Say the same of a library whose bytes are at hand."""
+    if content[:4] == elf_image.MAGIC:
+        symbols = elf_symbols.read(elf_image.load(content)).symbols
         return Registered(symbols.registers_ops, symbols.registers_kernels)
-    # Mach-O keeps the names of its symbols as plain text; reading its tables is not worth a parser here.
-    content = stream.read()
-    return Registered(elf_symbols.REGISTRY in content, elf_symbols.KERNELS in content)
+    # Mach-O keeps the names of its symbols as plain text, which is enough to find them.
+    return Registered(
+        content.find(elf_symbols.REGISTRY) >= 0, content.find(elf_symbols.KERNELS) >= 0
+    )

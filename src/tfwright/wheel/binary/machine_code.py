@@ -1,31 +1,36 @@
-"""Where the functions of a library are in its file, as its tables say."""
+"""Where the functions of a library are in its file."""
 
 import struct
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
-from io import SEEK_END
 from itertools import pairwise
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tfwright.wheel.binary import elf_symbols
-
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
+from tfwright.wheel.binary import elf_image, elf_sections, elf_symbols
+from tfwright.wheel.binary.content import Content, piece
+from tfwright.wheel.binary.elf_image import ElfImage, Segment
 
 LONGEST_NAME = 4096
 """Bytes of a function's name that are looked at."""
-MOST = 4_000_000
-"""Functions that a library may have; the largest TensorFlow has 800,000."""
-_FUNCTIONS = {2, 10}
-"""Types of a symbol: STT_FUNC, and STT_GNU_IFUNC, which asks at run time which function it stands for."""
+MOST = 8_000_000
+"""Symbols that a library may have; the largest TensorFlow has a million."""
+_X86_64 = 62
+_FUNCTION, _CHOOSERS = 2, (0x0A, 0x1A, 0x2A)
+"""STT_FUNC; STT_GNU_IFUNC, which asks at run time which function it stands for, in the byte that
+also says whether a symbol is local, global or weak."""
+_SYMBOL = struct.Struct("<IBBHQQ")
+"""Name, kind, visibility, section, address, size."""
+GAP = 64 * 1024
+"""Bytes between two functions that are searched all the same."""
 _FRAMES = struct.Struct("<4BiI")
 """Head of .eh_frame_hdr: version, three encodings, place of .eh_frame, number of rows."""
 _SIGNED_FROM_HERE = (1, 0x03, 0x3B)
-"""The version and the encodings that compilers write: the number as it is, the rows in 32 bits from the section's start."""
+"""The version and the encodings that compilers write: plain numbers, rows in 32 bits from here."""
 
 
 class MachineFunction(NamedTuple):
-    """A function: where in the file its code starts, its size, and where its name is (0 where it has none)."""
+    """A function: where in the file its code starts, its size, where its name is (0 for none)."""
 
     start: int
     size: int
@@ -36,84 +41,133 @@ class MachineFunction(NamedTuple):
 class Code:
     """The machine code of a library."""
 
-    stream: IO[bytes]
-    start: int
-    size: int
+    content: Content
+    ranges: tuple[tuple[int, int], ...]
+    """Start and end of each stretch of the file that holds code."""
     functions: list[tuple[int, int, int]]
-    """As `Function`, in the order in which they lie in the file; plain tuples, of which a million take half the time."""
+    """As `MachineFunction`, by their place in the file; plain tuples take half the time."""
+    choosers: int = 0
+    """Functions of the kind that picks another one when the library is loaded."""
 
     def name(self, function: MachineFunction) -> str:
         """Return a function's name as the linker knows it; empty where the library keeps none."""
-        self.stream.seek(function.name)
-        return (
-            self.stream.read(LONGEST_NAME).partition(b"\0")[0].decode("utf-8", "replace")
-            if function.name
-            else ""
-        )
-
-    def read(self, start: int, size: int) -> bytes:
-        """Return bytes of the file."""
-        self.stream.seek(start)
-        return self.stream.read(size)
+        if not function.name:
+            return ""
+        field = bytes(self.content[function.name : function.name + LONGEST_NAME])
+        return field.partition(b"\0")[0].decode("utf-8", "replace")
 
     def at(self, place: int) -> MachineFunction | None:
         """Return the function that a place in the file belongs to."""
-        number = bisect_right(self.functions, (place, self.size, 0)) - 1
+        number = bisect_right(self.functions, (place, len(self.content), 0)) - 1
         found = MachineFunction(*self.functions[number]) if number >= 0 else None
         return found if found and place < found.start + found.size else None
 
 
-def of_elf(elf: "ELFFile", stream: IO[bytes]) -> Code | None:
-    """Return the code of a Linux library for x86-64; None for another machine, or where there is none.
+def of_elf(image: ElfImage) -> Code | None:
+    """Return the code of a Linux library for x86-64; None for another machine, or without code.
 
     Raises ValueError where its tables do not agree with each other.
     """
-    text = elf.get_section_by_name(".text")
-    if text is None or elf["e_machine"] != "EM_X86_64":
+    parts = [part for part in image.loaded() if part.flags & elf_image.EXECUTABLE and part.size]
+    if not parts or image.header.machine != _X86_64 or not image.header.wide:
         return None
-    address, start, size = text["sh_addr"], text["sh_offset"], text["sh_size"]
-    if start + size > stream.seek(0, SEEK_END):
-        raise ValueError(f"its code says that it has {size:,} bytes, and the file ends before them")
-    functions = _named(elf, address, start, size)
-    if elf.get_section_by_name(".symtab") is None:
-        # One whose table of symbols was stripped still has the one by which exceptions find their way.
-        named = {function[0] for function in functions}
-        places = [start + place - address for place in _frames(elf) if 0 <= place - address < size]
-        functions += [
-            (place, end - place, 0)
-            for place, end in pairwise([*places, start + size])
-            if place not in named
-        ]
-    return Code(stream, start, size, sorted(functions))
+    for part in parts:
+        if part.offset + part.size > len(image.content):
+            raise ValueError(
+                f"its code says that it has {part.size:,} bytes, and the file ends before them"
+            )
+    functions, choosers = _named(image, parts)
+    frames = _frames(image)
+    if len(functions) < len(frames) / 2:
+        # Stripped, or with a table of symbols that is a lie: the frames are what is really used.
+        known = {function[0] for function in functions}
+        functions += [row for row in _framed(frames, parts) if row[0] not in known]
+    functions.sort()
+    return Code(image.content, tuple(_spans(functions)), functions, choosers)
 
 
-def _named(elf: "ELFFile", address: int, start: int, size: int) -> list[tuple[int, int, int]]:
-    """Return the functions in .text that a table of symbols names; the full one has all of the dynamic one."""
-    section = elf.get_section_by_name(".symtab") or elf.get_section_by_name(".dynsym")
-    if section is None:
+def _spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Return the stretches of the file that functions take, small gaps included.
+
+    Segments with code hold read-only data too, in a TensorFlow with CUDA hundreds of megabytes.
+    """
+    begin, end = 0, -1
+    for start, size, _ in functions:
+        if end < 0:
+            begin, end = start, start + size
+        elif start > end + GAP:
+            yield begin, end
+            begin, end = start, start + size
+        else:
+            end = max(end, start + size)
+    if end >= 0:
+        yield begin, end
+
+
+def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, int]], int]:
+    """Return the functions that a table of symbols names, and how many choose another one.
+
+    The full table has all of the dynamic one; where it was stripped, or is a lie that names no
+    code, the dynamic one is left.
+    """
+    for names, table in _tables(image):
+        if len(table) // _SYMBOL.size > MOST:
+            raise ValueError(f"it says that it has more than {MOST:,} symbols")
+        functions = list[tuple[int, int, int]]()
+        for part in parts:
+            functions += _functions(table, names, part)
+        if functions:
+            # The byte with the kind is the fifth of each symbol.
+            kinds = table[4 :: _SYMBOL.size]
+            return functions, sum(kinds.count(bytes([kind])) for kind in _CHOOSERS)
+    return [], 0
+
+
+def _functions(table: bytes, names: int, part: Segment) -> Iterator[tuple[int, int, int]]:
+    """Return the functions of a table of symbols that lie in a segment."""
+    first, end, shift = part.address, part.address + part.size, part.offset - part.address
+    for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
+        if size and first <= address < end and info & 0xF == _FUNCTION:
+            yield address + shift, min(size, end - address), names + name
+
+
+def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
+    """Return where the names are, and the symbols, of the full table and of the dynamic one."""
+    sections = elf_sections.read(image.content)
+    full = elf_sections.named(sections, ".symtab")
+    if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
+        size = full.size // _SYMBOL.size * _SYMBOL.size
+        yield sections[full.link].offset, piece(image.content, full.offset, size, "symbols")
+    strings = image.value(elf_image.STRINGS)
+    if strings is not None:
+        yield image.place(strings)[0], elf_symbols.table(image)
+
+
+def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
+    """Return the functions by which exceptions find their way, each up to the next one."""
+    for part in parts:
+        end = part.address + part.size
+        inside = [address for address in addresses if part.address <= address < end]
+        for address, following in pairwise([*inside, end]):
+            yield part.offset + address - part.address, following - address, 0
+
+
+def _frames(image: ElfImage) -> list[int]:
+    """Return the addresses of all functions in the sorted table of .eh_frame_hdr.
+
+    Linux Standard Base, 10.6.2. The segment that holds it is what a running program reads.
+    """
+    tables = [part for part in image.segments if part.kind == elf_image.FRAMES]
+    if not tables or tables[-1].size < _FRAMES.size:
         return []
-    names, shift, end = (
-        elf.get_section(section["sh_link"])["sh_offset"],
-        start - address,
-        address + size,
-    )
-    return [
-        (value + shift, min(length, end - value), names + name)
-        for name, info, _, _, value, length in struct.iter_unpack(
-            "<IBBHQQ", elf_symbols.whole(section, 24)
-        )
-        if length and address <= value < end and info & 0xF in _FUNCTIONS
-    ]
-
-
-def _frames(elf: "ELFFile") -> list[int]:
-    """Return the addresses of all functions in the sorted table of .eh_frame_hdr (Linux Standard Base, 10.6.2)."""
-    section = elf.get_section_by_name(".eh_frame_hdr")
-    if section is None:
-        return []
-    content = elf_symbols.content(section)
+    address, size = tables[-1].address, tables[-1].size
+    start, end = image.place(address)
+    if start + size > end:
+        raise ValueError("its table of frames goes beyond its segment")
+    content = piece(image.content, start, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
     if (version, counted, encoded) != _SIGNED_FROM_HERE:
         return []
-    rows = struct.iter_unpack("<ii", content[_FRAMES.size : _FRAMES.size + 8 * min(count, MOST)])
-    return sorted({section["sh_addr"] + place for place, _ in rows})
+    table = content[_FRAMES.size : _FRAMES.size + 8 * min(count, MOST)]
+    whole = table[: len(table) // 8 * 8]
+    return sorted({address + place for place, _ in struct.iter_unpack("<ii", whole)})

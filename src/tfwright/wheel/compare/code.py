@@ -3,18 +3,21 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from tfwright.wheel.binary import elf, macho, macho_layout
+from tfwright.wheel.binary import elf, elf_image, elf_sections, macho
+from tfwright.wheel.binary.content import Content, piece
+from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare import symbols as comparison_symbols
-from tfwright.wheel.compare.difference import Apart, only, sample, tell_apart
+from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart
 from tfwright.wheel.compare.symbols import LibrarySymbols
 from tfwright.wheel.compare.text import TextFinding
 
 BUILD_ID = ".note.gnu.build-id"
 DEBUG = re.compile(r"\.z?debug_|__DWARF,")
 FOLLOWING = re.compile(
-    r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt|eh_frame|dynamic|init|fini)|__LINKEDIT"
+    r"\.(gnu\.(hash|version)|hash|dynsym|dynstr|symtab|strtab|shstrtab|rela?\b|got|plt"
+    r"|eh_frame|dynamic|init|fini)|__LINKEDIT"
 )
 """Sections that follow from what the others hold: tables of names and places."""
 TEXTS = re.compile(r"\.rodata|\.comment|__cstring|__const")
@@ -22,8 +25,8 @@ LARGEST_TEXTS = 32 * 1024**2
 """Bytes of a section whose texts are taken out of it."""
 _TEXT = re.compile(rb"[\t\x20-\x7e]{6,}")
 _AROUND = 160
-_UUID = 0x1B
-"""LC_UUID."""
+_NOTE = 16
+"""Bytes of a note before the build id."""
 
 
 class Region(NamedTuple):
@@ -39,45 +42,36 @@ class Region(NamedTuple):
 class Image:
     """One machine's part of a library."""
 
-    stream: IO[bytes]
+    content: Content
     regions: dict[str, Region]
     symbols: LibrarySymbols
     facts: set[str]
-    """What the loader is told."""
+    """What the loader reads."""
     identity: str = ""
     """Build id or UUID."""
 
 
-def libraries(one: IO[bytes], two: IO[bytes]) -> TextFinding:
-    """Compare two libraries of the same kind.
-
-    Raises ValueError, struct.error or what pyelftools raises where one is no sound library.
-    """
-    parts = [_images(stream) for stream in (one, two)]
-    told, leading = list(only(set(parts[0]), set(parts[1]), "machines")), dict[str, None]()
-    for machine in parts[0].keys() & parts[1].keys():
-        pair = parts[0][machine], parts[1][machine]
+def libraries(one: Content, two: Content) -> TextFinding:
+    """Compare two libraries of the same kind. Raises ValueError where one is damaged."""
+    before, after = _images(one), _images(two)
+    lines, leading = list(only(set(before), set(after), "machines")), dict[str, None]()
+    for machine in before.keys() & after.keys():
+        pair = before[machine], after[machine]
         apart = _apart(*pair)
-        told += _compare(*pair, apart)
+        lines += _compare(*pair, apart)
         leading.update(dict.fromkeys(_telling(apart) or apart))
-    what = (
-        f"differs in {', '.join(sample(leading))}"
-        if leading
-        else "differs outside its sections: in its headers, or between them"
-    )
-    return TextFinding(what, tuple(dict.fromkeys(told)))
+    what = "differs outside its sections: in its headers, or between them"
+    if leading:
+        what = f"differs in {', '.join(sample(leading))}"
+    return TextFinding(what, tuple(dict.fromkeys(lines)))
 
 
-def _images(stream: IO[bytes]) -> dict[str, Image]:
+def _images(content: Content) -> dict[str, Image]:
     """Read a library, by machine."""
-    stream.seek(0)
-    if stream.read(4) == elf.MAGIC:
-        image = _elf(stream)
-        return {image[0]: image[1]}
-    return {
-        part.machine: _macho(stream, part, said)
-        for part, said in zip(macho_layout.slices(stream), macho.read(stream), strict=True)
-    }
+    if bytes(content[:4]) == elf.MAGIC:
+        machine, image = _elf(content)
+        return {machine: image}
+    return {part.machine: _macho(content, part) for part in macho.slices(content)}
 
 
 def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
@@ -103,9 +97,8 @@ def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
     found = dict[str, Apart | None]()
     for name in one.regions.keys() & two.regions.keys():
         before, after = one.regions[name], two.regions[name]
-        one.stream.seek(before.offset)
-        two.stream.seek(after.offset)
-        apart = tell_apart(one.stream, two.stream, min(before.size, after.size))
+        first, second = Cursor(one.content, before.offset), Cursor(two.content, after.offset)
+        apart = tell_apart(first, second, min(before.size, after.size))
         if apart or before.size != after.size:
             found[name] = apart
     return {name: found[name] for name in one.regions if name in found}
@@ -119,16 +112,13 @@ def _telling(apart: Iterable[str]) -> list[str]:
 def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[str]:
     """Say how a section differs."""
     before, after = one.regions[name].size, two.regions[name].size
-    where = (
-        f", first at {one.regions[name].address + apart.first:#x}{_function(one, name, apart.first)}"
-        if apart
-        else ""
-    )
-    how = (
-        f"{before:,} bytes, then {after:,}"
-        if before != after
-        else f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
-    )
+    where = ""
+    if apart:
+        address = one.regions[name].address + apart.first
+        where = f", first at {address:#x}{_function(one, name, apart.first)}"
+    how = f"{before:,} bytes, then {after:,}"
+    if before == after:
+        how = f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
     yield f"{name}: {how}{where}"
     if before == after and apart:
         yield from _texts_at(one, two, name, apart)
@@ -145,20 +135,20 @@ def _function(image: Image, name: str, offset: int) -> str:
 
 def _texts_at(one: Image, two: Image, name: str, apart: Apart) -> Iterator[str]:
     """Return the texts that differ, where it is texts that do."""
-    told = dict[str, None]()
+    lines = dict[str, None]()
     for start in apart.starts:
-        pair = [_text_at(image, name, start) for image in (one, two)]
-        if pair[0] and pair[1]:
-            told[f"    text {pair[0]!r}, then {pair[1]!r}"] = None
-    yield from told
+        before, after = _text_at(one, name, start), _text_at(two, name, start)
+        if before and after:
+            lines[f"    text {before!r}, then {after!r}"] = None
+    yield from lines
 
 
 def _text_at(image: Image, name: str, offset: int) -> str:
     """Return the text around a place in a section; empty where there is none."""
     region = image.regions[name]
     first = max(offset - _AROUND, 0)
-    image.stream.seek(region.offset + first)
-    window = image.stream.read(min(2 * _AROUND, region.size - first))
+    start = region.offset + first
+    window = bytes(image.content[start : start + min(2 * _AROUND, region.size - first)])
     found = next(
         (run[0] for run in _TEXT.finditer(window) if run.start() <= offset - first < run.end()), b""
     )
@@ -167,32 +157,22 @@ def _text_at(image: Image, name: str, offset: int) -> str:
 
 def _texts(image: Image, name: str) -> set[str]:
     region = image.regions[name]
-    image.stream.seek(region.offset)
-    return {
-        run[0].decode("ascii")[:_AROUND] for run in _TEXT.finditer(image.stream.read(region.size))
-    }
+    runs = _TEXT.finditer(image.content, region.offset, region.offset + region.size)
+    return {run[0].decode("ascii")[:_AROUND] for run in runs}
 
 
-def _elf(stream: IO[bytes]) -> tuple[str, Image]:
+def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
-    from elftools.elf.elffile import ELFFile  # noqa: PLC0415 start-up is part of the product
-
-    said = elf.read(stream)
-    file = ELFFile(stream)
+    said, header = elf.read(content), elf_image.read_header(content)
+    sections = elf_sections.read(content)
     regions = dict[str, Region]()
-    for section in file.iter_sections():
-        if (
-            section["sh_type"] != "SHT_NOBITS"
-            and section["sh_size"]
-            and section.name not in regions
-        ):
+    for section in sections:
+        if section.kind != elf_sections.EMPTY and section.size and section.name not in regions:
             regions[section.name] = Region(
-                section.name, section["sh_addr"], section["sh_offset"], section["sh_size"]
+                section.name, section.address, section.offset, section.size
             )
     note = regions.get(BUILD_ID)
-    identity = (
-        comparison_symbols.table_at(stream, note.offset, note.size)[16:].hex() if note else ""
-    )
+    identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex() if note else ""
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -201,22 +181,23 @@ def _elf(stream: IO[bytes]) -> tuple[str, Image]:
         *(f"GPU code {name}" for name in said.architectures),
         *([f"is called {said.soname}"] if said.soname else []),
     }
-    return said.machine, Image(
-        stream, regions, comparison_symbols.of_elf(stream, file), facts, identity
-    )
+    symbols = comparison_symbols.of_elf(content, header, sections)
+    return said.machine, Image(content, regions, symbols, facts, identity)
 
 
-def _macho(stream: IO[bytes], part: macho_layout.Slice, said: macho.MachO) -> Image:
+def _macho(content: Content, part: Slice) -> Image:
     """Read one machine's part of a macOS library."""
-    regions = {
-        one.name: Region(one.name, one.address, part.start + one.offset, one.size)
-        for one in macho_layout.sections(part)
-    }
+    said, regions = macho.said(part), dict[str, Region]()
+    for section in macho.sections(part):
+        start = part.start + section.offset
+        regions[section.name] = Region(section.name, section.address, start, section.size)
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
         *([f"is called {said.install_name}"] if said.install_name else []),
         *([f"needs macOS {said.minimum}"] if said.minimum else []),
     }
-    identity = "".join(content[8:].hex() for kind, content in part.commands if kind == _UUID)
-    return Image(stream, regions, comparison_symbols.of_macho(stream, part), facts, identity)
+    identity = "".join(
+        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
+    )
+    return Image(content, regions, comparison_symbols.of_macho(content, part), facts, identity)

@@ -1,21 +1,19 @@
 """In what two wheels differ: in which files, in what of them, and in how they are packed."""
 
-import os
-import shutil
-import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from tfwright.errors import Evidence, WheelError
+from tfwright.errors import WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record
 from tfwright.wheel.binary import elf, macho
+from tfwright.wheel.binary.content import Content
 from tfwright.wheel.compare import code, text
-from tfwright.wheel.compare.difference import Difference, sample, tell_apart
+from tfwright.wheel.compare.difference import Cursor, Difference, sample, tell_apart
 from tfwright.wheel.compare.text import TextFinding
 
 GROUPS = ("path", "metadata", "source", "code", "other", "order", "time", "mode", "compression")
@@ -44,7 +42,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two wheels beside each other."""
+    """Two wheels, and in what they differ."""
 
     first: Side
     second: Side
@@ -84,7 +82,8 @@ def compare(first: Path, second: Path) -> Comparison:
         return Comparison(*sides)
     with ExitStack() as stack:
         one, two = (_opened(stack.enter_context(archive.opened(path))) for path in (first, second))
-        found = tuple(sorted(_differences(one, two), key=lambda one: GROUPS.index(one.group)))
+        differences = _differences(one, two)
+        found = tuple(sorted(differences, key=lambda found: GROUPS.index(found.group)))
         counted = _counted(sides[0], one), _counted(sides[1], two)
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
@@ -93,12 +92,7 @@ def compare(first: Path, second: Path) -> Comparison:
 
 
 def _side(path: Path) -> Side:
-    if not path.is_file():
-        raise WheelError(
-            f"There is no wheel {path}",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(path)),
-        )
+    archive.insist_on_file(path)
     return Side(path.name, files.sha256(path), path.stat().st_size)
 
 
@@ -146,7 +140,10 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     )
     for place in changed:
         if place != f"{METADATA}RECORD":
-            with _unpacked(one, place) as first, _unpacked(two, place) as second:
+            with (
+                archive.unpacked(one.wheel, one.members[place]) as first,
+                archive.unpacked(two.wheel, two.members[place]) as second,
+            ):
                 yield content(place, first, second)
     yield from _records(one, two, {*changed, *(one.members.keys() ^ two.members.keys())})
     yield from _order(common, [place for place in two.members if place in one.members])
@@ -158,7 +155,7 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
     """Name what is in one wheel and not in the other, the largest first."""
     if one.folder != two.folder:
         yield Difference(
-            "path", "", "they call themselves differently", (f"{one.folder}, then {two.folder}",)
+            "path", "", "they have different names", (f"{one.folder}, then {two.folder}",)
         )
     for there, other, side in ((one, two, "first"), (two, one, "second")):
         missing = sorted(
@@ -173,7 +170,10 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
-    """Say whether a file has the same bytes in both; equal sums are no proof, so they are read: packed, if they are packed alike."""
+    """Say whether a file has the same bytes in both.
+
+    Equal checksums prove nothing, so the bytes are read: packed, if they are packed alike.
+    """
     before, after = one.members[place], two.members[place]
     if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
@@ -186,27 +186,15 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
         return tell_apart(first, second, before.file_size) is None
 
 
-def content(place: str, first: IO[bytes], second: IO[bytes]) -> Difference:
+def content(place: str, first: Content, second: Content) -> Difference:
     """Say how a file differs that is in both wheels."""
-    heads, sizes = (_head(first), _head(second)), (_size(first), _size(second))
-    kind = [
-        magics
-        for magics in ((elf.MAGIC,), macho.MAGICS)
-        if heads[0] in magics and heads[1] in magics
-    ]
-    if kind and not place.endswith(".class"):
+    heads = {bytes(first[:4]), bytes(second[:4])}
+    libraries = heads == {elf.MAGIC} or heads <= set(macho.MAGICS)
+    if libraries and not place.endswith(".class"):
         return _said("code", place, _code(first, second))
-    found = _text(place, first, second) if max(sizes) <= LARGEST_TEXT else None
+    small = max(len(first), len(second)) <= LARGEST_TEXT
+    found = _text(place, bytes(first), bytes(second)) if small else None
     return _said(_group(place), place, found or _bytes(first, second))
-
-
-def _head(stream: IO[bytes]) -> bytes:
-    stream.seek(0)
-    return stream.read(4)
-
-
-def _size(stream: IO[bytes]) -> int:
-    return stream.seek(0, os.SEEK_END)
 
 
 def _said(group: str, place: str, found: TextFinding) -> Difference:
@@ -214,68 +202,53 @@ def _said(group: str, place: str, found: TextFinding) -> Difference:
 
 
 def _group(place: str) -> str:
-    """Return the group of a file that is no library."""
-    return (
-        "metadata"
-        if place.startswith(METADATA)
-        else "source"
-        if place.endswith((".py", ".pyi", ".pyc"))
-        else "other"
-    )
+    """Return the group of a file that is not a library."""
+    if place.startswith(METADATA):
+        return "metadata"
+    return "source" if place.endswith((".py", ".pyi", ".pyc")) else "other"
 
 
-def _unpacked(one: Opened, place: str) -> IO[bytes]:
-    """Unpack a file to where any place of it can be read."""
-    copy = tempfile.SpooledTemporaryFile(LARGEST_TEXT)  # noqa: SIM115 whoever asked for it closes it
-    with one.wheel.open(one.members[place]) as source:
-        shutil.copyfileobj(source, copy, record.CHUNK)
-    return copy
-
-
-def _code(first: IO[bytes], second: IO[bytes]) -> TextFinding:
+def _code(first: Content, second: Content) -> TextFinding:
     """Compare two libraries, whatever is in the files that begin like some."""
     try:
         return code.libraries(first, second)
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
         found = _bytes(first, second)
-        return TextFinding(
-            found.what, (*found.lines, f"it is no sound library: {fault or type(fault).__name__}")
-        )
+        why = f"it is not a sound library: {fault or type(fault).__name__}"
+        return TextFinding(found.what, (*found.lines, why))
 
 
-def _text(place: str, first: IO[bytes], second: IO[bytes]) -> TextFinding | None:
-    """Compare two files as what their name says that they are; None if they are no texts."""
+def _text(place: str, first: bytes, second: bytes) -> TextFinding | None:
+    """Compare two files as what their name says that they are; None if they are not texts."""
     ways: dict[str, Callable[[bytes, bytes], TextFinding | None]] = {
         ".py": text.program,
         ".pyi": text.program,
         ".pyc": text.compiled,
         ".json": text.document,
     }
-    contents = []
-    for stream in (first, second):
-        stream.seek(0)
-        contents.append(stream.read())
-    return ways.get(Path(place).suffix, text.text)(*contents)
+    return ways.get(Path(place).suffix, text.text)(first, second)
 
 
-def _bytes(first: IO[bytes], second: IO[bytes]) -> TextFinding:
+def _bytes(first: Content, second: Content) -> TextFinding:
     """Compare two files about which nothing else is known."""
-    sizes = _size(first), _size(second)
-    first.seek(0)
-    second.seek(0)
-    apart = tell_apart(first, second, min(sizes))
+    before, after = len(first), len(second)
+    apart = tell_apart(Cursor(first), Cursor(second), min(before, after))
     where = f", first at {apart.first:#x}" if apart else ""
-    if sizes[0] != sizes[1]:
-        return TextFinding(f"{sizes[0]:,} bytes, then {sizes[1]:,}{where}")
-    return TextFinding(f"{apart.bytes if apart else 0:,} of {sizes[0]:,} bytes differ{where}")
+    if before != after:
+        return TextFinding(f"{before:,} bytes, then {after:,}{where}")
+    return TextFinding(f"{apart.bytes if apart else 0:,} of {before:,} bytes differ{where}")
 
 
 def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Difference]:
     """Compare what RECORD lists, beyond what follows from files that differ."""
-    listed = [
-        {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
-        for side in (one, two)
-    ]
+    try:
+        listed = [
+            {(_place(line.path, side.folder), *line[1:]) for line in record.read(side.wheel)}
+            for side in (one, two)
+        ]
+    except WheelError as fault:
+        yield Difference("metadata", f"{METADATA}RECORD", fault.what)
+        return
     left = [
         sorted(str(line[0]) for line in lines if line[0] not in explained)
         for lines in (listed[0] - listed[1], listed[1] - listed[0])
@@ -332,7 +305,8 @@ def _mode(member: zipfile.ZipInfo) -> str:
 
 
 def _fields(member: zipfile.ZipInfo) -> str:
-    return f"flags {member.flag_bits:#x}, {len(member.extra)} bytes of extra fields, {len(member.comment)} of comment"
+    extra, comment = len(member.extra), len(member.comment)
+    return f"flags {member.flag_bits:#x}, {extra} bytes of extra fields, {comment} of comment"
 
 
 def _compression(member: zipfile.ZipInfo) -> str:

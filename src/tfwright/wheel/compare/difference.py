@@ -3,7 +3,9 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, NamedTuple
+from typing import NamedTuple, Protocol
+
+from tfwright.wheel.binary.content import Content
 
 SHOWN = 5
 """How many of a kind are named; the others are counted."""
@@ -34,7 +36,28 @@ class Apart(NamedTuple):
     """Where the first few runs of them start."""
 
 
-def tell_apart(one: IO[bytes], two: IO[bytes], size: int) -> Apart | None:
+class Readable(Protocol):
+    """Something whose bytes come a piece at a time: a stream, or a `Cursor`."""
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes, at most `size`; none at the end."""
+
+
+class Cursor:
+    """The bytes of a file from a place on."""
+
+    def __init__(self, content: Content, place: int = 0) -> None:
+        """Begin at a place."""
+        self._content, self._place = content, place
+
+    def read(self, size: int, /) -> bytes:
+        """Return the next bytes."""
+        part = bytes(self._content[self._place : self._place + size])
+        self._place += len(part)
+        return part
+
+
+def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
     """Compare the next `size` bytes of two streams, a piece at a time; None if they are the same."""
     count, starts, place = 0, list[int](), 0
     while place < size:
@@ -44,11 +67,8 @@ def tell_apart(one: IO[bytes], two: IO[bytes], size: int) -> Apart | None:
         if first != second:
             apart = _exclusive(first, second)
             count += len(apart) - apart.count(0)
-            starts += (
-                [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
-                if len(starts) < SHOWN
-                else []
-            )
+            if len(starts) < SHOWN:
+                starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
         place += len(first)
     return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
 

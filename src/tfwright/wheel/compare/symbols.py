@@ -1,4 +1,4 @@
-"""The symbols of a library: which others can use, how large its functions are, and in which one a place of the code is.
+"""The symbols of a library: which others can use, how large functions are, where in the code one is.
 
 A TensorFlow has a million, whose names alone take 200 MB. So of a name its hash is kept, 64 bits, and where in the
 file it stands, to be read when it is shown.
@@ -7,26 +7,23 @@ file it stands, to be read when it is shown.
 import bisect
 import struct
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from heapq import nsmallest
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from tfwright.wheel.binary import macho_layout
+from tfwright.wheel.binary import elf_sections, elf_symbols, macho
+from tfwright.wheel.binary.content import Content, numbers, piece
+from tfwright.wheel.binary.elf_image import ElfHeader
+from tfwright.wheel.binary.elf_sections import ElfSection
+from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare.difference import SHOWN, counted
 
-if TYPE_CHECKING:
-    from elftools.elf.elffile import ELFFile
-
-LARGEST = 512 * 1024**2
-"""Bytes of a table of symbols, or of their names."""
 LONGEST = 64 * 1024
 """Bytes of a name that are read."""
 _FUNCTION, _BOUND = 2, (1, 2)
 """STT_FUNC; STB_GLOBAL and STB_WEAK."""
-_SYMBOLS = 0x2
-"""LC_SYMTAB."""
 
 
 class SymbolRow(NamedTuple):
@@ -61,7 +58,10 @@ class SymbolTable:
             column.append(value)
 
     def unique(self) -> dict[int, int]:
-        """Return the number of each symbol that has a size and whose name no other one has, as static functions may, by its name's hash."""
+        """Return the number of each symbol with a size and a name of its own, by the name's hash.
+
+        Static functions may share a name.
+        """
         numbers, repeated = dict[int, int](), set[int]()
         for number, key in enumerate(self.keys):
             if numbers.setdefault(key, number) != number:
@@ -86,22 +86,22 @@ class SymbolTable:
 class LibrarySymbols:
     """Those of one library."""
 
-    stream: IO[bytes]
+    content: Content
     exports: SymbolTable = field(default_factory=SymbolTable)
     """What others can use."""
     functions: SymbolTable = field(default_factory=SymbolTable)
 
     def name(self, place: int) -> str:
         """Read the name that stands at a place."""
-        self.stream.seek(place)
-        name, end = b"", b""
-        while not end and len(name) < LONGEST and (part := self.stream.read(512)):
-            head, end, _ = part.partition(b"\0")
-            name += head
-        return name.decode("utf-8", "backslashreplace")
+        end = self.content.find(b"\0", place, place + LONGEST)
+        end = end if end >= 0 else place + LONGEST
+        return bytes(self.content[place:end]).decode("utf-8", "backslashreplace")
 
     def function_at(self, address: int, start: int) -> str:
-        """Name the function that an address is in, of a section that begins at `start`; empty where that is none."""
+        """Name the function that an address is in, of a section that begins at `start`.
+
+        Empty where it is in none.
+        """
         number = self.functions.before(address)
         if number is None or self.functions.addresses[number] < start:
             return ""
@@ -121,7 +121,8 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
         }
         if missing:
             some = nsmallest(SHOWN, map(there.name, missing.values()))
-            yield f"exported symbols only in the {side} ({len(missing):,}): {', '.join(counted(some, len(missing)))}"
+            names = ", ".join(counted(some, len(missing)))
+            yield f"exported symbols only in the {side} ({len(missing):,}): {names}"
 
 
 def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
@@ -141,75 +142,83 @@ def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
         yield f"functions of another size ({len(changed):,}): {', '.join(some)}"
 
 
-def of_elf(stream: IO[bytes], file: "ELFFile") -> LibrarySymbols:
+def of_elf(content: Content, header: ElfHeader, sections: Sequence[ElfSection]) -> LibrarySymbols:
     """Read those of a Linux library; of one that is stripped only what others can use."""
-    symbols = LibrarySymbols(stream)
-    full = ".symtab" if file.get_section_by_name(".symtab") else ".dynsym"
-    for table in dict.fromkeys((".dynsym", full)):
-        for row, kind, exported in _elf(stream, file, table):
-            if exported and table == ".dynsym":
+    symbols = LibrarySymbols(content)
+    tables = {section.name: section for section in reversed(sections)}
+    full = ".symtab" if ".symtab" in tables else ".dynsym"
+    for name in dict.fromkeys((".dynsym", full)):
+        for row, kind, exported in _elf(content, header, sections, tables.get(name)):
+            if exported and name == ".dynsym":
                 symbols.exports.add(row)
-            if kind == _FUNCTION and row.address and table == full:
+            if kind == _FUNCTION and row.address and name == full:
                 symbols.functions.add(row)
     return symbols
 
 
-def _elf(stream: IO[bytes], file: "ELFFile", name: str) -> Iterator[tuple[SymbolRow, int, bool]]:
-    """Return each function and each other symbol that others can use, its kind and whether they can; pyelftools takes minutes for a TensorFlow's."""
-    table = file.get_section_by_name(name)
-    names = file.get_section(table["sh_link"]) if table else None
-    if table is None or names is None:
+def _elf(
+    content: Content, header: ElfHeader, sections: Sequence[ElfSection], table: ElfSection | None
+) -> Iterator[tuple[SymbolRow, int, bool]]:
+    """Return each function and each exported symbol, its kind and whether others can use it."""
+    if table is None or table.kind == elf_sections.EMPTY or table.link >= len(sections):
         return
-    order, wide = "<" if file.little_endian else ">", file.elfclass == 64  # noqa: PLR2004 bits
-    layout = struct.Struct(f"{order}IBxHQQ" if wide else f"{order}IIIBxH")
-    content, texts = (
-        table_at(stream, part["sh_offset"], part["sh_size"]) for part in (table, names)
-    )
-    for fields in layout.iter_unpack(content[: len(content) // layout.size * layout.size]):
-        at, info, section, address, size = (
-            fields if wide else (fields[0], fields[3], fields[4], fields[1], fields[2])
-        )
+    names = sections[table.link]
+    layout = struct.Struct(header.order + ("IBxHQQ" if header.wide else "IIIBxH"))
+    rows = piece(content, table.offset, table.size // layout.size * layout.size, "symbols")
+    keys = _Keys(piece(content, names.offset, names.size, "names of symbols"))
+    for fields in layout.iter_unpack(rows):
+        at, info, section, address, size = fields if header.wide else _as_wide(fields)
         kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
-            yield SymbolRow(_key(texts, at), names["sh_offset"] + at, address, size), kind, exported
+            yield SymbolRow(keys.of(at), names.offset + at, address, size), kind, exported
 
 
-def of_macho(stream: IO[bytes], part: macho_layout.Slice) -> LibrarySymbols:
+def _as_wide(fields: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a symbol's fields in the order that they have where the file has 64 bits."""
+    name, address, size, info, section = fields
+    return name, info, section, address, size
+
+
+def of_macho(content: Content, part: Slice) -> LibrarySymbols:
     """Read those of one machine's part of a macOS library, which says no sizes."""
-    symbols = LibrarySymbols(stream)
-    for row, exported in _macho(stream, part):
+    symbols = LibrarySymbols(content)
+    for row, exported in _macho(content, part):
         symbols.functions.add(row)
         if exported:
             symbols.exports.add(row)
     return symbols
 
 
-def _macho(stream: IO[bytes], part: macho_layout.Slice) -> Iterator[tuple[SymbolRow, bool]]:
+def _macho(content: Content, part: Slice) -> Iterator[tuple[SymbolRow, bool]]:
     """Return each symbol that the library has (N_SECT), and whether others can use it (N_EXT)."""
-    layout = struct.Struct(f"{part.order}IBBH{'Q' if part.head == 32 else 'I'}")  # noqa: PLR2004 bytes before the load commands
-    for kind, content in part.commands:
-        if kind == _SYMBOLS:
-            start, count, names, size = struct.unpack_from(f"{part.order}4I", content, 8)
-            table = table_at(stream, part.start + start, count * layout.size)
-            texts = table_at(stream, part.start + names, size)
-            for at, flags, _, _, address in layout.iter_unpack(
-                table[: len(table) // layout.size * layout.size]
-            ):
-                if flags & 0xEE == 0xE:  # noqa: PLR2004 in a section, and no debugger's
-                    yield (
-                        SymbolRow(_key(texts, at), part.start + names + at, address, 0),
-                        bool(flags & 1),
-                    )
+    layout = struct.Struct(f"{part.order}IBBH{'Q' if part.wide else 'I'}")
+    # Of several tables the loader uses one; to read all of them could take for ever.
+    for command in [command for command in part.commands if command.kind == macho.SYMBOLS][:1]:
+        start, count, names, size = numbers(
+            command.content, f"{part.order}4I", macho.HEAD, "load command"
+        )
+        rows = piece(content, part.start + start, count * layout.size, "symbols")
+        keys = _Keys(piece(content, part.start + names, size, "names of symbols"))
+        for at, flags, _, _, address in layout.iter_unpack(rows):
+            if flags & 0xEE == 0xE:  # noqa: PLR2004 in a section, and not for debuggers
+                yield (
+                    SymbolRow(keys.of(at), part.start + names + at, address, 0),
+                    bool(flags & 1),
+                )
 
 
-def _key(texts: bytes, start: int) -> int:
-    end = texts.find(b"\0", start)
-    return hash(texts[start : end if end >= 0 else None])
+class _Keys:
+    """Hashes of the names in a table, for as long as it is not the same bytes again and again."""
 
+    def __init__(self, texts: bytes) -> None:
+        self._texts = texts
+        self._left = elf_symbols.OVERLAP * len(texts) + (1 << 20)
 
-def table_at(stream: IO[bytes], offset: int, size: int) -> bytes:
-    """Return what is in a stretch of a file, whose size is the file's own claim."""
-    if size > LARGEST:
-        raise ValueError(f"one of its tables says that it has {size:,} bytes")
-    stream.seek(offset)
-    return stream.read(size)
+    def of(self, start: int) -> int:
+        """Return the hash of the name at a place."""
+        end = self._texts.find(b"\0", start)
+        name = self._texts[start : end if end >= 0 else None]
+        self._left -= len(name)
+        if self._left < 0:
+            raise ValueError("the names of its symbols are the same bytes many times over")
+        return hash(name)

@@ -4,9 +4,9 @@ import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
-from typing import IO
 
 from tfwright.wheel.binary import elf, libraries, macho, macho_content
+from tfwright.wheel.binary.content import Content
 from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.binary.macho import MachO
@@ -27,7 +27,7 @@ class Library:
     """Once for each machine."""
     text: Text = field(default_factory=Text)
     registered: libraries.Registered | None = None
-    """Of ``_nccl_ops.so``: whether it is the real one, or a stub."""
+    """Of ``_nccl_ops.so``: whether it is the real library, or a stub."""
     fault: str = ""
 
     @property
@@ -36,29 +36,34 @@ class Library:
         return (self.elf,) if self.elf else self.macho
 
 
-def read(member: zipfile.ZipInfo, copy: IO[bytes]) -> tuple[Library, ElfTable | None]:
+def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library, whatever is in the file that is named like one."""
-    copy.seek(0)
-    magic = copy.read(4)
+    path, size = member.filename, member.file_size
     try:
-        examined, table = elf.examine(copy) if magic == elf.MAGIC else (None, None)
-        library = Library(
-            path=member.filename,
-            size=member.file_size,
-            elf=examined,
-            macho=macho_content.read(copy, macho.read(copy)) if magic in macho.MAGICS else (),
-            text=inspection_text.search(copy),
-            registered=libraries.read(copy)
-            if PurePosixPath(member.filename).name == NCCL_OPS
-            else None,
-            fault=""
-            if magic in {elf.MAGIC, *macho.MAGICS}
-            else "it is neither an ELF nor a Mach-O file",
-        )
+        return _read(path, content)
     except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
-        return Library(
-            member.filename, member.file_size, fault=str(fault) or type(fault).__name__
-        ), None
+        return Library(path, size, fault=str(fault) or type(fault).__name__), None
+
+
+def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
+    """Read a library that is sound. Raises ValueError for other files."""
+    magic = bytes(content[:4])
+    linux, table, mac = None, None, tuple[MachO, ...]()
+    if magic == elf.MAGIC:
+        linux, table = elf.examine(content)
+    elif magic in macho.MAGICS:
+        mac = macho_content.read(content)
+    else:
+        raise ValueError("it is neither an ELF nor a Mach-O file")
+    nccl = PurePosixPath(path).name == NCCL_OPS
+    library = Library(
+        path=path,
+        size=len(content),
+        elf=linux,
+        macho=mac,
+        text=inspection_text.search(content),
+        registered=libraries.read(content) if nccl else None,
+    )
     return library, table
 
 
@@ -67,14 +72,28 @@ def notes(library: Library) -> Iterator[str]:
     if library.registered and library.registered.stub:
         yield f"a stub, {library.registered.stub}"
     if library.text.leaks:
-        yield f"names paths as on a machine that builds, {library.text.leaks} times, such as {library.text.paths[0]}"
+        example = library.text.paths[0]
+        yield (
+            f"names paths as on a machine that builds, {library.text.leaks} times, such as {example}"
+        )
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""
-        yield f"needs {missing[0]}{f' and {least}{len(missing) - 1} more' if len(missing) > 1 else ''}, and names no library that gives it"
-    if stray := [
-        folder for folder in _search(library) if not folder.startswith(("$ORIGIN", "@", "/"))
-    ]:
-        yield f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
+        others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
+        yield f"needs {missing[0]}{others}, and names no library that has it"
+    stray = [
+        folder for folder in search_path(library) if not folder.startswith(("$ORIGIN", "@", "/"))
+    ]
+    if stray:
+        yield (
+            f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"
+        )
+    for part in library.parts:
+        if part.cpu and part.cpu.unknown:
+            use = part.cpu.unknown[0]
+            yield (
+                f"asks the CPU what it has, so whether it needs {use.extension} "
+                f"is unknown ({use.decided} use it)"
+            )
 
 
 def needed(library: Library) -> tuple[str, ...]:
@@ -82,6 +101,6 @@ def needed(library: Library) -> tuple[str, ...]:
     return tuple(name for part in library.parts for name in part.needed)
 
 
-def _search(library: Library) -> tuple[str, ...]:
+def search_path(library: Library) -> tuple[str, ...]:
     """Return the directories that a library is looked for in, for all its machines."""
     return tuple(folder for part in library.parts for folder in part.search)

@@ -1,11 +1,10 @@
-"""Symbols that a library of a wheel needs, and that nobody gives it."""
+"""Symbols that a library of a wheel needs, and that no library provides."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from tfwright.wheel.binary.elf import Elf
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.inspect.library import Library
 
@@ -18,47 +17,51 @@ def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tu
 
     What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
     to see, and the operations' libraries do not name it. Where a library needs one from outside the
-    wheel whose symbols have no versions, as libcuda's, it cannot be told what is missing.
+    wheel whose symbols have no versions, as libcuda's, it is unknown what is missing.
     """
     given = frozenset[int]().union(*(table.given for table in tables.values()))
-    beside = {
-        name: library.elf
-        for library in libraries
-        if library.elf
-        for name in (PurePosixPath(library.path).name, library.elf.soname)
-    }
-    return tuple(
-        _with_missing(library, tables.get(library.path), given, beside) for library in libraries
-    )
+    unknown = _that_reach_outside(libraries)
+    resolved = []
+    for library in libraries:
+        table = tables.get(library.path)
+        judged = table is not None and library.path not in unknown
+        resolved.append(_with_missing(library, table, given) if table and judged else library)
+    return tuple(resolved)
 
 
-def _with_missing(
-    library: Library, table: ElfTable | None, given: frozenset[int], beside: Mapping[str, Elf]
-) -> Library:
+def _with_missing(library: Library, table: ElfTable, given: frozenset[int]) -> Library:
     """Return a library with the symbols filled in that it misses."""
-    if (
-        library.elf is None
-        or table is None
-        or any(not SYSTEM.fullmatch(name) for name in _outside(library.elf, beside))
-    ):
+    if library.elf is None:
         return library
-    missing = tuple(
-        name.decode("utf-8", "replace") for name in table.wanted if hash(name) not in given
-    )[:MOST_MISSING]
-    return replace(
-        library, elf=replace(library.elf, symbols=replace(library.elf.symbols, missing=missing))
-    )
+    names = [name for name in table.wanted if hash(name) not in given][:MOST_MISSING]
+    missing = tuple(name.decode("utf-8", "replace") for name in names)
+    symbols = replace(library.elf.symbols, missing=missing)
+    return replace(library, elf=replace(library.elf, symbols=symbols))
 
 
-def _outside(elf: Elf, beside: Mapping[str, Elf]) -> Iterator[str]:
-    """Return the libraries from outside the wheel that one needs, itself or through others."""
-    seen, waiting = set[str](), list(elf.needed)
+def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
+    """Return the paths of those that need, themselves or through others, a library from outside.
+
+    The loader's libraries of the system do not count. Each need is followed once, backwards from
+    the libraries outside: from each library forwards would take the square of their number.
+    """
+    own = {name for library in libraries if library.elf for name in _names(library)}
+    users: dict[str, list[Library]] = {}
+    for library in libraries:
+        for name in library.elf.needed if library.elf else ():
+            users.setdefault(name, []).append(library)
+    waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]
+    reached, seen = set[str](), set(waiting)
     while waiting:
-        name = waiting.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        if name in beside:
-            waiting += beside[name].needed
-        else:
-            yield name
+        for library in users.get(waiting.pop(), ()):
+            reached.add(library.path)
+            further = [name for name in _names(library) if name not in seen]
+            seen.update(further)
+            waiting += further
+    return reached
+
+
+def _names(library: Library) -> tuple[str, ...]:
+    """Return the names by which others need a library."""
+    name = PurePosixPath(library.path).name
+    return (name, library.elf.soname) if library.elf and library.elf.soname else (name,)

@@ -3,21 +3,28 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
 
-MARKS = (b"/home/", b"/Users/", b"/root/", b"/_bazel_", b"/execroot/", b"/bazel-out/")
-"""What a path on a build machine begins with or holds. Searched for one by one, which is ten times as fast as one pattern."""
+from tfwright.wheel.binary.content import Content
+
+_MARK = re.compile(rb"/(?:home/|Users/|root/|_bazel_|execroot/|bazel-out/)")
+"""What a path on a build machine begins with or holds.
+
+All begin with the same byte, so that one pass finds them in a fifth of the time of six passes.
+"""
 ANONYMOUS = "/proc/self/cwd/"
-"""What Bazel can be told to write in their stead."""
+"""What Bazel can be made to write in their stead."""
 _BEFORE, _AFTER = re.compile(rb"[\w.+@/-]*\Z", re.ASCII), re.compile(rb"[\w.+@/-]*", re.ASCII)
-_NCCL = re.compile(
-    rb"NCCL version (\d[\w.]*?(?:\+cuda\d[\d.]*)?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]"
+_NCCL = b"NCCL version "
+"""What NCCL says at its start, before its version."""
+_VERSION = re.compile(
+    rb"(\d[\w.]{0,30}?(?:\+cuda\d[\d.]{0,20})?)(?:\+cudaCUDA_MAJOR\.CUDA_MINOR)?[^\w.+]"
 )
-"""What NCCL says at its start; Bazel compiles it without the macros that would say its CUDA."""
+"""The version; Bazel compiles NCCL without the macros that would say its CUDA."""
 LONGEST = 512
-"""Bytes of a path that are looked at."""
+"""Bytes of a path that are looked at, on each side of its mark."""
 SHOWN = 3
-_WINDOW = 8 * 1024**2
+MOST = 100_000
+"""Paths that are looked at; a file full of them would take for ever."""
 
 
 @dataclass(frozen=True)
@@ -32,49 +39,42 @@ class Text:
     """The version of the NCCL that is linked into it, with its CUDA if it says that."""
 
 
-def search(stream: IO[bytes]) -> Text:
-    """Search a whole file, a window at a time."""
-    leaks, paths, nccl = 0, dict[str, None](), ""
-    for content, whole in _windows(stream):
-        found = _paths(content, len(content) if whole else len(content) - LONGEST)
-        leaks += len(found)
-        paths.update(dict.fromkeys(found[: SHOWN - len(paths)] if len(paths) < SHOWN else ()))
-        version = None if nccl else _NCCL.search(content)
-        nccl = version[1].decode() if version else nccl
-    return Text(leaks, tuple(paths), nccl)
+def search(content: Content) -> Text:
+    """Search a whole file."""
+    leaks, paths = 0, dict[str, None]()
+    for path in _paths(content):
+        leaks += 1
+        if len(paths) < SHOWN:
+            paths[path] = None
+    return Text(leaks, tuple(paths), _nccl(content))
 
 
-def _windows(stream: IO[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Return the file in windows that overlap by the longest text, and whether each is the last one."""
-    stream.seek(0)
-    content = stream.read(_WINDOW)
-    while further := stream.read(_WINDOW):
-        yield content, False
-        content = content[-LONGEST:] + further
-    yield content, True
+def _nccl(content: Content) -> str:
+    """Return the version of the NCCL in a library; empty where there is none."""
+    place = content.find(_NCCL)
+    # A text of the same beginning may come first, in a message with a placeholder.
+    for _ in range(MOST):
+        if place < 0:
+            break
+        if version := _VERSION.match(content, place + len(_NCCL)):
+            return version[1].decode()
+        place = content.find(_NCCL, place + 1)
+    return ""
 
 
-def _paths(content: bytes, end: int) -> list[str]:
-    """Return the absolute paths with a mark that start before `end`."""
-    starts = {_start(content, place) for mark in MARKS for place in _places(content, mark)}
-    paths = (
-        _AFTER.match(content, start, start + LONGEST) for start in sorted(starts) if start < end
-    )
-    found = [path[0].decode("ascii") for path in paths if path]
-    return [
-        path for path in found if path.startswith("/") and not path.startswith(("//", ANONYMOUS))
-    ]
-
-
-def _places(content: bytes, mark: bytes) -> Iterator[int]:
-    """Return where a mark stands."""
-    place = content.find(mark)
-    while place >= 0:
-        yield place
-        place = content.find(mark, place + 1)
-
-
-def _start(content: bytes, place: int) -> int:
-    """Return where the path starts that has a mark at `place`."""
-    before = _BEFORE.search(content, max(place - LONGEST, 0), place)
-    return before.start() if before else place
+def _paths(content: Content) -> Iterator[str]:
+    """Return the absolute paths with a mark, each once where it has several."""
+    last = -1
+    for number, mark in enumerate(_MARK.finditer(content)):
+        if number == MOST:
+            return
+        window = bytes(content[max(mark.start() - LONGEST, 0) : mark.start()])
+        before = _BEFORE.search(window)
+        start = mark.start() - len(before[0] if before else b"")
+        if start == last:
+            continue
+        last = start
+        found = _AFTER.match(content, start, start + LONGEST)
+        path = found[0].decode("ascii") if found else ""
+        if path.startswith("/") and not path.startswith(("//", ANONYMOUS)):
+            yield path

@@ -141,7 +141,10 @@ def recipe_content(recipe: Recipe) -> RecipeContent:
 
 
 def recipe_of(record: BuildRecord) -> Recipe:
-    """Return the recipe that the record holds. Raises pydantic.ValidationError if this version reads it as no recipe."""
+    """Return the recipe that the record holds.
+
+    Raises pydantic.ValidationError if this version does not take it as a recipe.
+    """
     return Recipe.model_validate({**record.recipe.content, "name": record.recipe.name})
 
 

@@ -1,0 +1,75 @@
+"""`invoke build --verified-by NAME`: the [verified] table, bound to what was built.
+
+A recipe that was copied, or changed since, is not verified: the table holds a short checksum of each
+part that decides the wheel, and whoever reads it compares them with the parts as they are now.
+"""
+
+import datetime as dt
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+
+from tfwright import __version__
+from tfwright.documents.recipe import Recipe
+from tfwright.tools import files, toml_editing
+
+DIGITS = 16
+"""Hexadecimal digits of each checksum: enough to notice any change, short enough to read."""
+DESCRIBING = {"name", "summary", "verified"}
+"""Parts of a recipe that decide nothing."""
+
+
+def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
+    """Return a short checksum of each part that decides the wheel, comments left out."""
+    source = recipe.source
+    named = {name: source.file(name) for name in (*source.patches, *source.assets.values())}
+    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
+    found = {
+        "recipe": _short(json.dumps(content, sort_keys=True)),
+        "patches": _short("".join(f"{name} {files.sha256(named[name])}" for name in named)),
+        "tfwright": __version__,
+    }
+    if lock is not None and lock.is_file():
+        found["lock"] = files.sha256(lock)[:DIGITS]
+    return found
+
+
+def _short(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:DIGITS]
+
+
+def write(path: Path, recipe: Recipe, *, until: str, by: str, note: str = "") -> None:
+    """Write the [verified] table of a recipe that was just built up to a stage."""
+    lock = path.with_suffix(".lock")
+    values: dict[str, object] = {
+        "until": until,
+        "on": dt.datetime.now(dt.UTC).date(),
+        "host": host(),
+        "by": by,
+        "digests": parts(recipe, lock),
+    }
+    if note:
+        values["note"] = note
+    toml_editing.put_table(path, "verified", values)
+
+
+def host() -> str:
+    """Return this machine in a few words."""
+    system = platform.system()
+    if system == "Linux":
+        system = platform.freedesktop_os_release().get("PRETTY_NAME", system)
+    return f"{system}, {platform.machine()}"
+
+
+def stale(recipe: Recipe, lock: Path | None) -> str:
+    """Say what changed since a recipe was verified; empty if nothing did, or it never was."""
+    if recipe.verified is None:
+        return ""
+    before: Mapping[str, str] = recipe.verified.digests
+    if not before:
+        return "not bound to what was built"
+    now = parts(recipe, lock)
+    differing = [part for part in (*before, *now) if before.get(part) != now.get(part)]
+    return f"{', '.join(dict.fromkeys(differing))} changed since" if differing else ""

@@ -1,0 +1,112 @@
+"""Which stages run their programs in the recipe's container image, and what is visible there."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import tfwright
+from tfwright.errors import SupplyError
+from tfwright.pipeline.job import BuildRequest, Job
+from tfwright.tools import files
+from tfwright.tools.container import image, podman
+from tfwright.tools.container.podman import ContainerPlan
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
+
+ONLINE = ("fetch",)
+"""Its pip asks an index for the target Python's packages."""
+ENCLOSED = ("check", *ONLINE, "configure", "compile", "nccl", "package", "verify")
+"""Source and seal run nothing but git and Python, on the host."""
+CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
+"""What tells this host's pip which index it asks, and whose certificates it believes."""
+
+
+@contextmanager
+def around(job: BuildRequest, stage: str) -> Iterator[None]:
+    """Let a stage's programs run in the recipe's image, if it names one.
+
+    Raises SupplyError if the image is not in the vault, HostError without podman.
+    """
+    if not encloses(job, stage):
+        yield
+        return
+    with podman.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
+        yield
+
+
+@contextmanager
+def _temporary_files(folder: Path) -> Iterator[None]:
+    """Put temporary files where programs inside see them as well; /tmp is another one there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+        files.remove(folder)
+
+
+def encloses(job: BuildRequest, stage: str) -> bool:
+    """Say whether a stage's programs run in a container."""
+    return job.recipe.host.image is not None and stage in ENCLOSED
+
+
+def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
+    """Return the command that starts a stage's container, if it has one and the image is here."""
+    if not encloses(job, stage):
+        return ()
+    try:
+        return (podman.start_command(plan(job, stage), Path("@ROOM@")),)
+    except SupplyError:
+        return ()
+
+
+def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+    """Run a shell in a stage's container, on the user's terminal; return its exit status.
+
+    Raises SupplyError if the image is not in the vault, HostError without podman.
+    """
+    with podman.opened(plan(job, stage)) as container:
+        return runner.show(container.interactive(shell))
+
+
+def plan(job: BuildRequest, stage: str) -> ContainerPlan:
+    """Return how the container of a stage is started. Raises SupplyError."""
+    pinned, table = job.recipe.host.image, job.host_file.container
+    if pinned is None:
+        message = f"{job.name} names no image"
+        raise ValueError(message)
+    online = stage in ONLINE and not job.offline
+    return ContainerPlan(
+        image=image.kept(job.places.vault, pinned.digest),
+        job=f"{job.places.own}",
+        writable=tuple(_writable(job)),
+        readable=tuple(_readable(job, online=online)),
+        network=online,
+        runtime=table.runtime,
+        options=table.options,
+    )
+
+
+def _writable(job: Job) -> Iterator[Path]:
+    """Yield what is the same inside and outside, by the same path."""
+    build_out = job.places.build_out
+    build_out.mkdir(parents=True, exist_ok=True)
+    yield build_out
+    # Another build_out may share the vault of this one by a link.
+    for shared in (job.places.vault, job.places.git):
+        if not shared.resolve().is_relative_to(build_out.resolve()):
+            yield shared.resolve()
+
+
+def _readable(job: Job, *, online: bool) -> Iterator[Path]:
+    """Yield what programs inside may only read."""
+    yield Path(tfwright.__file__).parent
+    for toolkit in (job.host_file.cuda, job.host_file.cudnn):
+        if toolkit:
+            yield toolkit
+    for name in CLIENT_FILES if online else ():
+        path = Path(name).expanduser()
+        if path.exists():
+            yield path

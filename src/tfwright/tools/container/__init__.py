@@ -1,0 +1,1 @@
+"""Containers: images kept by digest, and programs that run inside one without a network."""

@@ -1,0 +1,169 @@
+"""Images as OCI layouts: verified blob by blob, and made from a file system in a tar file.
+
+https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+"""
+
+import gzip
+import hashlib
+import json
+import platform
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tfwright.errors import Evidence, SupplyError
+from tfwright.tools import files
+
+INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
+MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
+CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
+LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar"
+DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+LARGEST_DOCUMENT = 4 << 20
+"""Bytes of a manifest or configuration; the specification asks readers to refuse more."""
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""Names of machines, and what OCI calls them."""
+
+
+@dataclass(frozen=True)
+class KeptImage:
+    """An image in the vault."""
+
+    digest: str
+    """Of its manifest, ``sha256:…``: what a recipe pins."""
+    config: str
+    """Of its configuration: what podman calls the image's id."""
+    layout: Path
+    size: int
+    """Bytes of all blobs."""
+
+
+def place(vault: Path, digest: str) -> Path:
+    """Return where an image is kept."""
+    return vault / "images" / digest.removeprefix("sha256:")
+
+
+def kept(vault: Path, digest: str) -> KeptImage:
+    """Return an image of the vault; every blob is compared with its digest.
+
+    Raises SupplyError if it is not there, or damaged.
+    """
+    layout = place(vault, digest)
+    if not layout.is_dir():
+        raise SupplyError(
+            f"The container image {digest} is not in the vault",
+            remedy="Import it: invoke image --add ROOTFS.tar, or copy its OCI layout: "
+            f"skopeo copy --preserve-digests docker://NAME@{digest} oci:{layout}.",
+        )
+    manifest = _document(layout, digest)
+    parts = [manifest.get("config", {}), *manifest.get("layers", [])]
+    sizes = [_verified(layout, str(part.get("digest", ""))).stat().st_size for part in parts]
+    return KeptImage(digest, parts[0]["digest"], layout, sum(sizes))
+
+
+def add(root: Path, vault: Path) -> KeptImage:
+    """Make an image of a file system in a tar file (plain or gzip); the same bytes give the same digest.
+
+    Raises SupplyError if the file cannot be read.
+    """
+    incoming = vault / "images" / "incoming"
+    files.remove(incoming)
+    blobs = incoming / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    try:
+        layer, size = _layer(root, blobs)
+    except (OSError, EOFError) as fault:
+        what = f"{root} is not a tar file that can be read: {fault}"
+        raise SupplyError(what, remedy="Make one: tar -C ROOT -cf rootfs.tar .") from fault
+    config = _config(layer)
+    described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
+    manifest = _canonical(
+        {
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": _descriptor(CONFIG_TYPE, _written(blobs, config)),
+            "layers": [described],
+        }
+    )
+    entry = _descriptor(MANIFEST_TYPE, _written(blobs, manifest))
+    index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
+    (incoming / "index.json").write_bytes(_canonical(index))
+    (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
+    final = place(vault, entry["digest"])
+    files.remove(final)
+    incoming.rename(final)
+    return kept(vault, entry["digest"])
+
+
+def _layer(root: Path, blobs: Path) -> tuple[str, int]:
+    """Copy a tar file among the blobs; return its digest and size."""
+    copied = blobs / "layer"
+    with root.open("rb") as probe:
+        packed = probe.read(2) == b"\x1f\x8b"
+    with root.open("rb") as given, copied.open("wb") as output:
+        stream = gzip.GzipFile(fileobj=given) if packed else given
+        shutil.copyfileobj(stream, output, 1 << 20)
+    digest = files.sha256(copied)
+    copied.rename(blobs / digest)
+    return digest, (blobs / digest).stat().st_size
+
+
+def _config(layer: str) -> bytes:
+    """Return the configuration: nothing in it depends on when or where it was made."""
+    machine = platform.machine()
+    return _canonical(
+        {
+            "created": "1970-01-01T00:00:00Z",
+            "architecture": MACHINES.get(machine, machine),
+            "os": "linux",
+            "config": {},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer}"]},
+        }
+    )
+
+
+def _canonical(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _descriptor(kind: str, path: Path) -> dict[str, Any]:
+    return {"mediaType": kind, "digest": f"sha256:{path.name}", "size": path.stat().st_size}
+
+
+def _written(blobs: Path, content: bytes) -> Path:
+    path = blobs / hashlib.sha256(content).hexdigest()
+    path.write_bytes(content)
+    return path
+
+
+def _document(layout: Path, digest: str) -> dict[str, Any]:
+    path = _verified(layout, digest)
+    try:
+        content = json.loads(path.read_bytes()[:LARGEST_DOCUMENT])
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or "config" not in content:
+        raise _damaged(layout, f"{digest} is not an image's manifest")
+    return content
+
+
+def _verified(layout: Path, digest: str) -> Path:
+    """Return a blob whose content has the digest. Raises SupplyError."""
+    named = DIGEST.fullmatch(digest)
+    path = layout / "blobs/sha256" / (named[1] if named else "none")
+    if named is None or not path.is_file():
+        raise _damaged(layout, f"{digest or 'a blob'} is missing")
+    if files.sha256(path) != named[1]:
+        raise _damaged(layout, f"{digest} has other content")
+    return path
+
+
+def _damaged(layout: Path, why: str) -> SupplyError:
+    return SupplyError(
+        f"The container image in the vault is damaged: {why}",
+        remedy=f"Remove {layout}, and bring the image again.",
+        evidence=Evidence(where=str(layout)),
+    )

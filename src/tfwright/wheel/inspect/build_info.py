@@ -1,0 +1,61 @@
+"""What TensorFlow's build_info says about its build: with which CUDA and cuDNN, from 1.14 on.
+
+Those releases load CUDA's libraries by hand, so the loader knows nothing of them.
+"""
+
+import ast
+import warnings
+import zipfile
+from collections.abc import Iterator
+
+from tfwright.wheel import archive
+
+NAME = "/platform/build_info.py"
+LARGEST = 64 * 1024
+"""Bytes; TensorFlow's have two thousand. Python's parser takes 200 times as much memory."""
+LONGEST = 1_000
+"""Characters of a value."""
+_PAIR = 2
+
+
+def read(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
+    """Return the texts that build_info assigns, in either of its forms.
+
+    Later releases assign one dictionary. Nothing where there is no such file, or it is not Python.
+    Raises WheelError where it is too large to be one.
+    """
+    places = (member.filename for member in archive.files(wheel))
+    place = next((place for place in places if place.endswith(NAME)), "")
+    text = archive.text(wheel, place, LARGEST) if place else b""
+    try:
+        # The parser would print its warnings with a line of the wheel, on the user's terminal.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ()
+    return tuple(_assigned(tree))
+
+
+def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Return names and values of all assignments, and of all pairs in a dictionary."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            yield from _constant(node.targets[0].id, node.value)
+        elif isinstance(node, ast.Tuple) and len(node.elts) == _PAIR:
+            name, value = node.elts
+            if isinstance(name, ast.Constant) and isinstance(name.value, str):
+                yield from _constant(name.value, value)
+
+
+def _constant(name: str, node: ast.expr) -> Iterator[tuple[str, str]]:
+    """Return a name and its value where that is a plain one.
+
+    An integer may have so many digits that Python refuses to write them.
+    """
+    if not isinstance(node, ast.Constant) or node.value in {None, ""}:
+        return
+    if isinstance(node.value, bool | str) or (
+        isinstance(node.value, int) and node.value.bit_length() < LONGEST
+    ):
+        yield name[:LONGEST], str(node.value)[:LONGEST]

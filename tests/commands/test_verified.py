@@ -1,0 +1,64 @@
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import verified
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import RecipeError
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """Return a copy of the demo's recipe, verified just now."""
+    path = Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
+    verified.write(path, recipes.read(str(path)), until="publish", by="Ada")
+    return path
+
+
+def changed(path: Path, before: str, after: str) -> Recipe:
+    text = path.read_text("utf-8")
+    assert before in text
+    path.write_text(text.replace(before, after, 1), "utf-8")
+    return recipes.read(str(path))
+
+
+def test_what_is_written_names_stage_host_and_person_and_holds(copied: Path) -> None:
+    recipe = recipes.read(str(copied))
+    assert recipe.verified
+    assert (recipe.verified.until, recipe.verified.by) == ("publish", "Ada")
+    assert verified.stale(recipe, None) == ""
+
+
+def test_the_rest_of_the_recipe_stays_as_it_was_written(copied: Path) -> None:
+    before = recipes.find("demo").read_text("utf-8").partition("[verified]")[0]
+    assert copied.read_text("utf-8").partition("[verified]")[0] == before
+
+
+def test_another_summary_or_comment_changes_nothing(copied: Path) -> None:
+    changed(copied, "[bazel]", "# Why.\n[bazel]")
+    assert verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None) == ""
+
+
+def test_a_changed_pin_makes_it_stale(copied: Path) -> None:
+    recipe = changed(copied, "peak = ", "peak = 1")
+    assert verified.stale(recipe, None) == "recipe changed since"
+
+
+def test_a_lock_that_came_later_makes_it_stale(copied: Path) -> None:
+    lock = copied.with_suffix(".lock")
+    lock.write_text("", "utf-8")
+    assert verified.stale(recipes.read(str(copied)), lock) == "lock changed since"
+
+
+def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
+    text = copied.read_text("utf-8")
+    kept = [line for line in text.splitlines() if not line.startswith("digests")]
+    copied.write_text("\n".join(kept), "utf-8")
+    assert verified.stale(recipes.read(str(copied)), None) == "not bound to what was built"
+
+
+def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:
+    with pytest.raises(RecipeError, match=r"verified.until"):
+        changed(copied, 'until = "publish"', 'until = "done"')

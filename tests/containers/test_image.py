@@ -1,0 +1,66 @@
+"""Images in the vault: made from a tar file, verified blob by blob."""
+
+import gzip
+import hashlib
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import SupplyError
+from tfwright.tools.container import image
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return the tar file of a file system with one file."""
+    path = tmp_path / "root.tar"
+    with tarfile.open(path, "w") as archive:
+        member = tarfile.TarInfo("etc/os-release")
+        member.size = 5
+        archive.addfile(member, io.BytesIO(b"NAME="))
+    return path
+
+
+def test_the_same_tar_gives_the_same_digest(root: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "root.tar.gz"
+    packed.write_bytes(gzip.compress(root.read_bytes()))
+    first = image.add(root, tmp_path / "one")
+    second = image.add(packed, tmp_path / "two")
+    assert first.digest == second.digest
+    assert first.config == second.config
+
+
+def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
+    added = image.add(root, tmp_path)
+    assert image.kept(tmp_path, added.digest) == added
+
+
+def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError) as caught:
+        image.kept(tmp_path, "sha256:" + "0" * 64)
+    assert "skopeo copy" in caught.value.remedy
+
+
+def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
+    added = image.add(root, tmp_path)
+    layer = max((added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+    layer.write_bytes(layer.read_bytes()[:-1] + b"x")
+    with pytest.raises(SupplyError, match="has other content"):
+        image.kept(tmp_path, added.digest)
+
+
+@pytest.mark.parametrize("document", [b"", b"{}", b"[]", b"not JSON"])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, document: bytes) -> None:
+    digest = hashlib.sha256(document).hexdigest()
+    blobs = image.place(tmp_path, f"sha256:{digest}") / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    (blobs / digest).write_bytes(document)
+    with pytest.raises(SupplyError, match="damaged"):
+        image.kept(tmp_path, f"sha256:{digest}")
+
+
+def test_a_file_that_is_no_tar_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match="not a tar file that can be read"):
+        image.add(tmp_path / "missing.tar", tmp_path)

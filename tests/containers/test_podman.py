@@ -1,0 +1,145 @@
+"""What podman is asked to do, and a real container that ends with the process that opened it."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.container import image, podman
+from tfwright.tools.container.image import KeptImage
+from tfwright.tools.container.podman import Container, ContainerPlan
+from tfwright.tools.process import inside, runner
+from tfwright.tools.process.runner import Command
+
+IMAGE = KeptImage("sha256:" + "a" * 64, "sha256:" + "b" * 64, Path("/vault/images/a"), 1)
+
+
+def argv(**changes: object) -> tuple[str, ...]:
+    plan = ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),), **changes)  # type: ignore[arg-type]
+    return podman.start_command(plan, Path("/room")).argv
+
+
+def test_the_network_is_off_unless_asked_for() -> None:
+    assert "--network=none" in argv()
+    assert "--network=host" in argv(network=True)
+
+
+def test_nothing_is_pulled_and_the_image_is_named_by_its_digest() -> None:
+    assert "--pull=never" in argv()
+    assert "b" * 64 in argv()
+
+
+def test_files_have_the_same_path_inside_and_keep_their_owner() -> None:
+    given = argv()
+    assert "--volume=/out:/out" in given
+    assert "--volume=/src:/src:ro" in given
+    assert f"--user={os.getuid()}:{os.getgid()}" in given
+
+
+def test_a_program_inside_has_just_the_environment_that_it_was_given() -> None:
+    container = Container("abc", IMAGE, 1)
+    placed = container.command(Command(("cc", "-c"), Path("/out"), {"A": "1"}), terminal=False)
+    assert placed.argv[-5:] == ("/usr/bin/env", "-i", "A=1", "cc", "-c")
+    assert "--workdir" in placed.argv
+
+
+def test_git_runs_on_the_host_while_a_container_is_open() -> None:
+    command = Command(("git",), Path("/"), here=True)
+    with inside.entered(Container("abc", IMAGE, 1)):
+        assert inside.placed(command) == command
+        assert inside.placed(Command(("cc",), Path("/"))).argv[0] == "podman"
+    assert inside.placed(Command(("cc",), Path("/"))).argv == ("cc",)
+
+
+# A real container
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> KeptImage:
+    """Return an image of this host's shell and the libraries that it needs."""
+    if shutil.which("podman") is None:
+        pytest.skip("podman is not installed")
+    place = tmp_path_factory.mktemp("image")
+    programs = ("/bin/sh", "/usr/bin/env", "/bin/sleep", "/bin/stty")
+    needed = set(programs)
+    for program in programs:
+        said = subprocess.run(("ldd", program), capture_output=True, text=True, check=True).stdout
+        needed |= {word for word in said.split() if word.startswith("/")}
+    with tarfile.open(place / "root.tar", "w", dereference=True) as archive:
+        for name in sorted(needed):
+            archive.add(name, name.lstrip("/"))
+    return image.add(place / "root.tar", place)
+
+
+def plan_of(system: KeptImage, place: Path) -> ContainerPlan:
+    runtime = "runc" if shutil.which("runc") else None
+    limits = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
+    return ContainerPlan(system, f"test-{place}", (place,), runtime=runtime, options=limits)
+
+
+@pytest.fixture
+def container(system: KeptImage, tmp_path: Path) -> Iterator[Container]:
+    with podman.opened(plan_of(system, tmp_path)) as opened:
+        yield opened
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("container")
+def test_programs_run_inside_without_a_network(tmp_path: Path) -> None:
+    script = "read -r a < /proc/net/dev; echo ok > made; while read -r l; do echo $l; done < /proc/net/dev"
+    said = runner.answer(Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"}))
+    names = [line.partition(":")[0] for line in said.splitlines() if ":" in line]
+    assert names == ["lo"]
+    assert (tmp_path / "made").stat().st_uid == os.getuid()
+
+
+@pytest.mark.slow
+def test_a_process_inside_is_found_on_the_host(container: Container) -> None:
+    assert container.host_process(1) == container.first
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from tfwright.tools.container import podman
+from tfwright.tools.container.image import kept
+from tfwright.tools.container.podman import ContainerPlan
+vault, digest, job, place, runtime, *options = sys.argv[1:]
+plan = ContainerPlan(kept(Path(vault), digest), job, (Path(place),), runtime=runtime or None, options=tuple(options))
+with podman.opened(plan):
+    print("open", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_process_leaves_no_container(system: KeptImage, tmp_path: Path) -> None:
+    plan = plan_of(system, tmp_path)
+    vault = system.layout.parents[1]
+    arguments = (
+        str(vault),
+        system.digest,
+        plan.job,
+        str(tmp_path),
+        plan.runtime or "",
+        *plan.options,
+    )
+    command = (sys.executable, "-c", HOLD, *arguments)
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"open\n"
+        holder.send_signal(signal.SIGKILL)
+    listing = ("podman", "ps", "--all", "--quiet", f"--filter=label={podman.LABEL}={plan.job}")
+    for _ in range(100):
+        left = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
+        if not left:
+            break
+        time.sleep(0.1)
+    assert left == ""

@@ -1,0 +1,32 @@
+from tfwright.progress import Progress, RunningAction
+from tfwright.terminal import foot
+
+ACTIONS = tuple(
+    RunningAction(f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc", 100.0 - number)
+    for number in range(9)
+)
+BUSY = Progress(
+    1234, 4174, failures=1, held=3 << 30, room=24 << 30, running=ACTIONS, remaining=1500
+)
+
+
+def plain(progress: Progress, room: int) -> list[str]:
+    rows = foot.rows_of("compile", progress, room)
+    return ["".join(getattr(part, "text", part) for part in row) for row in rows]
+
+
+def test_the_foot_shows_how_far_the_build_is_and_what_takes_long() -> None:
+    first, *others = plain(BUSY, 120)
+    assert first == (
+        "  compile    1,234 of 4,174 actions (30%), 1 failed, about 25 min 00 s left, 3.0 of 24 GiB"
+    )
+    assert len(others) == foot.MOST
+    assert "1 min 40 s   Compiling tensorflow/core/kernels/cwise_op_number_0.cc" in others[0]
+
+
+def test_no_line_of_the_foot_is_wider_than_the_terminal() -> None:
+    assert max(map(len, plain(BUSY, 60))) <= 60
+
+
+def test_without_known_actions_the_foot_shows_what_bazel_does() -> None:
+    assert plain(Progress(1, None, doing="Analyzing"), 80)[1].strip() == "Analyzing"

@@ -1,0 +1,92 @@
+import io
+import re
+
+import pytest
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column, Styled
+
+COLUMNS = (
+    Column("name", 0, "never"),
+    Column("path", 1, "middle", least=10),
+    Column("detail", 2, least=6),
+)
+ROW = ("demo", "/a/very/long/path/to/some/file.so", "this and that")
+
+
+class Screen(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return 1
+
+
+def shown(columns: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    screen = Screen()
+    text.table(COLUMNS, [ROW], to=screen)
+    return screen.getvalue().splitlines()
+
+
+@pytest.mark.parametrize("columns", [20, 30, 40, 60, 80, 100, 160])
+def test_a_table_is_never_wider_than_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert max(map(len, shown(columns, monkeypatch))) <= columns
+
+
+def test_the_least_important_column_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert shown(20, monkeypatch)[0].split() == ["name", "path"]
+    assert shown(100, monkeypatch)[0].split() == ["name", "path", "detail"]
+
+
+def test_a_path_is_cut_in_its_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = shown(40, monkeypatch)[1]
+    assert re.fullmatch(r"demo  /a/.*….*/file\.so  this .*", row)
+
+
+def test_a_pipe_gets_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    pipe = io.StringIO()
+    text.table(COLUMNS, [ROW], to=pipe)
+    assert pipe.getvalue().splitlines()[1] == "  ".join(ROW)
+
+
+def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    screen = Screen()
+    text.line(Styled("ok", text.GOOD), to=screen)
+    assert "\x1b[32mok" in screen.getvalue()
+    for variable, value in (("NO_COLOR", "1"), ("TERM", "dumb")):
+        monkeypatch.setenv(variable, value)
+        plain = Screen()
+        text.line(Styled("ok", text.GOOD), to=plain)
+        assert plain.getvalue() == "ok\n"
+
+
+def test_what_a_stranger_wrote_cannot_command_the_terminal() -> None:
+    pipe = io.StringIO()
+    text.table((Column("", 0),), [("\x1b]52;c;aGk=\x07",)], to=pipe)
+    assert "\x1b" not in pipe.getvalue()
+
+
+def test_commands_in_a_paragraph_stay_on_lines_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    pipe = io.StringIO()
+    text.paragraph("  do:", "first command\nsecond command", indent=8, to=pipe)
+    assert pipe.getvalue() == "  do:   first command\n        second command\n"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "says"),
+    [(0.04, "0.0 s"), (59.4, "59.4 s"), (60, "1 min 00 s"), (7530, "2 h 05 min")],
+)
+def test_durations_are_said_as_people_say_them(seconds: float, says: str) -> None:
+    assert text.as_duration(seconds) == says
