@@ -364,6 +364,8 @@ class PackageTable(Table):
     """Its arguments; ``@DESTINATION@`` stands for the directory that the wheel belongs in."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
+    platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
+    """The platform of the wheel's tag, which its libraries must prove: ``manylinux_2_31_x86_64``."""
     libraries: dict[LibraryName, LibraryName] = {}
     """macOS: name that the linker wrote = name to be there instead:
     ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
