@@ -308,6 +308,19 @@ def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> No
         run(inside(tree, "config", "core.sparseCheckout", "true"))
 
 
+def discard(tree: Path) -> None:
+    """Remove a tree and its repository."""
+    files.remove(tree)
+    files.remove(repository_of(tree))
+
+
+def move(tree: Path, to: Path) -> None:
+    """Move a tree that has no file yet, and its repository, which holds the tree's path."""
+    tree.rename(to)
+    repository_of(tree).rename(repository_of(to))
+    run(inside(to, "config", "core.worktree", str(to)))
+
+
 def _literal(path: str) -> str:
     """Write a path so that git's patterns mean it literally."""
     return re.sub(r"([*?\[\\ ])", r"\\\1", path)

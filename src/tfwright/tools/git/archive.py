@@ -76,6 +76,11 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     Raises SupplyError if the mirror does not give it.
     """
     if origin.local:
+        if not origin.local.is_dir():
+            raise SupplyError(
+                f"there is no repository at {origin.local}",
+                remedy="Correct [mirrors] in the host file.",
+            )
         return origin.local
     copy = place(store, f"{origin.address}#archives")
     with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
