@@ -40,13 +40,17 @@ def test_a_number_that_no_source_confirmed_says_so() -> None:
 
 @pytest.mark.parametrize("kind", ["bazel", "python", "tested"])
 def test_no_release_has_two_rows(kind: str) -> None:
-    spans = [tuple(map(Release.parse, row["releases"])) for row in TABLE[kind]]
+    # A fork has rows of its own.
+    rows = [row for row in TABLE[kind] if "fork" not in row]
+    spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
     assert all(sum(first <= release <= last for first, last in spans) <= 1 for release in KNOWN)
 
 
 @pytest.mark.parametrize("kind", ["python", "tested"])
 def test_every_release_has_a_row(kind: str) -> None:
-    spans = [tuple(map(Release.parse, row["releases"])) for row in TABLE[kind]]
+    # A fork has rows of its own.
+    rows = [row for row in TABLE[kind] if "fork" not in row]
+    spans = [tuple(map(Release.parse, row["releases"])) for row in rows]
     assert all(any(first <= release <= last for first, last in spans) for release in KNOWN)
 
 

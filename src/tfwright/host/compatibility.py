@@ -93,9 +93,9 @@ def bazel(release: Release) -> Range | None:
     return _of(release, _ranges("bazel"))
 
 
-def python(release: Release) -> Range | None:
-    """Return the Pythons that a release was tested with."""
-    return _of(release, _ranges("python"))
+def python(release: Release, fork: str = "") -> Range | None:
+    """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
+    return _of(release, _ranges("python", fork)) or _of(release, _ranges("python"))
 
 
 def tested() -> list[Tested]:
@@ -115,7 +115,9 @@ def cudas() -> list[Cuda]:
 
 
 def cuda(version: str) -> Cuda | None:
-    """Return what a CUDA goes with, by as much of its version as is given."""
+    """Return what a CUDA goes with, by as much of its version as is given; None if none is."""
+    if not version:
+        return None
     return next((row for row in cudas() if versions.is_of(version, row.version)), None)
 
 
@@ -141,17 +143,39 @@ def driver(row: Cuda, gpu: str) -> tuple[str, str]:
     return row.driver, row.source("driver")
 
 
+@dataclass(frozen=True)
+class NamedGpu:
+    """What is known of GPUs by their name."""
+
+    capability: str
+    source: str
+
+
+def gpu_named(name: str) -> NamedGpu | None:
+    """Return what is known of a GPU by the name that people or drivers give it.
+
+    ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are the same.
+    """
+    spaced = re.sub(r"(?i)\b([RG]TX?)(?=\d)", r"\1 ", name.strip())
+    series = re.fullmatch(r"(?i)(\d{3,4})( ?(?:Ti|Super|Laptop|M).*)?", spaced)
+    # A bare number is of a GeForce: RTX from 2050 on, GTX before.
+    spellings = [f"{line} {spaced}" for line in ("RTX", "GTX")] if series else [spaced]
+    for spelling in spellings:
+        for row in _table()["gpu"]:
+            if re.search(row["name"], spelling, re.IGNORECASE):
+                return NamedGpu(str(row["capability"]), str(row["source"]))
+    return None
+
+
 def capability_of(gpu: str) -> str:
     """Return the compute capability of a GPU by its name; empty for one that is not known."""
-    return next(
-        (str(row["capability"]) for row in _table()["gpu"] if re.search(row["name"], gpu)), ""
-    )
+    found = gpu_named(gpu)
+    return found.capability if found else ""
 
 
-def _ranges(kind: str) -> list[Range]:
-    return [
-        Range(_releases(row), row["least"], row["most"], row["source"]) for row in _table()[kind]
-    ]
+def _ranges(kind: str, fork: str = "") -> list[Range]:
+    rows = [row for row in _table()[kind] if row.get("fork", "") == fork]
+    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
 
 
 def _of(release: Release, rows: list[Range]) -> Range | None:

@@ -1,15 +1,21 @@
 """What a recipe with CUDA wants of a host, to be built and to run here."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Literal
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
+from tfwright.documents.toolkit import PartName
 from tfwright.host import compatibility, cuda, nvidia, remedies, toolchain, versions
 from tfwright.host.findings import Finding
+from tfwright.host.place import Place, Seen
 from tfwright.host.probes import Host
 
+Library = Literal["nccl", "tensorrt"]
+Look = Callable[[Place, Iterable[Path]], Seen]
+"""Reads the version of a library from the first prefix that has it."""
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will do."""
 SHIELDED = "https://developer.apple.com/library/archive/documentation/Security/Conceptual/System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
@@ -20,7 +26,7 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = remedies.of(
+    remedy = _pinned(recipe, "cuda", host) or remedies.of(
         "cuda",
         host.installer,
         recipe=recipe.name,
@@ -54,9 +60,9 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
     if not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = _get_cudnn(recipe, host)
+    remedy = _pinned(recipe, "cudnn", host) or _get_cudnn(recipe, host)
     if not found:
         yield Finding(
             f"no cuDNN at {' or '.join(map(str, prefixes))}",
@@ -83,6 +89,82 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
             remedy,
             blocks="compile",
             why=row.source("cudnn"),
+        )
+
+
+def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
+    """Say how to obtain the packages that a recipe pins; empty if it pins none of that part."""
+    table = dict(recipe.toolkit.parts()).get(part)
+    if table is None:
+        return ""
+    open_ways = {
+        "wheels": "from the Python index",
+        "debian": "through apt" if host.has("apt-get") else "",
+        "archives": "from NVIDIA",
+    }
+    ways = [open_ways[way] for way, _ in table.ways() if open_ways[way]]
+    if not ways:
+        return remedies.of("toolkit-by-hand", host.installer, recipe=recipe.name)
+    return remedies.of("toolkit", host.installer, recipe=recipe.name, ways=" or ".join(ways))
+
+
+def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    """NVIDIA's fork includes cudnn.h from files that see the headers of CUDA's own root alone."""
+    forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
+    if not forked or not cuda.needed(recipe):
+        return
+    root = cuda.toolkit(recipe, host_file)
+    apart = nvidia.cudnn(host.place, cuda.prefixes(recipe, host_file))
+    if apart and not nvidia.cudnn(host.place, [root]):
+        yield Finding(
+            f"cuDNN's headers are not in {root}",
+            "CUDA and cuDNN in one root",
+            _pinned(recipe, "cudnn", host) or f"Copy cuDNN into {root}, or link it there.",
+            blocks="compile",
+            why=f"bias_op_gpu.cu.cc does not find cudnn.h otherwise; {apart.by}",
+        )
+
+
+def _nccl(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    # Without a version, TensorFlow compiles the NCCL that its own tree names.
+    if recipe.configure.answers.get("TF_NCCL_VERSION") and recipe.host.nccl:
+        yield from _library(recipe, "nccl", nvidia.nccl, host_file, host)
+
+
+def _tensorrt(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    if recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
+        yield from _library(recipe, "tensorrt", nvidia.tensorrt, host_file, host)
+
+
+def _library(
+    recipe: Recipe, part: Library, look: Look, host_file: HostFile, host: Host
+) -> Iterator[Finding]:
+    """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
+    if not cuda.needed(recipe):
+        return
+    title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
+    wanted = getattr(recipe.host, part) or ""
+    prefixes = list(
+        dict.fromkeys([cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)])
+    )
+    found = look(host.place, prefixes)
+    remedy = _pinned(recipe, part, host) or remedies.of(
+        part, host.installer, recipe=recipe.name, version=wanted
+    )
+    if not found:
+        yield Finding(
+            f"no {title} at {' or '.join(map(str, prefixes))}",
+            f"{title} {wanted}".rstrip(),
+            remedy,
+            blocks="configure",
+        )
+    elif wanted and not versions.is_of(found.value, wanted):
+        yield Finding(
+            f"{title} {found}",
+            f"{title} {wanted}",
+            remedy,
+            blocks="configure",
+            why=f"the recipe, against {found.by}",
         )
 
 
@@ -114,7 +196,7 @@ def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[
         yield Finding(
             f"no compiler at {program}",
             "the host compiler of nvcc",
-            remedies.of("compiler", host.installer),
+            _pinned(recipe, "compiler", host) or remedies.of("compiler", host.installer),
             blocks="configure",
         )
     elif compiler.family == "Apple clang":
@@ -150,7 +232,7 @@ def _too_new(
     recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
 ) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA's own header says; where that is not here, with the table, and with the recipe."""
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     if compiler.family == "clang":
         if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
             yield Finding(
@@ -170,7 +252,9 @@ def _too_new(
         (rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None
     )
     if broken:
-        remedy = remedies.of("gcc", host.installer, gcc=broken[0])
+        remedy = _pinned(recipe, "compiler", host) or remedies.of(
+            "gcc", host.installer, gcc=broken[0]
+        )
         yield Finding(
             f"{compiler} as the host compiler of nvcc",
             f"gcc {broken[0]} or earlier",
@@ -181,7 +265,7 @@ def _too_new(
 
 
 def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
-    row = compatibility.cuda(recipe.host.cuda or "") if cuda.wanted(recipe) else None
+    row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
     beyond = [
         one
         for one in cuda.capabilities(recipe)
@@ -201,7 +285,7 @@ def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[
 def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     known = row.driver if row and host.system == "Linux" else ""
     least, why = (
         (recipe.host.driver, "the recipe")
@@ -267,6 +351,9 @@ def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Fin
 REQUIREMENTS = (
     _toolkit,
     _cudnn,
+    _one_root,
+    _nccl,
+    _tensorrt,
     _host_compiler,
     _capabilities,
     _nouveau,

@@ -72,16 +72,18 @@ def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
         cuda.toolkit(recipe, host_file),
         cuda.prefixes(recipe, host_file),
     )
+    # A CUDA that this recipe does not use decides nothing about its wheel.
+    uses = bool(recipe.host.cuda) and recipe.host.system in {host.system, "any"}
     ceiling = nvidia.ceiling(place, toolkit)
     for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
-        yield Fact("CUDA", seen, decides=True)
+        yield Fact("CUDA", seen, decides=uses)
     if ceiling.gcc or ceiling.clang:
         yield Fact(
             "  takes", Seen(f"gcc to {ceiling.gcc}, clang before {ceiling.clang}", ceiling.by)
         )
-    yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=True)
-    yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=True)
-    yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=True)
+    yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
+    yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
+    yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
     yield Fact("driver", host.driver)
     for gpu in host.gpus:
         yield Fact("GPU", Seen(str(gpu), gpu.by))

@@ -19,7 +19,7 @@ KNOWN = [
 NEAREST = 3
 """Recipes that are shown although they do not fit."""
 _FORMS = {
-    "gpu": r"(sm_|compute_)?\d+(\.\d)?[af]?",
+    "gpu": r"((sm_|compute_)\d{2,3}|\d{1,2}\.\d)[af]?",
     "python": r"\d\.\d+",
     "glibc": r"2\.\d+",
     "cuda": r"\d+\.\d+",
@@ -39,6 +39,8 @@ class Wish:
     glibc: str = ""
     """The oldest that the wheel must load on."""
     cuda: str = ""
+    named: str = ""
+    """The name that the GPU was given by, and where its compute capability is from."""
 
     def __str__(self) -> str:
         names = {
@@ -48,7 +50,9 @@ class Wish:
             "cuda": "CUDA ",
         }
         return ", ".join(
-            f"{names.get(name, '')}{value}" for name, value in vars(self).items() if value
+            f"{names.get(name, '')}{value}"
+            for name, value in vars(self).items()
+            if value and name != "named"
         )
 
 
@@ -64,20 +68,33 @@ class Candidate:
 
 
 def wish(host: Host, **asked: str) -> Wish:
-    """Return what is asked for, completed by what cannot be changed about a host, if it is of the system that is asked for.
+    """Return what is asked for, completed by what cannot be changed about this host.
 
-    Its Python and its CUDA can be: others can be installed. Raises RecipeError for what cannot be read.
+    That is only done for the system that is asked for. Its Python and its CUDA can be changed: others
+    can be installed. Raises RecipeError for what cannot be read.
     """
-    for name, value in asked.items():
-        if value and not re.fullmatch(_FORMS[name], value):
+    wanted = {name: value for name, value in asked.items() if value}
+    if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"], wanted["gpu"]):
+        wanted |= _named(wanted["gpu"])
+    for name, value in wanted.items():
+        if name in _FORMS and not re.fullmatch(_FORMS[name], value):
             remedy = "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, --os Linux or Darwin."
             raise RecipeError(f"{value!r} is no {name} that can be looked for", remedy=remedy)
-    wanted = {name: value for name, value in asked.items() if value}
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
-    return Wish(
-        **{**(_of(host) if wanted.get("system", host.system) == host.system else {}), **wanted}
-    )
+    here = _of(host) if wanted.get("system", host.system) == host.system else {}
+    return Wish(**{**here, **wanted})
+
+
+def _named(name: str) -> dict[str, str]:
+    """Look up the GPU that somebody names, and where that is from."""
+    known = compatibility.gpu_named(name)
+    if known is None:
+        raise RecipeError(
+            f"No GPU is known by the name {name!r}",
+            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and write --gpu 8.6.",
+        )
+    return {"gpu": known.capability, "named": f"{name}: {known.source}"}
 
 
 def _of(host: Host) -> dict[str, str]:

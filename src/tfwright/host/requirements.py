@@ -208,8 +208,11 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
 
 
 def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+    if recipe.source.interface == "own":
+        return
     release = recipe.source.release
-    bazel, python = compatibility.bazel(release), compatibility.python(release)
+    fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
+    bazel, python = compatibility.bazel(release), compatibility.python(release, fork)
     if bazel and not bazel.holds(recipe.bazel.version):
         remedy = "Correct bazel.version in the recipe."
         yield Finding(

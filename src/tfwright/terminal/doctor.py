@@ -115,6 +115,8 @@ def show_matches(
     fitting = [candidate for candidate in ranked if not candidate.differs]
     others = ranked[len(fitting) : len(fitting) + nearest]
     text.paragraph("wanted: ", str(wanted), indent=8)
+    if wanted.named:
+        text.paragraph("        ", wanted.named, indent=8)
     _heading("These recipes fit" if fitting else "No recipe fits", text.GOOD if fitting else "")
     for candidate in fitting:
         _candidate(candidate.recipe, candidate.summary)

@@ -121,7 +121,7 @@ def table(
 ) -> None:
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
-    The least important column is shortened down to its least width, then dropped, then the next.
+    Columns are shortened down to their least widths, then dropped, the least important one first.
     """
     stream = to or sys.stdout
     cells = [[_styled(cell) for cell in row] for row in rows]
@@ -146,13 +146,12 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) 
         return widths
     by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
     for number in by_rank:
-        excess = _total(widths) - room
-        if excess <= 0:
-            break
+        excess = max(0, _total(widths) - room)
         column = columns[number]
         if column.cut != "never":
             widths[number] = max(min(column.least, widths[number]), widths[number] - excess)
-        if _total(widths) > room and column.rank > 0:
+    for number in by_rank:
+        if _total(widths) > room and columns[number].rank > 0:
             widths[number] = 0
     # What was shortened more than needed gets the room that has become free.
     _grow(widths, natural, room)
