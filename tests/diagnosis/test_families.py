@@ -56,7 +56,7 @@ def test_every_family_says_why_and_what_helps(family: Family) -> None:
 def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
     places = tables.names_in(family.cause) | tables.names_in(family.remedy)
 
-    assert {parameter for parameter, _ in places} <= set(family.regex.groupindex)
+    assert {parameter for parameter, _ in places} <= family.parameters
     assert {table for _, table in places if table} <= tables.known_tables()
 
 

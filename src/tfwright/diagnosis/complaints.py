@@ -4,18 +4,25 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from itertools import accumulate
+from typing import TypeVar
 
 from tfwright.diagnosis import lines
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family, Rank, everything
 from tfwright.diagnosis.sketch import Sketch
 
-MOST_LINES = 20_000
-"""Lines that are compared with the families; of more, the first and the last half."""
-MOST_FAMILIES = 3
-"""Families that are kept of one line."""
+MOST_LINES = 2000
+"""Lines of one piece that are kept; of more, the first and the last half."""
+MOST_COMPLAINTS = 6000
+"""Different lines that are compared with the families; of more, the first and the last half."""
+
+MOST_OVERWRITTEN = 50
+"""Texts that a progress bar wrote over each other, of one line of the file."""
+_MARKS = (b"\x1b", b"\x08", b"\r", b"[31m", b"[1m", b"[0m", b"[0;", b"[1;")
+"""What lines hold that a terminal would not show as text."""
+Item = TypeVar("Item")
 
 _STEMS = (
     *(
@@ -38,7 +45,7 @@ _REMARK = re.compile(
 )
 """Lines that begin like this report no error, whatever they quote."""
 _QUOTING = re.compile(
-    r"[^\n]{1,300}?(?::|\)) ?(?:[Ww]arning|note|remark)(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: "
+    r"[^\n]{1,300}?(?::|\)) ?(?:\w{0,30}[Ww]arning|note|remark)(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: "
 )
 """A compiler's warning may quote what looks like an error."""
 _LOGGED = re.compile(
@@ -72,14 +79,17 @@ class Reading:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
+Judged = tuple[Reading, ...]
+"""What the families make of a line, the most particular first."""
+
+
 @dataclass(frozen=True)
 class Complaint:
     """A line that complains."""
 
     at: int
     """Its index among the lines that were kept."""
-    readings: tuple[Reading, ...]
-    """The most particular one first."""
+    readings: Judged
     rank: Rank
 
     @property
@@ -92,13 +102,34 @@ def kept(sketch: Sketch) -> list[Line]:
     """Return the lines of a sketch; what a progress bar wrote over itself becomes lines, too."""
     found: list[Line] = []
     for piece in sketch.pieces:
-        for offset, raw in enumerate(piece.data.removesuffix(b"\n").split(b"\n")):
-            number = piece.line + offset
-            parts = raw.split(b"\r") if b"\r" in raw else (raw,)
-            texts = [lines.decoded(part) for part in parts]
-            found += [Line(number, text) for text in texts[:-1] if text]
-            found.append(Line(number, texts[-1]))
+        rows = piece.data.removesuffix(b"\n").split(b"\n")
+        numbered = list(enumerate(rows, piece.line))
+        plain = _is_plain(piece.data)
+        for number, row in _both_ends(numbered, MOST_LINES):
+            if plain and len(row) < lines.WIDEST:
+                found.append(Line(number, row.decode("ascii")))
+            else:
+                found += _unwritten(number, row)
     return found
+
+
+def _is_plain(data: bytes) -> bool:
+    """Say whether lines can be taken as they are."""
+    return data.isascii() and not any(mark in data for mark in _MARKS)
+
+
+def _unwritten(number: int, row: bytes) -> list[Line]:
+    """Return what stood in one line of the file, one after the other."""
+    parts = row.rstrip(b"\r").rsplit(b"\r", MOST_OVERWRITTEN)
+    if len(parts) > MOST_OVERWRITTEN:
+        del parts[0]
+    texts = [lines.decoded(part) for part in parts]
+    return [Line(number, text) for text in texts[:-1] if text] + [Line(number, texts[-1])]
+
+
+def _both_ends(items: list[Item], most: int) -> list[Item]:
+    """Return at most that many of some items: the first and the last ones."""
+    return items if len(items) <= most else items[: most // 2] + items[-most // 2 :]
 
 
 def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
@@ -106,11 +137,22 @@ def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
 
     The facts decide whether a line that is mostly harmless is so in this build.
     """
-    hits = sorted(_hits([line.text for line in kept_lines]).items())
-    if len(hits) > MOST_LINES:
-        hits = hits[: MOST_LINES // 2] + hits[-MOST_LINES // 2 :]
-    found = (_judge(at, kept_lines[at].text, families) for at, families in hits)
-    return [_ranked(complaint, shown) for complaint in found if complaint]
+    # Long logs repeat themselves: each different text is judged once.
+    texts = list(dict.fromkeys(line.text for line in kept_lines))
+    hits = _both_ends(sorted(_hits(texts).items()), MOST_COMPLAINTS)
+    judged: dict[str, Judged] = {}
+    for number, stems in hits:
+        known = _judge(texts[number], stems)
+        if known:
+            judged[texts[number]] = known
+    found = []
+    for at, line in enumerate(kept_lines):
+        known = tuple(
+            reading for reading in judged.get(line.text, ()) if shown.allow(reading.family)
+        )
+        if known:
+            found.append(_ranked(Complaint(at, known, known[0].family.rank), shown))
+    return found
 
 
 def _ranked(complaint: Complaint, shown: Facts) -> Complaint:
@@ -119,7 +161,7 @@ def _ranked(complaint: Complaint, shown: Facts) -> Complaint:
     return complaint if excused else replace(complaint, rank="weak")
 
 
-@lru_cache
+@cache
 def _index() -> Mapping[str, tuple[int, ...]]:
     """Return the texts to look for, each with the numbers of the families that may then match."""
     index: dict[str, list[int]] = {}
@@ -130,55 +172,51 @@ def _index() -> Mapping[str, tuple[int, ...]]:
     return {stem: tuple(dict.fromkeys(numbers)) for stem, numbers in index.items()}
 
 
-def _hits(texts: Sequence[str]) -> dict[int, set[int]]:
-    """Return which families may match which line, by the texts that they require."""
+def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
+    """Return which texts hold which of the stems that families require."""
     whole = "\n".join(texts)
     starts = [0, *accumulate(len(text) + 1 for text in texts)]
-    found: dict[int, set[int]] = {}
-    for stem, numbers in _index().items():
+    found: dict[int, list[str]] = {}
+    for stem in _index():
         at = whole.find(stem)
         while at >= 0:
             line = bisect_right(starts, at) - 1
-            found.setdefault(line, set()).update(numbers)
+            found.setdefault(line, []).append(stem)
             at = whole.find(stem, starts[line + 1])
     return found
 
 
-def _judge(at: int, text: str, numbers: Iterable[int]) -> Complaint | None:
-    """Return what the families say of a line; None if it is no complaint."""
+def _judge(text: str, stems: Iterable[str]) -> Judged:
+    """Return what the families say of a line; nothing if it is no complaint."""
     said = lines.said(text)
     logged = _LOGGED.match(said)
     severity = logged and (logged["old"] or logged["new"])
-    if _REMARK.match(said) or (not logged and (_QUOTING.match(said) or _COMMAND.match(said))):
-        return _harmless(at, said, numbers)
-    readings = _readings(said, numbers, remark=severity in {"I", "W"})
-    if not readings:
-        return None
-    return Complaint(at, readings, readings[0].family.rank)
+    quoting = not logged and (_QUOTING.match(said) or _COMMAND.match(said))
+    remark = bool(_REMARK.match(said) or quoting or severity in {"I", "W"})
+    numbers = {number for stem in stems for number in _index()[stem]}
+    # Most lines of a long log are remarks, and few families expect one.
+    return _readings(said, numbers & _of_remarks() if remark else numbers)
 
 
-def _harmless(at: int, said: str, numbers: Iterable[int]) -> Complaint | None:
-    """Return what is known of a remark that people take for an error; None if nothing is."""
-    readings = _readings(said, numbers, remark=True)
-    return Complaint(at, readings, readings[0].family.rank) if readings else None
+@cache
+def _of_remarks() -> frozenset[int]:
+    """Return the numbers of the families that speak of information and warnings."""
+    return frozenset(number for number, family in enumerate(everything()) if family.remark)
 
 
-def _readings(said: str, numbers: Iterable[int], *, remark: bool) -> tuple[Reading, ...]:
-    """Return what the families say of a line; about a remark, only those that expect one."""
+def _readings(said: str, numbers: Iterable[int]) -> Judged:
+    """Return what is known of a line: the particular failure, and the family that it belongs to."""
     found: list[Reading] = []
-    families = everything()
     for number in sorted(numbers):
-        family = families[number]
-        if remark and not family.remark:
+        family = everything()[number]
+        # One refinement and one family: the next ones are more general, and would add guesses.
+        if found and (family.sample or family.rank != found[0].family.rank):
             continue
         if not any(literal in said for literal in family.literals):
-            continue
-        if found and family.rank != found[0].family.rank:
-            # What any program may say adds nothing to what this tool says.
             continue
         parameters = family.match(said)
         if parameters is not None:
             found.append(Reading(family, parameters))
-            if family.rank == "harmless" or len(found) == MOST_FAMILIES:
+            if not family.sample:
                 break
     return tuple(found)

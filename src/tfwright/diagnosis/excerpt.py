@@ -60,7 +60,7 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     following = _following(kept, found.at)
     return Excerpt(
         line=line.number,
-        what=lines.shown(line.text.strip()),
+        what=lines.shown(_from_message(line.text.strip(), found)),
         action=lines.shown(action),
         where=lines.shown(own["where"] if own else where),
         command=command,
@@ -68,6 +68,17 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
         before=tuple(lines.shown(each.text) for each in kept[max(0, found.at - BEFORE) : found.at]),
         last=line.number + len(following) - 1,
     )
+
+
+def _from_message(text: str, found: Complaint) -> str:
+    """Return a line that is too long to be shown whole from where its message begins."""
+    if len(text) <= lines.SHOWN:
+        return text
+    message = found.family.regex.search(text)
+    start = message.start() if message else 0
+    # Of a short end, more of what stands before it is shown.
+    start = min(start, max(0, len(text) - lines.SHOWN))
+    return ("… " if start else "") + text[start:]
 
 
 def _report(kept: Sequence[Line], at: int) -> int | None:

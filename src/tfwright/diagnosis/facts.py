@@ -4,7 +4,7 @@ A recipe states them. A log shows some of them: they are read off what its tools
 """
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from packaging.version import InvalidVersion, Version
@@ -31,13 +31,19 @@ _SYSTEM = (
 )
 _GPU = re.compile(
     r"Successfully opened dynamic library libcuda\.|Found device \d+ with prop|pciBusID: "
-    r"|successfully opened CUDA library|Created (?:TensorFlow )?device .{0,80}GPU:\d.{0,80}name: "
+    r"|Created (?:TensorFlow )?device .{0,80}GPU:\d.{0,80}name: "
 )
 """What TensorFlow logs only where a driver shows a GPU."""
+_NO_GPU = re.compile(
+    r"kernel driver does not appear to be running|No GPU devices available on machine"
+    r"|libcuda\.so\.1: cannot open|Couldn't open CUDA library libcuda|nvidia/version does not exist"
+    r"|failed call to cuInit: UNKNOWN ERROR \(303\)"
+)
+"""What TensorFlow logs where there is no driver."""
 _CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
-_MOST = 4000
-"""Lines that are looked at for facts."""
+_MOST = 1500
+"""Lines that are looked at for facts, at each end."""
 _COMPARE: dict[str, Callable[[Version, Version], bool]] = {
     ">=": Version.__ge__,
     "<=": Version.__le__,
@@ -95,28 +101,26 @@ def _compared(known: str, how: str, limit: str) -> bool | None:
         return None
 
 
-def of(texts: Iterable[str], known: Facts | None = None) -> Facts:
+def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     """Return the facts that some lines show; what is `known` otherwise counts for more."""
     found = known or Facts()
-    for number, text in enumerate(texts):
-        if number >= _MOST:
-            break
-        found = _with(found, text)
-    return found
-
-
-def _with(found: Facts, text: str) -> Facts:
-    """Add the facts that one line shows."""
+    text = "\n".join((*texts[:_MOST], *texts[_MOST:][-_MOST:]))
     for name, pattern in _SHOWN:
-        if not getattr(found, name):
-            value = pattern.search(text)
-            if value:
-                found = replace(found, **{name: value["value"]})
+        value = None if getattr(found, name) else pattern.search(text)
+        if value:
+            found = replace(found, **{name: value["value"]})
     if not found.system:
         system = next((name for name, pattern in _SYSTEM if pattern.search(text)), "")
-        found = replace(found, system=system) if system else found
+        found = replace(found, system=system)
     if found.cuda is None and _CUDA.search(text):
         found = replace(found, cuda=True)
-    if found.gpu is None and _GPU.search(text):
-        found = replace(found, gpu=True)
+    if found.gpu is None:
+        found = replace(found, gpu=_gpu(text))
     return found
+
+
+def _gpu(text: str) -> bool | None:
+    """Say whether a log shows a GPU, or that there is no driver for one."""
+    if _GPU.search(text):
+        return True
+    return False if _NO_GPU.search(text) else None

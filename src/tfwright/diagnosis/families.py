@@ -121,11 +121,24 @@ class Family(Table):
         )
 
     def match(self, line: str) -> dict[str, str] | None:
-        """Return the parameters that `line` gives to this family; None if it does not match."""
+        """Return the parameters that `line` gives to this family; None if it does not match.
+
+        A pattern has a group for each way to say the same thing: ``file``, ``file2``. They give one
+        parameter, without the number.
+        """
         found = self.regex.search(line)
         if found is None:
             return None
-        return {name: value or "" for name, value in found.groupdict().items()}
+        parameters: dict[str, str] = {}
+        for group, value in found.groupdict().items():
+            name = group.rstrip("0123456789")
+            parameters[name] = parameters.get(name) or (value or "").strip()
+        return parameters
+
+    @property
+    def parameters(self) -> frozenset[str]:
+        """The names that a sentence may use."""
+        return frozenset(group.rstrip("0123456789") for group in self.regex.groupindex)
 
     def matches(self, line: str) -> bool:
         """Say whether one line of a log shows this failure."""

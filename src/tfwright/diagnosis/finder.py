@@ -8,6 +8,7 @@ another one.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from tfwright.diagnosis import lines
 from tfwright.diagnosis.complaints import Complaint, Line, Reading
@@ -15,10 +16,11 @@ from tfwright.diagnosis.families import Family, everything
 
 REACH = 400
 """Lines after Bazel's report of a failed action that may belong to the action."""
+MOST_TRACEBACKS = 500
+"""Tracebacks that are followed, from the beginning and from the end of the log."""
 BACK = 60
 """Lines before such a report in which an older Bazel, or nvcc's wrapper, shows what was printed."""
 
-_TRACEBACK = re.compile(r"Traceback \(most recent call last\):")
 _FRAME = re.compile(r'\s*File "(?P<file>[^"]{1,500})", line \d+')
 _EXCEPTION = re.compile(r"(?P<exception>[A-Za-z_][\w.]{0,200})(?:: (?P<message>.*))?$")
 _FROM = re.compile(r"INFO: From |\[[\d,]+ ?/ ?[\d,]+\]|ERROR: |INFO: Found |Target //")
@@ -26,6 +28,12 @@ _ACTION_ENDS = re.compile(
     r"ERROR: (?:/|[A-Za-z]:|Skipping|Analysis|Couldn't|Process)|Target //|INFO: Elapsed|FAILED: |"
     r"ERROR: Build (?:did NOT|failed)|INFO: From |Use --verbose_failures"
 )
+_SUCCESS = re.compile(
+    r"Configuration finished$|INFO: Build completed successfully, |Successfully (?:installed|built) "
+    r"|.{0,80}=== Output wheel file is in|Requirement already satisfied: "
+    r"|Found CUDA [\d.]+ in:|\[?100%\]? Built target|Already up to date"
+)
+"""What a tool says when it has done its work."""
 _CAUSED_BY = "Caused by: "
 _STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
 
@@ -38,6 +46,19 @@ class Traceback:
     last: int
     file: str
     """The file of the innermost frame."""
+
+
+def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
+    """Return the complaints without those that a tool went on after, and then succeeded.
+
+    ./configure looks for CUDA, fails and asks; pip fails to build a wheel and installs another way.
+    """
+    last = -1
+    for at in range(len(kept) - 1, -1, -1):
+        if _SUCCESS.match(lines.said(kept[at].text)):
+            last = at
+            break
+    return [each for each in complaints if each.at > last or each.family.fatal]
 
 
 def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:
@@ -120,11 +141,11 @@ def with_tracebacks(kept: Sequence[Line], complaints: Sequence[Complaint]) -> li
 def _tracebacks(kept: Sequence[Line]) -> list[Traceback]:
     """Return every traceback that has an end."""
     found = []
-    for at, line in enumerate(kept):
-        if "Traceback (most" in line.text and _TRACEBACK.search(line.text):
-            traceback = _traceback(kept, at)
-            if traceback:
-                found.append(traceback)
+    heads = [at for at, line in enumerate(kept) if "Traceback (most" in line.text]
+    for at in [*heads[:MOST_TRACEBACKS], *heads[MOST_TRACEBACKS:][-MOST_TRACEBACKS:]]:
+        traceback = _traceback(kept, at)
+        if traceback:
+            found.append(traceback)
     return found
 
 
@@ -138,6 +159,8 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
         if frame:
             frames = frames or lines.indent(text)
             file = frame["file"]
+        elif not file and "Traceback (most" in text:
+            return None
         elif file and text.strip() and lines.indent(text) < max(1, frames):
             return Traceback(at, after, file)
     return None
@@ -160,5 +183,6 @@ def _ending(text: str, traceback: Traceback, known: Complaint | None) -> Complai
     return Complaint(traceback.last, (Reading(family, parameters),), "root")
 
 
+@cache
 def _named(name: str) -> Family:
     return next(family for family in everything() if family.id == name)

@@ -8,7 +8,7 @@ import re
 
 WIDEST = 4096
 """Characters of one line that are read; what comes later in the line is not looked at."""
-SHOWN = 400
+SHOWN = 600
 """Characters of one line that are shown."""
 
 _ESCAPE = re.compile(

@@ -73,6 +73,7 @@ def read(stream: Readable, known: Facts | None = None) -> Diagnosis:
     kept = complaints.kept(made)
     shown = facts.of([line.text for line in kept], known)
     found = finder.with_tracebacks(kept, complaints.find(kept, shown))
+    found = finder.survived(kept, found)
     root = finder.root(kept, found)
     matches = _explaining(kept, root, shown) if root else []
     for complaint in found:
@@ -87,12 +88,9 @@ def read(stream: Readable, known: Facts | None = None) -> Diagnosis:
 
 
 def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
-    """Return what is known of the root, without what the facts rule out."""
-    return [
-        _match(kept[root.at], reading, shown, explains=True)
-        for reading in root.readings
-        if shown.allow(reading.family)
-    ]
+    """Return what is known of the root, the most particular first."""
+    line = kept[root.at]
+    return [_match(line, reading, shown, explains=True) for reading in root.readings]
 
 
 def _others(
@@ -101,7 +99,7 @@ def _others(
     """Return what is known of another complaint, unless the same is known already."""
     reading = complaint.readings[0]
     seen = {match.entry.id for match in matches}
-    if reading.family.id in seen or not shown.allow(reading.family) or len(seen) > MOST_MATCHES:
+    if reading.family.id in seen or len(seen) > MOST_MATCHES:
         return []
     return [_match(kept[complaint.at], reading, shown, explains=False)]
 

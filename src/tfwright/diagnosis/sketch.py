@@ -12,9 +12,9 @@ from typing import Protocol
 
 PIECE = 1 << 16
 """Bytes that are read and judged at once."""
-EDGE = 64
+EDGE = 32
 """Pieces at the beginning, and as many at the end, that are kept whatever they hold."""
-MIDDLE = 128
+MIDDLE = 64
 """Pieces between them that are kept at most."""
 WORDS = (b"error:", b"error in ", b"failed", b"fatal ")
 """What the lines around a failure hold, in lower case."""

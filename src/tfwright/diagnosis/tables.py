@@ -12,6 +12,7 @@ from pathlib import Path
 FILE = Path(__file__).with_name("tables.toml")
 
 _PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
+_PART = re.compile(r"<([^<>]*)>")
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 
@@ -44,15 +45,23 @@ def known_tables() -> frozenset[str]:
 
 
 def fill(template: str, parameters: Mapping[str, str]) -> str:
-    """Return a template's text: ``{name}`` is a parameter, ``{name|table}`` what is known of it."""
+    """Return a template's text: ``{name}`` is a parameter, ``{name|table}`` what is known of it.
+
+    A part in angle brackets is left out where none of its parameters has a value.
+    """
 
     def value(place: re.Match[str]) -> str:
         given = parameters.get(place["name"], "")
         if place["table"]:
-            return look_up(place["table"], given)
-        return given[:_LONGEST].strip()
+            return look_up(place["table"], given) if given else ""
+        return given[:_LONGEST]
 
-    return re.sub(r" {2,}", " ", _PLACE.sub(value, template)).strip()
+    def part(found: re.Match[str]) -> str:
+        names = [place["name"] for place in _PLACE.finditer(found[1])]
+        return found[1] if any(parameters.get(name) for name in names) else ""
+
+    text = _PLACE.sub(value, _PART.sub(part, template))
+    return re.sub(r"(?<=\.) ?\.(?=\s|$)", "", re.sub(r" {2,}", " ", text)).strip()
 
 
 def names_in(template: str) -> frozenset[tuple[str, str]]:
