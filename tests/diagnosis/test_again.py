@@ -54,7 +54,7 @@ def test_a_log_without_a_record_is_read_as_a_whole(
 ) -> None:
     console.explain(ToolError("configure failed", remedy="x", evidence=Evidence(log=log)))
 
-    assert "compile-gettid" in capsys.readouterr().err
+    assert "fetch-timeout" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
