@@ -37,7 +37,11 @@ def write(job: BuildRequest, path: Path) -> Lock:
         inputs.programs,
         wanted,
     )
-    locked = found.model_copy(update={"requirements": _requirements(free, inputs)})
+    added = {
+        "requirements": _requirements(free, inputs),
+        "toolkit": locking.toolkit(free.recipe.toolkit),
+    }
+    locked = found.model_copy(update=added)
     files.write(path, lock.write(locked))
     return locked
 
