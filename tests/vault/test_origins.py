@@ -305,8 +305,7 @@ def test_another_repository_can_give_a_forges_archive(
     source = SourceArchive.of(url)
     assert source is not None
     regenerate(source, mirror, tmp_path / "made")
-    wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url.replace("https", "file"),))
-    wanted = WantedArchive("a", wanted.sha256, (url,))
+    wanted = WantedArchive("a", files.sha256(tmp_path / "made"), (url,))
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
     )
@@ -333,3 +332,12 @@ def run_git(mirror: Path, *arguments: str) -> str:
     """Return what git prints."""
     argv = ["git", f"--git-dir={mirror}", *arguments]
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
+    store: Store, tmp_path: Path
+) -> None:
+    wanted = WantedArchive("a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",))
+    gone = HostFile(mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")})
+    (lacking,) = obtain(wanted, store, gone, offline=True).missing
+    assert lacking.attempts[0].why == f"there is no repository at {tmp_path}/gone"

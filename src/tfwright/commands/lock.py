@@ -1,12 +1,12 @@
-"""`invoke lock` and `invoke links`: what a recipe's inputs are now, written down, and who still has them."""
+"""`invoke lock`: every input of a recipe by its checksum, in a file next to the recipe."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
-from tfwright.errors import HostError, TfwrightError
+from tfwright.commands import reached
+from tfwright.errors import Evidence, HostError, TfwrightError
 from tfwright.pipeline import analysis, engine, external, stamps
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.invocation import Invocation
@@ -14,26 +14,24 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Configured, Inputs, Tree
 from tfwright.tools import files
 from tfwright.tools.python import packages
-from tfwright.vault import links, lock, locking, reach
-from tfwright.vault.links import LinkRow
+from tfwright.vault import lock, locking
 from tfwright.vault.lock import Lock
-from tfwright.vault.origins import VAULT, Origins, Supply, WantedArchive
-from tfwright.vault.reach import Reached, Suppliers
 
 
 def write(job: BuildRequest, path: Path) -> Lock:
-    """Obtain a recipe's inputs as they are now and write them down; a lock that was there before is not asked.
+    """Obtain a recipe's inputs as they are now and write them down, whatever the lock said before.
 
-    Where the recipe's Bazel runs on this host, it is asked which archives its target wants.
+    Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
+    that knows that is never replaced by one that does not: then HostError or the reason is raised.
     """
     free = replace(job, locked=None)
-    inputs = _inputs(free)
-    wanted = _wanted(free, inputs) if inputs.programs else None
+    inputs = reached.inputs(free)
+    wanted, fault = _wanted(free, inputs)
     found = external.lock_of(
         free,
         RecipePins.of(free.recipe),
         inputs.mirror,
-        _reached(free, inputs),
+        reached.held(free, inputs),
         inputs.programs,
         wanted,
     )
@@ -42,71 +40,70 @@ def write(job: BuildRequest, path: Path) -> Lock:
         "toolkit": locking.toolkit(free.recipe.toolkit),
     }
     locked = found.model_copy(update=added)
+    if wanted is None and path.is_file() and _knows_needs(lock.read(path)):
+        raise _worse(path, job.recipe.host.system, fault)
     files.write(path, lock.write(locked))
+    if fault:
+        # The lock is of use all the same; but whoever scripts this has to hear of it.
+        raise _incomplete(path, fault)
     return locked
 
 
-def rot(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
-    """Ask who still has the archives of a recipe; those that its lock knows to be of no use are left out."""
-    locked = lock.read(job.locked) if job.locked else None
-    wanted = reach.wanted(_reached(job, _inputs(job)).rules, job.recipe.fetch.substitutes, locked)
-    return links.report(
-        wanted,
-        external.store(job),
-        Origins(job.host_file, job.places.git, job.offline),
-        job.listener.progress,
-        deep=deep,
+def _knows_needs(locked: Lock) -> bool:
+    """Tell whether Bazel was asked when a lock was written."""
+    return any(entry.needed is not None for entry in (*locked.archives, *locked.clones))
+
+
+def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
+    """Return the error for a lock that would know less than the one that is there."""
+    why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
+    return HostError(
+        f"{path.name} is kept: it states which archives are needed, and that could not be "
+        f"found out again: {why}",
+        remedy=f"{fault.remedy if fault else f'Run the command on {system}.'} "
+        f"To start afresh, remove {path} first.",
+        evidence=fault.evidence if fault else Evidence(where=str(path)),
     )
 
 
-def _inputs(job: BuildRequest) -> Inputs:
-    made = engine.build(replace(job, until="fetch"))
-    if not isinstance(made, Inputs):
-        raise TypeError("the stage fetch makes Inputs")
-    return made
-
-
-def _reached(job: BuildRequest, inputs: Inputs) -> Reached:
-    """Read what is reached with what is in the vault; nothing is obtained."""
-    store = external.store(job)
-
-    def held(wanted: Sequence[WantedArchive]) -> Supply:
-        return Supply({one.sha256: VAULT for one in wanted if store.holds(one.sha256)}, ())
-
-    return reach.bring(
-        external.read(job, RecipePins.of(job.recipe), inputs.mirror, inputs.programs),
-        job.recipe.fetch.substitutes,
-        None,
-        store,
-        Suppliers(held, partial(external.clone, job, offline=True)),
+def _incomplete(path: Path, fault: TfwrightError) -> HostError:
+    """Return the error for a lock that was written without asking Bazel."""
+    return HostError(
+        f"{path.name} was written, but which archives are needed is not known: {fault.what}",
+        remedy=f"{fault.remedy} Then run 'invoke lock' again.",
+        evidence=fault.evidence,
     )
 
 
-def _wanted(job: BuildRequest, inputs: Inputs) -> Mapping[str, str] | None:
-    """Ask Bazel which repositories the target wants; None, and a note why, if it cannot say."""
+def _wanted(
+    job: BuildRequest, inputs: Inputs
+) -> tuple[Mapping[str, str] | None, TfwrightError | None]:
+    """Ask Bazel which repositories the target wants; None, and the reason, if it cannot say."""
+    if inputs.programs is None:
+        return None, None
     try:
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            calls = Invocation.of(
-                job, job.recipe.compile, job.recipe.bazel.version, inputs, tree, configured
-            )
-            return analysis.wanted(calls)
+            calls = Invocation.of(job, job.recipe.compile, inputs, tree, configured)
+            return analysis.wanted(calls), None
     except TfwrightError as fault:
-        job.listener.note(f"Which archives are needed cannot be known: {fault.what}")
-    return None
+        return None, fault
+    return None, None
 
 
 def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
-    """Let the target Python's pip choose a file for each requirement, and return them with their digests."""
-    wanted = job.recipe.host.requirements
+    """Let the target Python's pip choose a file for each requirement, and return them with their checksums."""
+    wanted, system = job.recipe.host.requirements, job.recipe.host.system
     if not wanted:
         return ()
     if inputs.programs is None:
-        what = f"Which files pip takes for {', '.join(wanted)} can only be seen on {job.recipe.host.system}"
         raise HostError(
-            what,
-            remedy=f"Run 'invoke lock' on a host of that system: a lock without them would be refused by every build of {job.recipe.name}.",
+            f"Only a host with {system} can tell which files pip takes for {', '.join(wanted)}",
+            remedy=(
+                f"Run 'invoke lock' on {system}: every build of {job.recipe.name} would refuse a "
+                "lock file without them."
+            ),
         )
     with tempfile.TemporaryDirectory() as folder:
         packages.bring(

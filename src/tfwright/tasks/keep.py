@@ -121,14 +121,14 @@ def vault(
 ) -> None:
     """Show what the vault holds, how large it is, which recipes share it, and what is unused."""
     with explained():
-        from tfwright.commands import lock as locks
+        from tfwright.commands import links as link_check
         from tfwright.commands import vault as vaults
         from tfwright.documents import host_file
         from tfwright.terminal import vault as page
 
         build_out = host_file.read().build_out
         if links:
-            page.show_links(locks.rot(job_of(recipe), deep=deep), as_json=json)
+            page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
         elif verify or repair:
             page.show_sound(vaults.verify(build_out, repair=repair))
         elif gc:

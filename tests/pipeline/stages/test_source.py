@@ -138,13 +138,50 @@ def test_the_content_changes_with_a_patch(
     assert one.content != other.content
 
 
+@pytest.mark.usefixtures("patches")
+def test_a_change_of_one_patch_writes_only_the_files_that_differ(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
+    tree = source.run(job, table, FetchTable(), inputs).path
+    kept = (tree / "configure").stat()
+    fewer = table.model_copy(update={"patches": ("0001-up.patch",)})
+    source.run(job, fewer, FetchTable(), inputs)
+    assert (tree / "core/op.cc").read_text("utf-8") == "int up;\n"
+    assert (tree / "configure").stat().st_mtime_ns == kept.st_mtime_ns
+    assert (tree / "configure").stat().st_ino == kept.st_ino
+
+
+@pytest.mark.usefixtures("patches")
+@pytest.mark.parametrize("harm", ["index.lock", "index", "HEAD", "objects/info/alternates"])
+def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
+    job: BuildRequest, table: SourceTable, inputs: Inputs, harm: str
+) -> None:
+    first = source.run(job, table, FetchTable(), inputs)
+    before = contents(first)
+    (job.places.own / "tree.git" / harm).write_bytes(b"damaged")
+    (first.path / "core/op.cc").write_text("half", "utf-8")
+    again = source.run(job, table, FetchTable(), inputs)
+    assert (again, contents(again)) == (first, before)
+    assert plain_git("diff", "--name-only", cwd=first.path) == ""
+
+
+@pytest.mark.usefixtures("patches")
+def test_another_commit_or_excluded_path_makes_the_tree_from_nothing(
+    job: BuildRequest, table: SourceTable, inputs: Inputs
+) -> None:
+    source.run(job, table, FetchTable(), inputs)
+    whole = table.model_copy(update={"exclude": ()})
+    assert "testdata/big" in contents(source.run(job, whole, FetchTable(), inputs))
+    assert "testdata/big" not in contents(source.run(job, table, FetchTable(), inputs))
+
+
 def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
     job: BuildRequest, table: SourceTable, inputs: Inputs, patches: Path
 ) -> None:
     (patches / "0002-at.patch").write_text(PATCH, "utf-8")
     with pytest.raises(RecipeError, match=r"0002-at\.patch does not fit: hunk 1"):
         source.run(job, table, FetchTable(), inputs)
-    assert list(job.places.tree.iterdir()) == []
+    assert not job.places.tree.exists()
 
 
 @pytest.mark.usefixtures("patches")

@@ -1,6 +1,8 @@
 """Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tfwright.documents.recipe import (
@@ -126,12 +128,31 @@ def _copied(reached: Reached) -> tuple[Copied, ...]:
 
 
 def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
-    """Return the digests of the lock, and of the patches, which can change rules."""
+    """Return the digests of the lock, of the patches, which can change rules, and of where to look.
+
+    An archive that no source gave is only noted where no lock says that it is needed: a mirror or a
+    dropped file that the user adds later has to wake this stage.
+    """
     patches = patched_tree.digests(source).items()
+    settings = job.host_file
+    named = {"mirrors": settings.mirrors, "downloads": settings.downloads}
     return {
         **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
+        "the host file's [mirrors] and [downloads]": _digest(json.dumps(named, sort_keys=True)),
+        "the host file's drop folder": _digest("\n".join(_dropped(settings.drop))),
     }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def _dropped(folder: Path | None) -> Iterator[str]:
+    """Yield the state of each dropped file; their content is hashed when one of them is needed."""
+    for path in sorted(folder.rglob("*")) if folder else ():
+        state = path.stat()
+        yield f"{path} {state.st_size} {state.st_mtime_ns}"
 
 
 def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:

@@ -9,20 +9,24 @@ from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
 from tfwright.rules import patched_tree
 from tfwright.tools import git
-from tfwright.tools.git import patching
+from tfwright.tools.git import checkout, patching
 from tfwright.vault import substitutes
 
 
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
-    """Make the tree from nothing, so that nothing of an interrupted run is left in it."""
-    tree = job.places.tree
-    content = patched_tree.make(tree, table, inputs.mirror, inputs.commit)
+    """Make the tree; of one that is there only the files that differ are written.
+
+    The content is made in a scratch tree without files, so that a patch that does not fit leaves the
+    tree as it was.
+    """
+    tree, prepared = job.places.tree, job.places.own / "preparing"
+    content = patched_tree.make(prepared, table, inputs.mirror, inputs.commit)
     if fetch.substitutes:
-        texts = patched_tree.texts(tree, table, content)
+        texts = patched_tree.texts(prepared, table, content)
         for path, text in substitutes.rewritten(texts, fetch.substitutes).items():
-            git.replace(tree, path, text)
-        content = git.content(tree)
-    git.check_out(tree, content)
+            git.replace(prepared, path, text)
+        content = git.content(prepared)
+    checkout.put(tree, prepared, content)
     return Tree(
         path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
     )

@@ -1,0 +1,38 @@
+"""What a recipe's tree leads to, read with what is on this host: the ground of `lock` and `vault --links`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from tfwright.pipeline import engine, external
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import Inputs
+from tfwright.vault import reach
+from tfwright.vault.origins import VAULT, Supply, WantedArchive
+from tfwright.vault.reach import Reached, Suppliers
+
+
+def inputs(job: BuildRequest) -> Inputs:
+    """Return what the fetch stage brings; it runs if it has to."""
+    made = engine.build(replace(job, until="fetch"))
+    if not isinstance(made, Inputs):
+        raise TypeError("the stage fetch makes Inputs")
+    return made
+
+
+def held(job: BuildRequest, made: Inputs) -> Reached:
+    """Read what the rules lead to with the files that are in the vault; nothing is obtained."""
+    store = external.store(job)
+
+    def supply(wanted: Sequence[WantedArchive]) -> Supply:
+        kept = {archive.sha256: VAULT for archive in wanted if store.holds(archive.sha256)}
+        return Supply(kept, ())
+
+    return reach.bring(
+        external.read(job, RecipePins.of(job.recipe), made.mirror, made.programs),
+        job.recipe.fetch.substitutes,
+        None,
+        store,
+        Suppliers(supply, partial(external.clone, job, offline=True)),
+    )

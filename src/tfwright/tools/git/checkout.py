@@ -1,0 +1,66 @@
+"""A tree that is brought from one content to another: only the files that differ are written.
+
+TensorFlow has ten to thirty thousand files. Writing all of them for a change of one patch takes a minute
+on a busy disk, and gives Bazel new times of change for every file.
+"""
+
+import shutil
+from pathlib import Path
+
+from tfwright.errors import ToolError
+from tfwright.tools import git
+
+SAME = ("HEAD", "shallow", "objects/info/alternates", "info/sparse-checkout")
+"""Files of a tree's repository that say which commit, of which mirror, without which paths."""
+
+
+def put(tree: Path, prepared: Path, content: str) -> None:
+    """Bring `tree` to a content that the index of the scratch tree `prepared` holds.
+
+    Whatever else is in the tree is removed. Where it is not of the same commit, or not sound, it is
+    made from nothing.
+    """
+    if git.is_tree(tree) and _is_alike(tree, prepared):
+        try:
+            _update(tree, prepared, content)
+        except ToolError:
+            # A git that was killed left a lock or a damaged index: start from nothing.
+            pass
+        else:
+            git.discard(prepared)
+            return
+    git.discard(tree)
+    git.move(prepared, tree)
+    git.check_out(tree, content)
+
+
+def _is_alike(tree: Path, prepared: Path) -> bool:
+    """Tell whether both trees have the same commit, mirror and excluded paths."""
+    repositories = git.repository_of(tree), git.repository_of(prepared)
+    pairs = [[_content(repository / name) for repository in repositories] for name in SAME]
+    return all(first == second for first, second in pairs)
+
+
+def _content(path: Path) -> bytes:
+    return path.read_bytes() if path.is_file() else b""
+
+
+def _update(tree: Path, prepared: Path, content: str) -> None:
+    """Write the files that differ. Raises ToolError if the tree is not exactly the content then."""
+    _adopt(git.repository_of(tree), git.repository_of(prepared))
+    # What was edited, deleted or added since the last checkout goes first: git would leave it alone
+    # in every file that is the same in both contents.
+    git.restore(tree)
+    git.run(git.checking_out(tree, content))
+    if wrong := git.changed(tree):
+        message = f"{wrong[0]} is not as it is in the commit"
+        raise ToolError(message, remedy="The tree is made from nothing.")
+
+
+def _adopt(repository: Path, prepared: Path) -> None:
+    """Copy the few objects that patches made into the repository of a tree."""
+    for source in (prepared / "objects").glob("??/*"):
+        target = repository / "objects" / source.relative_to(prepared / "objects")
+        if not target.exists():
+            target.parent.mkdir(exist_ok=True)
+            shutil.copyfile(source, target)
