@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.documents.recipe import PATCHES
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import engine, host_facts, stamps
@@ -151,12 +150,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
 
 def _record(wheel: Path) -> BuildRecord | None:
     """Return a wheel's build record, if it has one."""
-    if not wheel.is_file():
-        raise WheelError(
-            f"There is no wheel {wheel}",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(wheel)),
-        )
+    archive.insist_on_file(wheel)
     with archive.opened(wheel) as content:
         return build_record.read(content)
 
@@ -188,7 +182,7 @@ def _files(job: BuildRequest) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
     return {
-        path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())
+        path: files.sha256(source.file(path)) for path in (*source.patches, *source.assets.values())
     }
 
 
