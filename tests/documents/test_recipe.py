@@ -125,7 +125,7 @@ def test_a_project_name_is_refused_where_packaging_cannot_take_one(recipe_file: 
     recipe_file.write_text(
         recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n', "utf-8"
     )
-    with pytest.raises(RecipeError, match="knows no --project_name"):
+    with pytest.raises(RecipeError, match="does not have --project_name"):
         recipe.read(str(recipe_file))
 
 

@@ -15,6 +15,7 @@ from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stage import Artefact, Result, Stage
+from tfwright.tools.process import file_lock
 
 
 class Egg(Result):
@@ -228,6 +229,51 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
             engine.build(nest)
         other.kill()
     engine.build(nest)
+
+
+def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
+    engine.build(nest)
+    program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
+    program += (
+        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
+    )
+    holder = [sys.executable, "-c", program, str(nest.places.lock)]
+    with subprocess.Popen(
+        holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(HostError, match=f"has to wait for process {other.pid}"):
+            engine.clean(nest)
+        other.kill()
+    assert reasons(nest) == ["", ""]
+    engine.clean(nest)
+    assert reasons(nest)[0] == "not done yet"
+
+
+def test_caches_that_another_recipe_uses_are_not_removed(nest: BuildRequest) -> None:
+    nest.places.vault.mkdir(parents=True)
+    with (
+        file_lock.held(nest.places.build_out / "other/lock", "another build"),
+        pytest.raises(HostError, match="has to wait for process"),
+    ):
+        engine.clean(nest, caches=True)
+    assert nest.places.vault.is_dir()
+    engine.clean(nest, caches=True)
+    assert not nest.places.vault.exists()
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_stamp_that_cannot_be_written_is_the_hosts_fault(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number), "/some/stamp")
+
+    monkeypatch.setattr(stamps, "write", refuse)
+    with pytest.raises(HostError, match="/some/stamp") as caught:
+        engine.build(nest)
+    assert caught.value.stage == "lay"
 
 
 def test_a_stage_behind_the_last_one_cannot_be_asked_for_again() -> None:

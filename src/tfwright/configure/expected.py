@@ -78,7 +78,8 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
         return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
     if not changes.lines:
         return None
-    return bazelrc.amended("\n".join(changes.lines), changes.adds, changes.omits, places)
+    recorded = bazelrc.filled("\n".join(changes.lines), places)
+    return bazelrc.amended(recorded, changes.adds, changes.omits, places)
 
 
 def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ def faults(interview: Interview) -> list[AnswerFault]:
     for variable, answer in interview.answers.items():
         if variable not in FROM_THE_HOST:
             found += _of_answer(interview, variable, answer)
-    return [*found, *_of_platforms(interview)]
+    return [*found, *_of_platforms(interview), *_of_the_way(interview)]
 
 
 def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
@@ -197,6 +197,15 @@ def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
     if len(chosen) > 1:
         what = f"excludes {' and '.join(chosen[1:])} in {interview.dialect}"
         yield AnswerFault(chosen[0], what, "Answer only one of them with true.")
+
+
+def _of_the_way(interview: Interview) -> Iterator[AnswerFault]:
+    """Refuse the environment where configure asks all the same."""
+    always_asked = interview.dialect.traits.get("python_library_always_asked", False)
+    if interview.by == "environment" and always_asked:
+        what = f"{interview.dialect} asks for it whatever the environment says"
+        remedy = 'Set by = "dialogue" in [configure].'
+        yield AnswerFault("PYTHON_LIB_PATH", what, remedy)
 
 
 _PLATFORMS = ("TF_NEED_CUDA", "TF_NEED_ROCM", "TF_NEED_OPENCL_SYCL")

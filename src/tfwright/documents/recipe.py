@@ -28,6 +28,12 @@ from tfwright.errors import Evidence, RecipeError
 
 ROOT = Path(__file__).resolve().parents[3]
 """The checkout that holds recipes/, patches/ and templates/."""
+TENSORFLOW_TARGET = "//tensorflow/tools/pip_package:build_pip_package"
+"""The program that makes the wheel, up to 2.16."""
+WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
+"""From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
+DESTINATION = "@DESTINATION@"
+"""Stands for a directory in the arguments of the program that makes the wheel."""
 MOST_WILDCARDS = 4
 """In one question of a recipe; more could make the search for it slow."""
 RECIPES = ROOT / "recipes"
@@ -331,9 +337,7 @@ class ConfigureTable(Table):
 class CompileTable(Table):
     """What Bazel builds, and how."""
 
-    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = (
-        "//tensorflow/tools/pip_package:build_pip_package"
-    )
+    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = TENSORFLOW_TARGET
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
     env: dict[Variable, Line] = {}
@@ -354,8 +358,14 @@ class PackageTable(Table):
     """How the wheel is made from what was built."""
 
     project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
+    program: InnerPath | None = None
+    """The program that makes the wheel, in the tree, where it is not TensorFlow's build_pip_package."""
+    arguments: tuple[Line, ...] = (DESTINATION,)
+    """Its arguments; ``@DESTINATION@`` stands for the directory that the wheel belongs in."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
+    platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
+    """The platform of the wheel's tag, which its libraries must prove: ``manylinux_2_31_x86_64``."""
     libraries: dict[LibraryName, LibraryName] = {}
     """macOS: name that the linker wrote = name to be there instead:
     ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
@@ -454,10 +464,41 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _name_can_be_chosen(self) -> Self:
+        if self.package.project_name and self.package.program:
+            raise ValueError(
+                "package.project_name belongs to TensorFlow's build_pip_package; "
+                "state the name in package.arguments as package.program takes it"
+            )
         if self.package.project_name and self.source.release < Release(1, 9):
-            message = f"package.project_name: build_pip_package of TensorFlow {self.source.release} knows no --project_name; it came with 1.9"
+            message = (
+                f"package.project_name: build_pip_package of TensorFlow {self.source.release} "
+                "does not have --project_name, which came with 1.9"
+            )
             raise ValueError(message)
         return self
+
+    @model_validator(mode="after")
+    def _own_interface_is_described(self) -> Self:
+        own = self.source.interface == "own"
+        if not own and self.configure.bazelrc.lines:
+            raise ValueError(
+                "configure.bazelrc.lines is the whole file of an interface of its own; "
+                "for TensorFlow's, state the differences in configure.bazelrc.adds and omits"
+            )
+        if own and self.compile.target == TENSORFLOW_TARGET:
+            raise ValueError('compile.target must be stated with source.interface = "own"')
+        return self
+
+
+def insist_on_wheel(target: str, table: PackageTable) -> None:
+    """Raise RecipeError if no wheel is made from what is compiled."""
+    if table.program or target in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+        return
+    raise RecipeError(
+        f"{target} makes no wheel",
+        remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
+        "that makes the wheel in package.program, or build with --until compile.",
+    )
 
 
 def find(name: str) -> Path:

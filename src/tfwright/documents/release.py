@@ -23,8 +23,11 @@ class Release(NamedTuple):
     def parse(cls, text: str) -> Self:
         """Read ``1.8``, or a branch such as ``r1.8`` or ``r1.15.5+nv22.09``.
 
-        Raises ValueError for anything else.
+        ``none`` stands for the release of a repository that is not TensorFlow. Raises ValueError
+        for anything else.
         """
+        if text == "none":
+            return cls(0, 0)
         found = _PATTERN.match(text)
         if not found:
             message = f"{text!r} is not a TensorFlow release such as '1.8'"
@@ -51,7 +54,7 @@ class Release(NamedTuple):
         return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": ["1.8"]}
 
     def __str__(self) -> str:
-        return f"{self.major}.{self.minor}"
+        return f"{self.major}.{self.minor}" if self != (0, 0) else "none"
 
 
 NO_RELEASE = Release(0, 0)

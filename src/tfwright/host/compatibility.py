@@ -115,7 +115,9 @@ def cudas() -> list[Cuda]:
 
 
 def cuda(version: str) -> Cuda | None:
-    """Return what a CUDA goes with, by as much of its version as is given."""
+    """Return what a CUDA goes with, by as much of its version as is given; None if none is."""
+    if not version:
+        return None
     return next((row for row in cudas() if versions.is_of(version, row.version)), None)
 
 

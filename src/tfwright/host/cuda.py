@@ -17,6 +17,13 @@ def wanted(recipe: Recipe) -> bool:
     return recipe.configure.answers.get("TF_NEED_CUDA") is True
 
 
+def version(recipe: Recipe) -> str:
+    """Return the CUDA that a recipe is for: as it says of the host, or else answers ./configure."""
+    answers = recipe.configure.answers
+    answered = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
+    return recipe.host.cuda or str(answered or "")
+
+
 def needed(recipe: Recipe) -> bool:
     """Say whether the recipe builds with a CUDA that must be installed."""
     return wanted(recipe) and recipe.source.release < HERMETIC_SINCE

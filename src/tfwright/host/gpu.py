@@ -60,7 +60,7 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
     if not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
     remedy = _pinned(recipe, "cudnn", host) or _get_cudnn(recipe, host)
     if not found:
@@ -232,7 +232,7 @@ def _too_new(
     recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
 ) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA's own header says; where that is not here, with the table, and with the recipe."""
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     if compiler.family == "clang":
         if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
             yield Finding(
@@ -265,7 +265,7 @@ def _too_new(
 
 
 def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
-    row = compatibility.cuda(recipe.host.cuda or "") if cuda.wanted(recipe) else None
+    row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
     beyond = [
         one
         for one in cuda.capabilities(recipe)
@@ -285,7 +285,7 @@ def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[
 def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
-    row = compatibility.cuda(recipe.host.cuda or "")
+    row = compatibility.cuda(cuda.version(recipe))
     known = row.driver if row and host.system == "Linux" else ""
     least, why = (
         (recipe.host.driver, "the recipe")

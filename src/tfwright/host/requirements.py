@@ -208,6 +208,8 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
 
 
 def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+    if recipe.source.interface == "own":
+        return
     release = recipe.source.release
     fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
     bazel, python = compatibility.bazel(release), compatibility.python(release, fork)

@@ -1,12 +1,12 @@
 """The engine: check, skip, run, stop."""
 
 import difflib
-import errno
 import os
 import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -16,11 +16,9 @@ from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
-from tfwright.tools import files, git
+from tfwright.tools import disk, files, git
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.runner import Command, become
-
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 @dataclass(frozen=True)
@@ -44,16 +42,18 @@ class Planned:
 
 
 def build(
-    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool = False
+    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
     Stages whose stamp holds are skipped; `again` names one that runs all the same, `fresh` drops
-    everything but the caches first. Raises a TfwrightError that names its stage.
+    everything but the caches first. `wait` says whether to wait for another command that works on
+    the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
+    its stage.
     """
-    with file_lock.held(request.places.lock, f"invoke build --recipe {request.name}", wait=wait):
+    with occupied(request, wait=wait):
         if fresh:
-            clean(request)
+            _clear(request)
         results: Results = {}
         for stage in wanted(request):
             decision = decide(stage, request, results, again=stage.name == again)
@@ -61,6 +61,14 @@ def build(
             if decision.result:
                 request.listener.kept(stage.name)
         return results[stage.makes]
+
+
+@contextmanager
+def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
+    """Keep every other command away from the recipe's directory while the block runs."""
+    remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
+    with file_lock.held(job.places.lock, f"on recipe {job.name}", wait=bool(wait), remedy=remedy):
+        yield
 
 
 def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
@@ -122,28 +130,21 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
     """Run one stage and stamp it."""
     stage = decision.stage
     depends = stamps.parts(stage, request, results)
-    stamps.forget(request, stage)
-    request.places.home.mkdir(parents=True, exist_ok=True)
     request.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
     try:
-        with containers.around(request, stage.name):
-            result = stage.run(request, results)
+        with disk.explained():
+            stamps.forget(request, stage)
+            request.places.home.mkdir(parents=True, exist_ok=True)
+            with containers.around(request, stage.name):
+                result = stage.run(request, results)
+            seconds = time.monotonic() - begun
+            if stage.cached:
+                took = Took(seconds, _processor() - before)
+                stamps.write(request, stage, depends, result, took)
     except TfwrightError as fault:
         fault.stage = stage.name
         raise
-    except OSError as fault:
-        if fault.errno not in NO_ROOM:
-            raise
-        room = HostError(
-            f"The disk is full: {fault.filename or request.places.build_out} cannot be written",
-            remedy="Free some space, or set build_out in the host file to a larger disk.",
-        )
-        room.stage = stage.name
-        raise room from fault
-    seconds = time.monotonic() - begun
-    if stage.cached:
-        stamps.write(request, stage, depends, result, Took(seconds, _processor() - before))
     request.listener.finished(stage.name, seconds)
     return result
 
@@ -157,9 +158,23 @@ def clean(job: Job, *, caches: bool = False) -> None:
     """Remove what was built of a recipe; the wheelhouse stays.
 
     The mirrors, the vault and the build cache belong to all recipes and go only with `caches`.
+    Raises HostError, and removes nothing, if a command works with what would be removed.
     """
     places = job.places
-    shared = (places.git, places.vault, job.host_file.cache_directory) if caches else ()
+    with ExitStack() as held:
+        held.enter_context(occupied(job))
+        if caches:
+            for lock in places.build_out.glob("*/lock"):
+                if lock != places.lock:
+                    held.enter_context(file_lock.held(lock, "removing the caches"))
+        _clear(job)
+        for path in (places.git, places.vault, job.host_file.cache_directory) if caches else ():
+            files.remove(path)
+
+
+def _clear(job: Job) -> None:
+    """Remove what was built of a recipe whose lock is held."""
+    places = job.places
     for path in (
         places.stamps,
         places.tree,
@@ -167,7 +182,6 @@ def clean(job: Job, *, caches: bool = False) -> None:
         places.bazel,
         places.dist,
         places.logs,
-        *shared,
     ):
         files.remove(path)
 

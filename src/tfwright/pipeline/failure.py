@@ -3,6 +3,7 @@
 from tfwright.diagnosis.again import FailureRecord
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.pipeline.job import Job
+from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, first_fault
@@ -33,8 +34,8 @@ def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecor
             remedy="Close other programs, raise the container's limit, or add swap.",
             evidence=evidence,
         )
-    if known and failed.disk_is_full:
-        return HostError(f"The disk is full: {fault.what}", remedy=known.remedy, evidence=evidence)
+    if (known and failed.disk_is_full) or disk.is_full(job.places.own):
+        return disk.full(fault.what, evidence)
     return ToolError(
         fault.what,
         remedy="Look at the lines above; the log holds the whole command. What was built is kept.",

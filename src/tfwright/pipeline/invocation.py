@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
-from tfwright.documents.release import Release
+from tfwright.documents.release import NO_RELEASE, Release
 from tfwright.pipeline import caching, cost
 from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
@@ -163,10 +163,13 @@ class Invocation:
 
         Which ones Bazel finds by itself changed with 0.18. Up to 1.1 ./configure writes
         tools/bazel.rc; up to 1.12 that is part of the source, and what configure writes is a
-        second file (Bazel from 0.19 on would no longer read it unasked).
+        second file (Bazel from 0.19 on would no longer read it unasked). A repository with an
+        interface of its own has one .bazelrc, or one that imports what its program writes.
         """
-        if self.release < Release(1, 2):
-            names: tuple[str, ...] = ("tools/bazel.rc",)
+        if self.release == NO_RELEASE:
+            names: tuple[str, ...] = (".bazelrc",)
+        elif self.release < Release(1, 2):
+            names = ("tools/bazel.rc",)
         elif self.release < FIRST_WITH_TRACKED_RC:
             names = ("tools/bazel.rc", ".tf_configure.bazelrc")
         else:

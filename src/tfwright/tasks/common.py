@@ -19,9 +19,12 @@ def explained(resume: str = "") -> Iterator[None]:
     """Turn an expected failure into its message and exit status; the only `except` of its kind."""
     from tfwright import errors
     from tfwright.terminal import console
+    from tfwright.tools import disk
 
     try:
-        with console.ending_gently():
+        # What a build makes is run by others: it is never writable for all, whatever the umask.
+        os.umask(os.umask(0o022) | 0o022)
+        with console.ending_gently(), disk.explained():
             yield
     except errors.TfwrightError as fault:
         console.explain(fault, resume if fault.stage else "")

@@ -93,6 +93,7 @@ class Bench:
             "source": {**SOURCE, **self.source},
             "host": {"system": "Linux", "python": "any"},
             "bazel": {"version": "0.21.0"},
+            "compile": {"target": "//:wheel"},
             "configure": {"by": by, "answers": answers, "timeout": 10, **self.changes},
         }
         return BuildRequest(
@@ -341,11 +342,12 @@ def test_an_interface_of_its_own_needs_no_release(bench: Bench, notes: list[str]
 def test_recorded_lines_are_held_against_what_is_written(bench: Bench) -> None:
     lines = [
         "build --define=cpu=Y",
-        f"build --python_path={bench.folder}/build_out/small/bin/python3",
+        "build --python_path=@PROGRAMS@/python3",
         "build --action_env=FLAVOUR=vanilla",
     ]
     own_interface(bench, lines=lines)
-    answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"}
+    programs = str(bench.folder / "build_out/small/bin")
+    answers = {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla", "PROGRAMS": programs}
     assert bench.run(OWN, answers).bazelrc == Artefact.of(bench.tree / ".bazelrc")
     with pytest.raises(ToolError, match="is not what tfwright renders"):
         bench.again({**answers, "FLAVOUR": "other"})

@@ -6,7 +6,13 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import PackageTable, Recipe
+from tfwright.documents.recipe import (
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    PackageTable,
+    Recipe,
+    insist_on_wheel,
+)
 from tfwright.errors import RecipeError, ToolError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Programs, RawWheel, Tree
@@ -27,7 +33,7 @@ for name in {made}; do echo wheel > "$1/$name"; done
 """
 
 
-def job_of(tmp_path: Path, release: str, target: str = package.SCRIPT) -> BuildRequest:
+def job_of(tmp_path: Path, release: str, target: str = TENSORFLOW_TARGET) -> BuildRequest:
     recipe = Recipe.model_validate(
         {
             "name": "small",
@@ -138,7 +144,7 @@ def test_anything_but_one_wheel_is_a_failure(tmp_path: Path, made: str) -> None:
 def test_the_wheel_target_makes_the_wheel_itself(
     tmp_path: Path, make_wheel: Callable[..., Path]
 ) -> None:
-    job = job_of(tmp_path, "2.20", package.WHEEL)
+    job = job_of(tmp_path, "2.20", WHEEL_TARGET)
     job.places.build_out.mkdir()
     raw = packaged(job, PackageTable(), (make_wheel(),)).wheel
     assert raw.path.parent == job.places.dist / "raw"
@@ -167,10 +173,30 @@ def test_what_macos_looks_for_is_written_into_the_wheel_and_said(
     )
     (tmp_path / "build_out").mkdir()
     raw = packaged(
-        replace(job_of(tmp_path, "2.17", package.WHEEL), listener=listener), table, (make_wheel(),)
+        replace(job_of(tmp_path, "2.17", WHEEL_TARGET), listener=listener), table, (make_wheel(),)
     ).wheel
     with archive.opened(raw.path) as wheel:
         assert record.faults(wheel) == []
     assert notes == [
         "package.libraries names @rpath/libcudart.9.2.dylib, which no library of the wheel asks for"
     ]
+
+
+def test_a_repository_names_the_program_that_makes_its_wheel_and_its_arguments(
+    tmp_path: Path,
+) -> None:
+    job = job_of(tmp_path, "2.1", "//:build_pip_pkg")
+    table = PackageTable(program="pack.sh", arguments=("--out", "@DESTINATION@"))
+    program = job.places.tree / "pack.sh"
+    (job.places.tree / "bazel-bin").mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho wheel > "$2/own-1.0-py3-none-any.whl"\n', "utf-8")
+    program.chmod(0o755)
+    job.places.home.mkdir()
+    made = packaged(job, table)
+    assert made.wheel.path.name == "own-1.0-py3-none-any.whl"
+
+
+def test_a_target_without_a_wheel_is_refused_with_what_would_make_one() -> None:
+    with pytest.raises(RecipeError, match="makes no wheel") as caught:
+        insist_on_wheel("//tensorflow/core:lib_proto_parsing", PackageTable())
+    assert "package.program" in caught.value.remedy

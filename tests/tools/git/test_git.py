@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.errors import HostError, RecipeError, ToolError
-from tfwright.tools import git
+from tfwright.tools import disk, git
 from tfwright.tools.process.runner import Command
 
 
@@ -129,7 +129,7 @@ def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_git_that_found_no_room_is_the_hosts_fault_though_it_does_not_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(git, "NO_ROOM", 2**80)
+    monkeypatch.setattr(disk, "NO_ROOM", 2**80)
     with pytest.raises(HostError, match="The disk is full"):
         git.run(git.command(tmp_path, "rev-parse", "HEAD"))
 

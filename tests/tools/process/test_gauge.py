@@ -46,7 +46,7 @@ def test_watching_ends_with_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
         time.sleep(0.2)
         action.communicate(b"\n")
     assert seen.action > 96 * MIB
-    monkeypatch.setattr(gauge, "_children", lambda: pytest.fail("it still looks"))
+    monkeypatch.setattr(gauge, "_family", lambda _: pytest.fail("it still looks"))
     time.sleep(0.2)
 
 

@@ -7,7 +7,7 @@ TensorFlow's own source or CUDA, a handful of programs that answer within millis
 from collections.abc import Sequence
 
 from tfwright.configure import expected
-from tfwright.documents.recipe import Recipe
+from tfwright.documents.recipe import Recipe, insist_on_wheel
 from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError
 from tfwright.host import examination, probes, pythons
@@ -27,6 +27,8 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     finding that only later stages would mind is passed on as a note.
     """
     _verify_answers(job, recipe)
+    if _reaches(job, "package"):
+        insist_on_wheel(recipe.compile.target, recipe.package)
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
@@ -46,9 +48,14 @@ def _verify_answers(job: Job, recipe: Recipe) -> None:
     try:
         expected.insist_on_answers(answers)
     except RecipeError as fault:
-        if NAMES.index("configure") <= NAMES.index(job.until):
+        if _reaches(job, "configure"):
             raise
         job.listener.note(fault.what)
+
+
+def _reaches(job: Job, stage: str) -> bool:
+    """Say whether a build goes as far as a stage."""
+    return NAMES.index(stage) <= NAMES.index(job.until)
 
 
 def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:

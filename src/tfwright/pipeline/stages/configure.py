@@ -20,7 +20,6 @@ from tfwright.configure import (
     traits,
 )
 from tfwright.configure.answers import UNKNOWN_PYTHON, complete
-from tfwright.configure.dialect import Dialect
 from tfwright.configure.interview import Interview
 from tfwright.configure.traits import Scripts
 from tfwright.documents.host_file import HostFile
@@ -58,7 +57,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     rendered = expected.render(interview, table)
     command = _command(job, table, tree.path, interview, tree.epoch)
     _require_program(tree.path, table)
-    _prepare_programs(job, inputs, dialect)
+    _prepare_programs(job, inputs, interview)
     written = expected.written_in(table, dialect)
     with _whole_or_nothing([tree.path / name for name in written]):
         asked = _converse(job, recipe, command, interview, written)
@@ -166,11 +165,12 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
             )
 
 
-def _prepare_programs(job: Job, inputs: Inputs, dialect: Dialect) -> None:
+def _prepare_programs(job: Job, inputs: Inputs, interview: Interview) -> None:
     """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
     """
+    dialect = interview.dialect
     bazel = f'exec "{inputs.bazel.path}"'
     if not dialect.own and dialect.release <= LAST_WITH_SERVER:
         bazel += " --batch"
@@ -179,6 +179,11 @@ def _prepare_programs(job: Job, inputs: Inputs, dialect: Dialect) -> None:
     python = f'exec "{inputs.python}"'
     pip = f"{python} -m pip"
     lines = {"bazel": bazel, "python": python, "python3": python, "pip": pip, "pip3": pip}
+    # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
+    if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
+        lines["ldconfig"] = "exit 0"
+    else:
+        files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
         files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
 

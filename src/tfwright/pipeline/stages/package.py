@@ -9,7 +9,15 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import CompileTable, PackageTable, SourceTable
+from tfwright.documents.recipe import (
+    DESTINATION,
+    TENSORFLOW_TARGET,
+    WHEEL_TARGET,
+    CompileTable,
+    PackageTable,
+    SourceTable,
+    insist_on_wheel,
+)
 from tfwright.documents.release import Release
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.pipeline.job import Job
@@ -21,9 +29,8 @@ from tfwright.tools.process.runner import Command
 from tfwright.wheel import archive, relinking
 from tfwright.wheel.binary.load_commands import WantedCommands
 
-SCRIPT = "//tensorflow/tools/pip_package:build_pip_package"
-WHEEL = "//tensorflow/tools/pip_package:wheel"
-"""From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
+BUILD_PIP_PACKAGE = "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+"""TensorFlow's own program that makes the wheel, up to 2.16."""
 FIRST_WITH_PROJECT_NAME = Release(1, 9)
 """Before it, --gpu and --nightly_flag choose among fixed names."""
 
@@ -41,20 +48,13 @@ def run(
     for folder in (_destination(job), _scratch(job)):
         files.remove(folder)
         folder.mkdir(parents=True)
-    if built.target == WHEEL:
+    if built.target == WHEEL_TARGET:
         _collect(built, _destination(job))
-    elif built.target == SCRIPT:
-        command = _command(job, table, tree.release, tree.epoch)
-        runner.run(
-            command,
-            job.log("package"),
-            remedy="Look into the log; 'invoke shell --stage package' opens a shell in the same environment.",
-        )
     else:
-        raise RecipeError(
-            f"{built.target} makes no wheel",
-            remedy=f"Set compile.target to {SCRIPT} or {WHEEL}, or build with --until compile.",
-        )
+        insist_on_wheel(built.target, table)
+        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
+        command = _command(job, table, tree.release, tree.epoch)
+        runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
     if table.libraries or table.rpath:
         _relink(job, table, wheel)
@@ -69,16 +69,18 @@ def steps(
     tree: Tree | None,
 ) -> Sequence[Step]:
     """Return the run of build_pip_package, where there is one."""
-    if compiling.target != SCRIPT:
+    if compiling.target != TENSORFLOW_TARGET and not table.program:
         return ()
     return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
 def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
-    """Return the run of build_pip_package, from the root of the tree as it insists."""
-    script = job.places.tree / "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
+    """Return the run of the program, from the root of the tree as TensorFlow's insists."""
+    program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
-    argv = (str(script), str(_destination(job)), *_project_name(release, table), *table.flags)
+    destination = str(_destination(job))
+    arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
+    argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
         job.places.home, (job.places.programs,), epoch, {"TMPDIR": str(_scratch(job))}

@@ -26,7 +26,7 @@ from tfwright.tools.process import environment
 from tfwright.vault import lock
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import readings
-from tfwright.wheel.seal import build_record, sbom, sealing
+from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
 from tfwright.wheel.seal.build_record import (
     BuildRecord,
     RecordedBazel,
@@ -51,8 +51,12 @@ def run(
     raw: RawWheel,
 ) -> SealedWheel:
     """Seal the wheel, dated like the commit that it was built from."""
-    path = raw.wheel.path
-    target = job.places.dist / "sealed" / path.name
+    path, platform = raw.wheel.path, recipe.package.platform
+    name = path.name
+    if platform:
+        platform_tag.insist(path, platform)
+        name = platform_tag.renamed(name, platform)
+    target = job.places.dist / "sealed" / name
     files.remove(target.parent)
     with archive.opened(path) as wheel:
         record = BuildRecord(
@@ -72,6 +76,8 @@ def run(
             build_record.NAME: build_record.write(record),
             sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
         }
+        if platform:
+            additions["WHEEL"] = platform_tag.stated(wheel, platform)
         with files.replacing(target) as temporary, temporary.open("wb") as stream:
             sealing.seal(wheel, stream, tree.epoch, additions)
     return SealedWheel(wheel=Artefact.of(target))

@@ -4,14 +4,13 @@ import json
 import os
 import re
 import signal
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TextIO
 
 from tfwright.progress import Progress
 from tfwright.tools import files
@@ -27,14 +26,9 @@ from tfwright.tools.process import (
 )
 from tfwright.tools.process.runner import Command, leashed
 
-if TYPE_CHECKING:
-    import pexpect
-
-CHUNK = 1 << 16
+REMEDY = "Run 'invoke build --again fetch' to obtain Bazel again."
 IDLE_SECONDS = 60
 """After so long without work a server ends by itself: what limits the life of one whose tfwright was killed."""
-CANCEL_SECONDS = 30.0
-"""How long Bazel may take to cancel its actions and say goodbye."""
 POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
 HEARD_SECONDS = 0.5
@@ -191,14 +185,14 @@ class Client:
         with (
             _counting(spent, gauge.watching(self._server)) as seen,
             log.open("a", encoding="utf-8") as stream,
-            _running(command) as child,
+            pseudo_terminal.running(command, remedy=REMEDY) as child,
         ):
             start, record = stream.tell(), _Record(stream)
-            for text in _output(child):
+            for text in pseudo_terminal.output(child):
                 record.add(display.feed(text))
                 hear(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
-            status = _status(child)
+            status = pseudo_terminal.status(child)
         errors = tuple(record.errors) or runner.last_lines(log)
         return BazelRun(
             status,
@@ -234,21 +228,17 @@ class Client:
         command = self._command("shutdown")
         if inside.current() is None:
             command = isolation.beside(server, command)
-        with suppress(OSError), leashed(command, subprocess.DEVNULL) as client:
-            self._await_end(server, patience, client)
+        with suppress(OSError), leashed(command) as client:
+            self._await_end(server, patience, lambda: client.poll() is None)
             client.kill()
         self._await_end(server, patience)
 
     def _await_end(
-        self, server: int, patience: float, client: "subprocess.Popen[bytes] | None" = None
+        self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
     ) -> None:
-        """Wait until the server has ended, but not longer than `patience` seconds, nor than `client` runs."""
+        """Wait until the server has ended, for at most `patience` seconds and as long as `asking`."""
         until = time.monotonic() + patience
-        while (
-            self._runs(server)
-            and time.monotonic() < until
-            and (client is None or client.poll() is None)
-        ):
+        while self._runs(server) and time.monotonic() < until and asking():
             time.sleep(POLL_SECONDS)
 
     def _server(self) -> int | None:
@@ -268,18 +258,12 @@ class Client:
 
 def _arguments(pid: int) -> str:
     """Return the command line of a process; empty if there is none."""
-    if Path("/proc/self").exists():
-        with suppress(OSError):
-            return (
-                Path(f"/proc/{pid}/cmdline")
-                .read_bytes()
-                .replace(b"\0", b" ")
-                .decode("utf-8", "replace")
-            )
+    import psutil
+
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except (psutil.Error, ValueError):
         return ""
-    return subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-        ("/bin/ps", "-o", "args=", "-p", str(pid)), capture_output=True, text=True, check=False
-    ).stdout
 
 
 class _Record:
@@ -308,42 +292,3 @@ def _counting(
             yield seen
         finally:
             spent(Spent(time.monotonic() - begun, seen.cpu, seen.action, seen.together))
-
-
-@contextmanager
-def _running(command: Command) -> "Iterator[pexpect.spawn[str]]":
-    """Start Bazel's client on a terminal of its own; if the block fails, cancel what Bazel does."""
-    child = pseudo_terminal.spawn(
-        command, remedy="Run 'invoke build --again fetch' to obtain it anew."
-    )
-    try:
-        yield child
-    except BaseException:
-        _cancel(child)
-        raise
-    finally:
-        child.close(force=True)
-
-
-def _output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
-    """Yield what the child writes until it closes its terminal, or is silent for `patience` seconds."""
-    import pexpect
-
-    with suppress(pexpect.EOF, pexpect.TIMEOUT):
-        while True:
-            yield child.read_nonblocking(CHUNK, patience)
-
-
-def _cancel(child: "pexpect.spawn[str]") -> None:
-    """Interrupt Bazel, as Ctrl-C would, and hear it out: a client that cannot write does not end."""
-    child.kill(signal.SIGINT)
-    deadline = time.monotonic() + CANCEL_SECONDS
-    for _ in _output(child, patience=CANCEL_SECONDS):
-        if time.monotonic() > deadline:
-            return
-
-
-def _status(child: "pexpect.spawn[str]") -> int:
-    """Return the exit status of a client that has closed its terminal, and so is about to end."""
-    child.wait()
-    return -child.signalstatus if child.signalstatus else child.exitstatus or 0

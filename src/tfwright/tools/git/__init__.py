@@ -9,19 +9,17 @@ takes that for an export, writes "unknown" as the version of git, and runs no gi
 
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError
-from tfwright.tools import files
-from tfwright.tools.process import environment
-from tfwright.tools.process.runner import TAIL_LINES, UMASK, Command, leashed
+from tfwright.tools import disk, files
+from tfwright.tools.process import environment, pipes
+from tfwright.tools.process.runner import TAIL_LINES, UMASK, Command
 
 if TYPE_CHECKING:
     import git
@@ -39,8 +37,6 @@ REGULAR = {0o100644, 0o100755}
 LINK = 0o120000
 OLDEST = (2, 32)
 """The first git that can be kept from the user's configuration, by GIT_CONFIG_GLOBAL."""
-NO_ROOM = 2**20
-"""Bytes left on a disk that count as none: git's checkout does not say why it could not write."""
 
 
 @dataclass(frozen=True)
@@ -97,16 +93,21 @@ def _settled() -> dict[str, str]:
 
 def run(command: Command) -> str:
     """Run git to its end and return what it printed; raise ToolError with what it complained about."""
+    ended = collect(command)
+    return ended.printed.decode("utf-8", "surrogateescape")
+
+
+def collect(
+    command: Command, given: IO[Any] | None = None, into: IO[bytes] | None = None
+) -> pipes.Collected:
+    """Run git to its end, with `given` for its input and `into` for its output; raise as `run`."""
     try:
-        with leashed(command, subprocess.PIPE, subprocess.PIPE) as process:
-            printed, complaint = process.communicate()
+        ended = pipes.collect(command, given, into)
     except OSError as fault:
         raise unusable(fault) from fault
-    if process.returncode != 0:
-        raise failure(
-            command, process.returncode, complaint.decode("utf-8", "replace").splitlines()
-        )
-    return printed.decode("utf-8", "surrogateescape")
+    if ended.status != 0:
+        raise failure(command, ended.status, ended.complaint.splitlines())
+    return ended
 
 
 def unusable(fault: OSError) -> HostError:
@@ -119,15 +120,10 @@ def unusable(fault: OSError) -> HostError:
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
     evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
-    if (
-        any("No space left on device" in line for line in complaint)
-        or shutil.disk_usage(command.cwd).free < NO_ROOM
-    ):
-        return HostError(
-            "The disk is full: git could not write",
-            remedy="Free some space, or set build_out in the host file to a larger disk.",
-            evidence=evidence,
-        )
+    no_room = any("No space left on device" in line for line in complaint)
+    # git's checkout does not say why it could not write.
+    if no_room or disk.is_full(command.cwd):
+        return disk.full("git could not write", evidence)
     said = next(
         (line for line in complaint if line.startswith(("fatal:", "error:"))),
         f"exit status {status}",

@@ -1,7 +1,6 @@
 """Archives made from a git mirror: GitHub's own, bit for bit, and packs of a commit that stand in for others."""
 
 import re
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,8 +9,9 @@ from typing import Literal, Self
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import git
 from tfwright.tools.git.mirror import Origin, place
-from tfwright.tools.process import file_lock
+from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.process.environment import SYSTEM_PATH
+from tfwright.tools.process.runner import Command
 
 _URL = re.compile(
     r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
@@ -145,23 +145,20 @@ def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Pa
         "GIT_CONFIG_GLOBAL": "/dev/null",
         "GIT_NO_LAZY_FETCH": "1",
     }
-    git = ("git", f"--git-dir={mirror}", "archive", *options, *what)
-    with (
-        target.open("wb") as output,
-        subprocess.Popen(  # noqa: S603 argv is a list, and no argument of the recipe's or of a tree's can begin with a dash
-            git, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        ) as packing,
-    ):
-        compress = ["cat"] if "--format=zip" in options else ["gzip", "-n"]
-        subprocess.run(compress, env=environment, stdin=packing.stdout, stdout=output, check=True)  # noqa: S603 fixed
-        complaint = (
-            packing.stderr.read().decode("utf-8", "replace").strip() if packing.stderr else ""
+    argv = ("git", f"--git-dir={mirror}", "archive", *options, *what)
+    packing = Command(argv, target.parent, environment)
+    with target.open("wb") as output:
+        if "--format=zip" in options:
+            ended = pipes.collect(packing, into=output)
+        else:
+            compressing = Command(("gzip", "-n"), target.parent, environment)
+            ended = pipes.through(packing, compressing, output)
+    if ended.status != 0:
+        complaint = ended.complaint.strip().partition("\n")[0]
+        raise SupplyError(
+            f"{mirror} cannot give {what[0]}: {complaint}",
+            remedy="Fetch the whole repository into the mirror.",
         )
-        if packing.wait() != 0:
-            raise SupplyError(
-                f"{mirror} cannot give {what[0]}: {complaint.partition(chr(10))[0]}",
-                remedy="Fetch the whole repository into the mirror.",
-            )
 
 
 def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:

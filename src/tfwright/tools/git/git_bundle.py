@@ -4,7 +4,6 @@ The file is a git bundle, which `git bundle list-heads` reads. Git itself would 
 that is shallow and lacks the files which a recipe leaves out; here those are left out of the file too.
 """
 
-import subprocess
 import tempfile
 from pathlib import Path
 
@@ -36,19 +35,7 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
         wanted.seek(0)
         output.write(f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode())
         output.flush()
-        done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-            command.argv,
-            cwd=command.cwd,
-            env=dict(command.env),
-            stdin=wanted,
-            stdout=output,
-            stderr=subprocess.PIPE,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise git.failure(
-            command, done.returncode, done.stderr.decode("utf-8", "replace").splitlines()
-        )
+        git.collect(command, wanted, output)
 
 
 def verify(bundle: Path, commit: str, scratch: Path) -> None:

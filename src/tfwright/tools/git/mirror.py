@@ -2,20 +2,18 @@
 
 import hashlib
 import re
-import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git
 from tfwright.tools.git import TreeEntry, demo
-from tfwright.tools.process import file_lock
-from tfwright.tools.process.runner import UMASK, Command
+from tfwright.tools.process import file_lock, pipes
+from tfwright.tools.process.runner import Command
 
 ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
@@ -261,33 +259,12 @@ def _follow(command: Command, listener: Listener, given: str = "") -> None:
     with tempfile.TemporaryFile("w+", encoding="utf-8") as stream:
         stream.write(given)
         stream.seek(0)
-        process = _start(command, stream)
-    with process:
         try:
-            said = _watch(process.stderr or (), listener)
-        except BaseException:
-            process.terminate()
-            raise
-    if process.returncode != 0:
-        raise git.failure(command, process.returncode, said)
-
-
-def _start(command: Command, given: IO[str]) -> "subprocess.Popen[str]":
-    """Start git so that what it says of its progress can be read."""
-    try:
-        return subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
-            command.argv,
-            cwd=command.cwd,
-            env=dict(command.env),
-            stdin=given,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            umask=UMASK,
-            encoding="utf-8",
-            errors="replace",
-        )
-    except OSError as fault:
-        raise git.unusable(fault) from fault
+            status, said = pipes.listen(command, stream, lambda lines: _watch(lines, listener))
+        except OSError as fault:
+            raise git.unusable(fault) from fault
+    if status != 0:
+        raise git.failure(command, status, said)
 
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:

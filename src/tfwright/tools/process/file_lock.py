@@ -1,16 +1,19 @@
-"""One build of a recipe at a time: a lock that dies with its holder, and with every program that it started."""
+"""One command at a time: a lock that ends with its holder, and with every program that it started."""
 
 import fcntl
 import json
 import os
+import shlex
 import socket
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from tfwright.errors import Evidence, HostError
+from tfwright.tools import disk
 
 HELD: list[int] = []
 """Descriptors of the locks that this process holds.
@@ -22,35 +25,64 @@ GRACE_SECONDS = 20.0
 """How long the programs of a killed build may take to end."""
 
 
+REMEDY = "Wait until that has ended, then start again."
+
+
 @contextmanager
-def held(path: Path, command: str, *, wait: bool = False) -> Iterator[None]:
-    """Hold the lock file at `path` while the block runs.
+def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
+    """Hold the lock file at `path` while the block runs; `doing` says what for.
 
     The kernel drops the lock when its holders end, however they end, so that no stale lock can
-    stay. Raises HostError naming the holder if another process has it, unless `wait` is set.
+    stay. Raises HostError naming the holder if another process has it, unless `wait` is set, and
+    HostError if there can be no lock file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+", encoding="utf-8") as stream:
-        _acquire(stream, path, wait=wait)
-        stream.truncate(0)
-        holder = {
-            "pid": os.getpid(),
-            "host": socket.gethostname(),
-            "since": time.strftime("%Y-%m-%d %H:%M:%S"),
-            "command": command,
-        }
-        stream.write(json.dumps(holder))
-        stream.flush()
+    with _opened(path) as stream:
+        _acquire(stream, path, wait=wait, remedy=remedy)
+        # On a full disk the lock holds all the same; only its description is missing.
+        with suppress(OSError):
+            _describe(stream, doing)
         HELD.append(stream.fileno())
         try:
             yield
         finally:
             HELD.remove(stream.fileno())
-            stream.truncate(0)
+            with suppress(OSError):
+                os.ftruncate(stream.fileno(), 0)
 
 
-def _acquire(stream: IO[str], path: Path, *, wait: bool) -> None:
-    """Take the lock; wait for a living holder only if asked to, but for a dead one's programs in any case."""
+def _opened(path: Path) -> IO[bytes]:
+    """Open a lock file, which is made if there is none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without a buffer: what a full disk refuses is not tried a second time when it is closed.
+        return path.open("ab", buffering=0)
+    except OSError as fault:
+        raise disk.failure(fault, path) from fault
+
+
+def _describe(stream: IO[bytes], doing: str) -> None:
+    """Write down who holds the lock, for the message to whoever has to wait."""
+    os.ftruncate(stream.fileno(), 0)
+    holder = {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": time.strftime("%Y-%m-%d %H:%M:%S"),
+        "command": _typed(),
+        "doing": doing,
+    }
+    stream.write(json.dumps(holder).encode())
+
+
+def _typed() -> str:
+    """Return the command of this process as the user typed it."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
+    """Take the lock.
+
+    A living holder is waited for only if that is asked for, the programs of a dead one always.
+    """
     if wait:
         fcntl.flock(stream, fcntl.LOCK_EX)
         return
@@ -61,7 +93,7 @@ def _acquire(stream: IO[str], path: Path, *, wait: bool) -> None:
         except BlockingIOError:
             holder = _holder(path)
             if _lives(holder) or time.monotonic() > deadline:
-                raise _taken(path, holder) from None
+                raise _taken(path, holder, remedy) from None
             time.sleep(0.05)
         else:
             return
@@ -71,7 +103,7 @@ def _holder(path: Path) -> dict[str, Any]:
     """Return what the holder wrote about itself; nothing if it has not come to it yet."""
     try:
         holder = json.loads(path.read_text("utf-8"))
-    except ValueError:
+    except (OSError, ValueError):
         return {}
     return holder if isinstance(holder, dict) else {}
 
@@ -80,22 +112,22 @@ def _lives(holder: dict[str, Any]) -> bool:
     """Say whether the process that wrote itself down as the holder is still there."""
     try:
         os.kill(int(holder["pid"]), 0)
-    except (KeyError, ValueError, ProcessLookupError):
+    except (KeyError, TypeError, ValueError, OverflowError, ProcessLookupError):
         return False
     except PermissionError:
         return True
     return True
 
 
-def _taken(path: Path, holder: dict[str, Any]) -> HostError:
-    """Say who holds the lock."""
-    who = (
-        "process {pid} on {host} ({command}, since {since})".format_map(holder)
-        if holder
-        else "another process"
-    )
+def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
+    """Say who holds the lock, and who has to wait for it."""
+    known = ("pid", "host", "command", "doing", "since")
+    if all(isinstance(holder.get(name), int | str) for name in known):
+        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
+    else:
+        who = "another process"
     return HostError(
-        f"This recipe is being built by {who}",
-        remedy="Wait for it, or add --wait.",
+        f"'{_typed()}' has to wait for {who}",
+        remedy=remedy,
         evidence=Evidence(where=str(path)),
     )

@@ -1,13 +1,16 @@
 """What a build takes of memory and processors, watched from outside while it runs."""
 
-import os
 import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.tools.process import capacity
+
+if TYPE_CHECKING:
+    import psutil
 
 SECONDS = 1.0
 """Between two looks. Each takes some milliseconds; a program that ends in between is remembered as it was at the last."""
@@ -20,7 +23,7 @@ class Gauge:
     def __init__(self) -> None:
         """Start with nothing seen."""
         self.action = 0
-        """Bytes that one action took, with all the programs that it had started; 0 where there is no /proc (macOS)."""
+        """Bytes that one action took, with all the programs that it had started."""
         self.holds = 0
         """Bytes that the server and all its actions held at the last look."""
         self.pressure = 0.0
@@ -74,56 +77,81 @@ def actions(server: int) -> list[int]:
 
     Where programs of one action have their peaks at different times the sum is an upper bound.
     """
-    children = _children()
-    return [sum(map(_peak, _family(child, children))) for child in children.get(server, ())]
+    totals = dict[int, int]()
+    family = _family(server)
+    for process in family.values():
+        action = _action(process.pid, family, server)
+        if action is not None:
+            totals[action] = totals.get(action, 0) + _peak(process)
+    return list(totals.values())
 
 
 def held(server: int) -> int:
-    """Return the bytes that a process and all that come from it hold now; what they share counts for each."""
-    return sum(map(_resident, _family(server, _children())))
+    """Return the bytes that a process and its descendants hold now; what they share counts for each."""
+    return sum(_resident(process) for process in _family(server).values())
 
 
 def processor(server: int) -> float:
-    """Return the seconds of processor time that a process has taken, with those of its children that have ended; 0 if it is gone."""
-    # User and system time, first its own, then its children's: fields 14 to 17 of proc_pid_stat(5).
-    told = _read(_PROCESSES / str(server) / "stat").rpartition(")")[2].split()
-    return sum(map(int, told[11:15])) / os.sysconf("SC_CLK_TCK")
+    """Return the seconds of processor time of a process and those of its children that have ended.
 
+    0 for a process that is gone.
+    """
+    import psutil
 
-def _resident(process: int) -> int:
-    """Return the bytes that a process has in memory."""
-    told = _read(_PROCESSES / str(process) / "statm").split()
-    return int(told[1]) * os.sysconf("SC_PAGE_SIZE") if told else 0
-
-
-def _children() -> dict[int, list[int]]:
-    """Return the children of every process."""
-    found: dict[int, list[int]] = {}
-    for path in _PROCESSES.glob("[0-9]*/stat"):
-        # The name, in brackets, may hold anything; the state and the parent stand behind it.
-        told = _read(path).rpartition(")")[2].split(maxsplit=2)
-        if told:
-            found.setdefault(int(told[1]), []).append(int(path.parent.name))
-    return found
-
-
-def _family(process: int, children: dict[int, list[int]]) -> Iterator[int]:
-    """Yield a process and all that come from it."""
-    yield process
-    for child in children.get(process, ()):
-        yield from _family(child, children)
-
-
-def _peak(process: int) -> int:
-    """Return the most bytes that a process has held in memory; 0 for one that has ended."""
-    found = re.search(
-        r"^VmHWM:\s+(\d+) kB", _read(_PROCESSES / str(process) / "status"), re.MULTILINE
-    )
-    return int(found[1]) * 1024 if found else 0
-
-
-def _read(path: Path) -> str:
     try:
-        return path.read_text("utf-8", "replace")
+        times = psutil.Process(server).cpu_times()
+    except psutil.Error:
+        return 0.0
+    # macOS does not say what the children took.
+    ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    return times.user + times.system + float(ended)
+
+
+def _family(server: int) -> "dict[int, psutil.Process]":
+    """Return a process and its descendants, by process id."""
+    import psutil
+
+    try:
+        root = psutil.Process(server)
+        found = [root, *root.children(recursive=True)]
+    except psutil.Error:
+        return {}
+    return {process.pid: process for process in found}
+
+
+def _action(process: int, family: "dict[int, psutil.Process]", server: int) -> int | None:
+    """Return the child of the server that a process comes from; None for the server itself."""
+    import psutil
+
+    while process in family and process != server:
+        try:
+            parent = family[process].ppid()
+        except psutil.Error:
+            return None
+        if parent == server:
+            return process
+        process = parent
+    return None
+
+
+def _resident(process: "psutil.Process") -> int:
+    """Return the bytes that a process has in memory; 0 for one that has ended."""
+    import psutil
+
+    try:
+        return int(process.memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _peak(process: "psutil.Process") -> int:
+    """Return the most bytes that a process has held in memory.
+
+    Where the kernel keeps no record of that (macOS), it is what the process holds now.
+    """
+    try:
+        text = (_PROCESSES / str(process.pid) / "status").read_text("utf-8", "replace")
     except OSError:
-        return ""
+        return _resident(process)
+    found = re.search(r"^VmHWM:\s+(\d+) kB", text, re.MULTILINE)
+    return int(found[1]) * 1024 if found else 0

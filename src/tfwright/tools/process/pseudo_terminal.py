@@ -1,5 +1,9 @@
 """Programs on a terminal of their own."""
 
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
@@ -9,6 +13,9 @@ from tfwright.tools.process.runner import Command
 if TYPE_CHECKING:
     import pexpect
 
+CHUNK = 1 << 16
+CANCEL_SECONDS = 30.0
+"""How long a program may take to end after Ctrl-C: Bazel cancels its actions first."""
 SCREEN = (50, 4096)
 """Rows and columns. Wide, since a question may hold a long path and Bazel cuts its progress off."""
 
@@ -39,3 +46,40 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
         raise HostError(what, remedy=remedy, evidence=Evidence(command=command.argv)) from fault
     child.delaybeforesend = None
     return child
+
+
+@contextmanager
+def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
+    """Start a program on a pty; if the block fails, interrupt it as Ctrl-C would, and wait for it."""
+    child = spawn(command, remedy=remedy)
+    try:
+        yield child
+    except BaseException:
+        _cancel(child)
+        raise
+    finally:
+        child.close(force=True)
+
+
+def output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
+    """Yield what a program writes until it closes its terminal, or is silent for `patience` seconds."""
+    import pexpect
+
+    with suppress(pexpect.EOF, pexpect.TIMEOUT):
+        while True:
+            yield child.read_nonblocking(CHUNK, patience)
+
+
+def status(child: "pexpect.spawn[str]") -> int:
+    """Return the exit status of a program that has closed its terminal, and so is about to end."""
+    child.wait()
+    return -child.signalstatus if child.signalstatus else child.exitstatus or 0
+
+
+def _cancel(child: "pexpect.spawn[str]") -> None:
+    """Interrupt a program and read what it still writes: one that cannot write does not end."""
+    child.kill(signal.SIGINT)
+    deadline = time.monotonic() + CANCEL_SECONDS
+    for _ in output(child, patience=CANCEL_SECONDS):
+        if time.monotonic() > deadline:
+            return

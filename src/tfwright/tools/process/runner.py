@@ -11,9 +11,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.tools import disk
 from tfwright.tools.process import file_lock, inside
 
 UMASK = 0o022
@@ -68,19 +69,23 @@ def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None =
             ) from fault
 
 
+Stream = int | IO[Any]
+"""What subprocess takes for a program's input or output."""
+
+
 @contextmanager
 def leashed(
     command: Command,
-    stdout: int,
-    stderr: int = subprocess.STDOUT,
-    stdin: int = subprocess.DEVNULL,
+    stdout: Stream = subprocess.DEVNULL,
+    stderr: Stream = subprocess.STDOUT,
+    stdin: Stream = subprocess.DEVNULL,
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Start a program that ends with this process, however that ends, and its children with it.
 
     It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
     the kernel hangs up on the whole session. Without it a build that is started again would meet the
-    programs of the one before, still writing. `stdout`, `stderr` and `stdin` are those of Popen;
-    without one, stdin is empty.
+    programs of the one before, still writing. For the same reason it inherits the locks that this
+    process holds, see `file_lock.HELD`. The streams are those of Popen.
     """
     command = inside.placed(command)
     terminal, end_of_program = os.openpty()
@@ -136,12 +141,10 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
-    if any("no space left on device" in line.lower() for line in lines):
-        return HostError(
-            f"The disk is full: {Path(command.argv[0]).name} could not write",
-            remedy="Free some space, or set build_out in the host file to a larger disk.",
-            evidence=evidence,
-        )
+    said = any("no space left on device" in line.lower() for line in lines)
+    # Not every program says why it could not write.
+    if said or disk.is_full(command.cwd) or disk.is_full(log.parent):
+        return disk.full(f"{Path(command.argv[0]).name} could not write", evidence)
     ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
     return ToolError(f"{Path(command.argv[0]).name} {ending}", remedy=remedy, evidence=evidence)
 

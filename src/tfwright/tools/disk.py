@@ -1,0 +1,73 @@
+"""A disk that refuses: what that is called, and what to do about it, in one place."""
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tfwright.errors import Evidence, HostError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+REFUSED = {
+    errno.EROFS: "is on a disk that is mounted read-only",
+    errno.EACCES: "cannot be written by this user",
+    errno.EPERM: "cannot be written by this user",
+    errno.EISDIR: "is a directory, where a file is wanted",
+    errno.ENOTDIR: "cannot be made: a part of its path is not a directory",
+    errno.EEXIST: "cannot be made: a part of its path is a file",
+    errno.ENAMETOOLONG: "has a name that is too long for this disk",
+    errno.EIO: "cannot be read or written: the disk reports an error",
+    errno.ESTALE: "is on a network disk that has lost it",
+    errno.ELOOP: "leads through links in a circle",
+}
+"""What the system calls EROFS and so on, as the end of a sentence about a path."""
+NO_ROOM = 1 << 20
+"""Bytes left on a disk that count as none: not every program says why it could not write."""
+ROOM = "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger disk."
+PLACE = "Correct build_out in the host file, or the permissions of that path."
+
+
+def is_full(place: Path) -> bool:
+    """Say whether the disk of a directory has no room left, or none for another file."""
+    try:
+        state = os.statvfs(place)
+    except OSError:
+        return False
+    # Some disks have no fixed number of files, and say 0 of 0.
+    no_more_files = state.f_files > 0 and state.f_favail == 0
+    return no_more_files or state.f_bavail * state.f_frsize < NO_ROOM
+
+
+def full(what: str, evidence: Evidence | None = None) -> HostError:
+    """Return the error for a program that a full disk stopped."""
+    return HostError(f"The disk is full: {what}", remedy=ROOM, evidence=evidence)
+
+
+def is_about_disk(fault: OSError) -> bool:
+    """Say whether an error is about the place that was to be read or written, not about a bug."""
+    return fault.errno in FULL or fault.errno in REFUSED
+
+
+def failure(fault: OSError, path: Path | None = None) -> HostError:
+    """Return the error for a file that the system did not let us read or write."""
+    place = path or fault.filename or "build_out"
+    if fault.errno in FULL:
+        return full(f"{place} cannot be written")
+    why = REFUSED.get(fault.errno or 0) or f"cannot be used: {_reason(fault)}"
+    return HostError(f"{place} {why}", remedy=PLACE)
+
+
+def _reason(fault: OSError) -> str:
+    return fault.strerror or os.strerror(fault.errno or 0)
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn what a disk refuses in the block into a HostError; other errors pass."""
+    try:
+        yield
+    except OSError as fault:
+        if not is_about_disk(fault):
+            raise
+        raise failure(fault) from fault

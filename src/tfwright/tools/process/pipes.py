@@ -1,0 +1,73 @@
+"""Programs whose output is read by us or by another program, where the others write it to a log."""
+
+import io
+import subprocess
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import IO, Any, TypeVar
+
+from tfwright.tools.process.runner import Command, leashed
+
+Heard = TypeVar("Heard")
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What a program that came to its end had to say."""
+
+    status: int
+    """Exit status; negative for the number of the signal that ended it."""
+    printed: bytes
+    """Its standard output; empty where that went into a file."""
+    complaint: str
+    """Its standard error."""
+
+
+def collect(
+    command: Command, given: IO[Any] | None = None, into: IO[bytes] | None = None
+) -> Collected:
+    """Run a program to its end and return what it wrote.
+
+    `given` is the file that it reads, `into` one that takes its output. Raises OSError if it cannot
+    be started.
+    """
+    output = into or subprocess.PIPE
+    with leashed(command, output, subprocess.PIPE, given or subprocess.DEVNULL) as process:
+        printed, complaint = process.communicate()
+    return Collected(process.returncode, printed or b"", complaint.decode("utf-8", "replace"))
+
+
+def listen(
+    command: Command, given: IO[Any], hear: Callable[[Iterable[str]], Heard]
+) -> tuple[int, Heard]:
+    """Run a program that reports on its standard error, and pass its lines on as they come.
+
+    A line may end in a carriage return only, as those of a progress bar do. Returns the exit status
+    and what `hear` made of the lines. Raises OSError if the program cannot be started.
+    """
+    with leashed(command, subprocess.DEVNULL, subprocess.PIPE, given) as process:
+        # newline=None: all three ends of a line count.
+        lines = io.TextIOWrapper(process.stderr or io.BytesIO(), "utf-8", "replace", newline=None)
+        heard = hear(lines)
+    return process.returncode, heard
+
+
+def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
+    """Let a second program read what a first one writes, and write to a file.
+
+    Returns what became of the first one, or of the second if only that one failed. Raises OSError
+    if one of them cannot be started.
+    """
+    with (
+        leashed(first, subprocess.PIPE, subprocess.PIPE) as writer,
+        leashed(second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL) as reader,
+    ):
+        if writer.stdout:
+            # The second one has it; with ours open too, the first would never learn of its end.
+            writer.stdout.close()
+        _, refused = reader.communicate()
+        complaint = writer.stderr.read() if writer.stderr else b""
+        writer.wait()
+    if writer.returncode == 0:
+        return Collected(reader.returncode, b"", refused.decode("utf-8", "replace"))
+    return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))

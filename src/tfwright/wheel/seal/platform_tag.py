@@ -1,0 +1,95 @@
+"""The platform in a wheel's tag, proved: which manylinux policy its libraries keep, as auditwheel judges."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import parse_wheel_filename
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.wheel import archive
+
+SHOWN = 12
+"""Symbols and libraries in the way that an error names."""
+
+
+@dataclass(frozen=True)
+class PlatformProof:
+    """What auditwheel finds in a wheel."""
+
+    platform: str
+    """The best policy that all libraries keep: ``manylinux_2_31_x86_64``, or ``linux_x86_64``."""
+    reasons: tuple[str, ...]
+    """What keeps the wheel from the policy that was asked for; empty if nothing does."""
+
+
+def prove(wheel: Path, wanted: str) -> PlatformProof:
+    """Let auditwheel judge a wheel against the platform `wanted`. Raises WheelError if it cannot."""
+    from auditwheel.error import AuditwheelError  # noqa: PLC0415 only such a recipe needs it
+    from auditwheel.wheel_abi import analyze_wheel_abi  # noqa: PLC0415 the same
+
+    try:
+        found = analyze_wheel_abi(
+            None, None, wheel, frozenset(), disable_isa_ext_check=False, allow_graft=False
+        )
+        policy = found.policies.get_policy_by_name(wanted)
+    except (AuditwheelError, LookupError, ValueError) as fault:
+        raise WheelError(
+            f"auditwheel cannot judge {wheel.name} for {wanted}: {fault}",
+            remedy="Ask for a platform that auditwheel knows, such as manylinux_2_31_x86_64.",
+        ) from fault
+    if not found.overall_policy < policy:
+        return PlatformProof(found.overall_policy.name, ())
+    external = found.external_refs[policy.name].libs
+    libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
+    symbols = _newer(found.versioned_symbols, policy.symbol_versions)
+    other = [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
+    return PlatformProof(found.overall_policy.name, (*libraries, *symbols, *other))
+
+
+def insist(wheel: Path, wanted: str) -> None:
+    """Raise WheelError with the symbols and libraries in the way unless a wheel keeps a platform."""
+    proof = prove(wheel, wanted)
+    if proof.reasons:
+        more = len(proof.reasons) - SHOWN
+        lines = [*proof.reasons[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+        raise WheelError(
+            f"{wheel.name} does not run on every {wanted}; its libraries prove {proof.platform}",
+            remedy="Build in an image of an older system ([host] image), or correct "
+            "[package] platform in the recipe.",
+            evidence=Evidence(where=str(wheel), lines=lines),
+        )
+
+
+def renamed(name: str, platform: str) -> str:
+    """Return a wheel's file name with another platform."""
+    stem, _, _ = name.removesuffix(".whl").rpartition("-")
+    changed = f"{stem}-{platform}.whl"
+    parse_wheel_filename(changed)
+    return changed
+
+
+def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
+    """Return the file WHEEL with another platform in its tags."""
+    text = wheel.read(f"{archive.metadata_directory(wheel)}/WHEEL").decode("utf-8")
+    lines = [_line(line, platform) for line in text.splitlines()]
+    return ("\n".join(lines).rstrip("\n") + "\n").encode()
+
+
+def _line(line: str, platform: str) -> str:
+    if not line.startswith("Tag: "):
+        return line
+    python_and_abi, _, _ = line.rpartition("-")
+    return f"{python_and_abi}-{platform}"
+
+
+def _newer(needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]) -> Sequence[str]:
+    """Return the symbol versions that a policy does not have, by library."""
+    newer = []
+    for library, names in sorted(needed.items()):
+        for name in sorted(names):
+            family, _, version = name.partition("_")
+            if family in known and version not in known[family]:
+                newer.append(f"{library} {name}")
+    return newer

@@ -1,0 +1,70 @@
+"""The lock of a recipe: who holds it, what a disk may do to it, and who is named."""
+
+import json
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError
+from tfwright.tools.process import file_lock
+
+
+def test_who_has_to_wait_is_named_as_typed_and_so_is_the_holder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/x/invoke", "lock", "--recipe", "demo"])
+    with file_lock.held(tmp_path / "lock", "on recipe demo"):
+        monkeypatch.setattr(sys, "argv", ["/x/invoke", "smoke", "a.whl"])
+        with (
+            pytest.raises(HostError) as caught,
+            file_lock.held(tmp_path / "lock", "smoke a.whl"),
+        ):
+            pass
+    assert "'invoke smoke a.whl' has to wait for process" in caught.value.what
+    assert "'invoke lock --recipe demo', on recipe demo" in caught.value.what
+    assert "--wait" not in caught.value.remedy
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"])
+def test_a_holder_that_left_no_sense_is_another_process(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "lock"
+    with file_lock.held(path, "a build"):
+        path.write_bytes(text.encode("latin-1"))
+        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith("another process")
+
+
+def test_a_lock_that_cannot_be_described_holds_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(file_lock, "_describe", full)
+    monkeypatch.setattr(file_lock, "GRACE_SECONDS", 0.0)
+    with (
+        file_lock.held(tmp_path / "lock", "a build"),
+        pytest.raises(HostError, match="another process"),
+        file_lock.held(tmp_path / "lock", "another"),
+    ):
+        pass
+
+
+def test_a_lock_that_is_a_directory_or_lies_below_a_file_is_an_error_of_this_host(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path, tmp_path / "file" / "lock"):
+        with (
+            pytest.raises(HostError, match=r"directory|is a file"),
+            file_lock.held(path, "a build"),
+        ):
+            pass
+
+
+def test_the_holder_is_gone_from_the_file_afterwards(tmp_path: Path) -> None:
+    with file_lock.held(tmp_path / "lock", "a build"):
+        assert json.loads((tmp_path / "lock").read_text("utf-8"))["doing"] == "a build"
+    assert (tmp_path / "lock").read_bytes() == b""
+    assert stat.S_ISREG((tmp_path / "lock").stat().st_mode)

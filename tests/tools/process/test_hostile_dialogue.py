@@ -1,0 +1,114 @@
+"""Programs on a pty that ask in odd ways, ask nothing, or print without end."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError, ToolError
+from tfwright.terminal.console import explain
+from tfwright.tools.process import dialogue
+from tfwright.tools.process.runner import Command
+
+QUESTION = "Flux? [y/N]: "
+
+
+@pytest.fixture(autouse=True)
+def short_silences(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make what counts as a silence short enough for tests."""
+    monkeypatch.setattr(dialogue, "QUIET_SECONDS", 0.3)
+
+
+class Flux:
+    """Knows one question."""
+
+    def recognises(self, text: str) -> bool:
+        return text.endswith(QUESTION)
+
+    def answer(self, text: str) -> str:
+        if not self.recognises(text):
+            raise RecipeError("unknown question", remedy="-")
+        return "y"
+
+
+def converse(code: str, folder: Path, timeout: float = 2) -> dialogue.Spoken:
+    """Run a Python program that has `say` and `ask`."""
+    helpers = "import sys, time\nsay = lambda text: print(text, end='', flush=True)\nask = input\n"
+    command = Command((sys.executable, "-c", helpers + code), folder, {"PATH": os.defpath})
+    return dialogue.converse(command, folder / "log", Flux(), timeout=timeout)
+
+
+def test_ten_megabytes_of_lines_before_a_question_take_seconds_at_most(tmp_path: Path) -> None:
+    code = f"say(('x' * 99 + '\\n') * 100_000)\nprint('got', ask({QUESTION!r}))\n"
+    started = time.monotonic()
+    spoken = converse(code, tmp_path, timeout=30)
+    assert time.monotonic() - started < 10
+    assert spoken.text.endswith("got y\n")
+    assert len(spoken.text) > 10_000_000
+
+
+def test_a_line_without_an_end_does_not_outlast_the_timeout(tmp_path: Path) -> None:
+    started = time.monotonic()
+    with pytest.raises(ToolError, match="asked nothing and did not end for 1 seconds") as caught:
+        converse("say('x' * 300_000)\ntime.sleep(30)\n", tmp_path, timeout=0.5)
+    assert time.monotonic() - started < 5
+    assert all(len(line) < 600 for line in caught.value.evidence.lines)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "time.sleep(30)",
+        "say('working')\ntime.sleep(30)",
+        "while True: say('.'); time.sleep(0.01)",
+        "while True: say('line\\n')",
+        "import signal\nsignal.signal(signal.SIGHUP, signal.SIG_IGN)\ntime.sleep(30)",
+    ],
+    ids=["silent", "after-text", "dots", "lines", "deaf"],
+)
+def test_a_program_that_neither_asks_nor_ends_is_an_error_with_a_remedy(
+    code: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ToolError, match="asked nothing and did not end") as caught:
+        converse(code, tmp_path, timeout=0.4)
+    assert "raise 'timeout'" in caught.value.remedy
+    explain(caught.value)
+    assert "asked nothing" in capsys.readouterr().err
+
+
+def test_a_program_that_prints_without_end_is_stopped_by_what_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialogue, "MOST_TEXT", 1 << 20)
+    with pytest.raises(ToolError, match="printed more than 1 MiB without asking"):
+        converse("while True: say('line\\n' * 1000)\n", tmp_path, timeout=30)
+
+
+def test_text_that_merely_looks_like_a_question_is_waited_out(tmp_path: Path) -> None:
+    code = f"say('Looking for CUDA... ')\ntime.sleep(0.8)\nprint('got', ask({QUESTION!r}))\n"
+    assert "got y" in converse(code, tmp_path, timeout=5).text
+
+
+def test_a_question_in_two_writes_with_a_pause_between_is_answered_once(tmp_path: Path) -> None:
+    code = "say('Flux? ')\ntime.sleep(0.8)\nprint('got', ask('[y/N]: '))\n"
+    assert "got y" in converse(code, tmp_path, timeout=5).text
+
+
+@pytest.mark.parametrize("prompt", ["Enter a value", "", "Sure?\\n"], ids=["bare", "none", "line"])
+def test_a_program_that_waits_for_input_is_seen_whatever_its_question_looks_like(
+    prompt: str, tmp_path: Path
+) -> None:
+    with pytest.raises(RecipeError, match="unknown question"):
+        converse(f"ask('{prompt}')", tmp_path, timeout=20)
+
+
+def test_an_answer_that_a_terminal_would_cut_is_refused(tmp_path: Path) -> None:
+    class Talker(Flux):
+        def answer(self, text: str) -> str:
+            return text and "x" * 5000
+
+    command = Command(("/bin/bash", "-c", f"read -p '{QUESTION}'"), tmp_path, {"PATH": os.defpath})
+    with pytest.raises(RecipeError, match="5,000 bytes is longer"):
+        dialogue.converse(command, tmp_path / "log", Talker(), timeout=2)

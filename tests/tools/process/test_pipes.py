@@ -1,0 +1,53 @@
+"""Programs that are read: what they write, and that they end with us."""
+
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools.process import pipes
+from tfwright.tools.process.runner import Command
+
+PATH = {"PATH": "/usr/bin:/bin"}
+
+
+def shell(text: str, folder: Path) -> Command:
+    return Command(("/bin/sh", "-c", text), folder, PATH)
+
+
+def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
+    ended = pipes.collect(shell("echo out; echo why >&2; exit 3", tmp_path))
+    assert (ended.status, ended.printed, ended.complaint) == (3, b"out\n", "why\n")
+
+
+def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
+    (tmp_path / "given").write_text("text", "utf-8")
+    with (tmp_path / "given").open("rb") as given, (tmp_path / "into").open("wb") as into:
+        ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
+    assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
+
+
+def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(tmp_path: Path) -> None:
+    with tempfile.TemporaryFile() as nothing:
+        status, heard = pipes.listen(
+            shell("printf '1 of 2\\r2 of 2\\r\\n' >&2", tmp_path),
+            nothing,
+            lambda lines: [line.strip() for line in lines],
+        )
+    assert (status, [line for line in heard if line]) == (0, ["1 of 2", "2 of 2"])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "status", "complaint"),
+    [
+        ("echo a", "cat", 0, ""),
+        ("echo bad >&2; exit 2", "cat", 2, "bad\n"),
+        ("echo a", "cat >&2; exit 4", 4, "a\n"),
+    ],
+)
+def test_of_two_programs_the_one_that_failed_is_told_of(
+    tmp_path: Path, first: str, second: str, status: int, complaint: str
+) -> None:
+    with (tmp_path / "into").open("wb") as into:
+        ended = pipes.through(shell(first, tmp_path), shell(second, tmp_path), into)
+    assert (ended.status, ended.complaint) == (status, complaint)

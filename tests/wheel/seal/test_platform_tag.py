@@ -1,0 +1,66 @@
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import WheelError
+from tfwright.wheel.seal import platform_tag
+
+pytest.importorskip("auditwheel")
+SOURCE = """
+#include <cmath>
+#include <cstring>
+extern "C" double work(char *to, const char *from, size_t size) {
+    memcpy(to, from, size);
+    return std::exp(to[0]);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel with a library that needs symbols of glibc 2.14 and 2.29."""
+    if shutil.which("c++") is None:
+        pytest.skip("there is no C++ compiler")
+    room = tmp_path_factory.mktemp("wheel")
+    (room / "work.cc").write_text(SOURCE, "utf-8")
+    command = ("c++", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", "work.so", "work.cc")
+    subprocess.run(command, cwd=room, check=True)
+    path = room / "small-1.0-cp311-cp311-linux_x86_64.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.write(room / "work.so", "small/work.so")
+        archive.writestr(
+            "small-1.0.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: cp311-cp311-linux_x86_64\n",
+        )
+        archive.writestr("small-1.0.dist-info/METADATA", "Name: small\nVersion: 1.0\n")
+        # auditwheel looks at what RECORD lists.
+        archive.writestr("small-1.0.dist-info/RECORD", "small/work.so,,\n")
+    return path
+
+
+def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
+    assert platform_tag.prove(wheel, "manylinux_2_31_x86_64").reasons == ()
+    platform_tag.insist(wheel, "manylinux_2_31_x86_64")
+
+
+def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
+    with pytest.raises(WheelError, match="does not run on every manylinux_2_5_x86_64") as caught:
+        platform_tag.insist(wheel, "manylinux_2_5_x86_64")
+    assert "libc.so.6 GLIBC_2.14" in caught.value.evidence.lines
+
+
+def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
+    with pytest.raises(WheelError, match="cannot judge"):
+        platform_tag.prove(wheel, "manylinux_9_99_x86_64")
+
+
+def test_name_and_tags_change_together(wheel: Path) -> None:
+    platform = "manylinux_2_31_x86_64"
+    assert platform_tag.renamed(wheel.name, platform) == f"small-1.0-cp311-cp311-{platform}.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        text = platform_tag.stated(archive, platform).decode()
+    assert f"Tag: cp311-cp311-{platform}\n" in text
+    assert "linux_x86_64\n" not in text.replace(platform, "")
