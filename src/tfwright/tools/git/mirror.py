@@ -4,7 +4,8 @@ import hashlib
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,7 +92,10 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     each other. Raises SupplyError if the commit, or one of its files, is not to be had.
     """
     mirror = place(store, pin.url)
-    with file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True):
+    with (
+        file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True),
+        _explaining_damage(mirror),
+    ):
         open_or_make(mirror)
         if pin.url == demo.URL:
             _insist_on_bundled(pin, demo.commit(mirror))
@@ -103,15 +107,58 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     return mirror
 
 
+@contextmanager
+def _explaining_damage(mirror: Path) -> Iterator[None]:
+    """Name the command that helps where git cannot use a mirror of ours."""
+    try:
+        yield
+    except ToolError as fault:
+        raise ToolError(
+            fault.what,
+            remedy=(
+                f"Run 'invoke vault --verify': if it names {mirror}, add --repair and fetch again. "
+                "Otherwise read what git said."
+            ),
+            evidence=fault.evidence,
+        ) from fault
+
+
 def open_or_make(mirror: Path) -> None:
-    """Make a mirror that is not there yet; clean up after a git that was killed in one that is. Its lock has to be held."""
+    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged. Its lock has to be held."""
     if not mirror.exists():
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)
         git.run(git.command(new, "init", "--quiet", "--bare"))
         new.rename(mirror)
+    if not _opens(mirror):
+        _mend(mirror)
     for leftover in (found for pattern in LEFTOVERS for found in mirror.glob(pattern)):
         leftover.unlink(missing_ok=True)
+
+
+def _opens(mirror: Path) -> bool:
+    """Tell whether git takes a directory for a repository, and can read its settings."""
+    try:
+        git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
+        git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
+    except ToolError:
+        return False
+    return True
+
+
+def _mend(mirror: Path) -> None:
+    """Give a mirror its HEAD and settings again; its objects, which took the time, stay.
+
+    Every pin is verified by its commit, so nothing of the mirror is believed for that.
+    """
+    new = _empty(mirror.with_suffix(".new"))
+    git.run(git.command(new, "init", "--quiet", "--bare"))
+    for name in ("HEAD", "config"):
+        files.remove(mirror / name)
+        (new / name).rename(mirror / name)
+    for name in ("refs", "objects"):
+        (mirror / name).mkdir(exist_ok=True)
+    files.remove(new)
 
 
 def _empty(folder: Path) -> Path:
