@@ -79,7 +79,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     if job.locked:
         yield Content.of("lock", job.locked)
     for file in sorted({*source.patches, *source.assets.values()}):
-        yield Content.of("patch", PATCHES / file, file)
+        yield Content.of("patch", source.file(file), file)
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
