@@ -12,8 +12,8 @@ from pathlib import Path
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git
-from tfwright.tools.git import TreeEntry, demo
-from tfwright.tools.process import file_lock, pipes
+from tfwright.tools.git import TreeEntry, demo, transport
+from tfwright.tools.process import file_lock
 from tfwright.tools.process.runner import Command
 
 ALL_OF_IT = "--depth=2147483647"
@@ -302,16 +302,11 @@ def _restrained(fault: ToolError) -> bool:
 
 
 def _follow(command: Command, listener: Listener, given: str = "") -> None:
-    """Run a transfer and pass on how far it is; raise as git.run does."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as stream:
-        stream.write(given)
+    """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
+    with tempfile.TemporaryFile() as stream:
+        stream.write(given.encode())
         stream.seek(0)
-        try:
-            status, said = pipes.listen(command, stream, lambda lines: _watch(lines, listener))
-        except OSError as fault:
-            raise git.unusable(fault) from fault
-    if status != 0:
-        raise git.failure(command, status, said)
+        transport.fetch(command, command.cwd, lambda lines: _watch(lines, listener), stream)
 
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
@@ -375,12 +370,11 @@ def size(repository: Path) -> int:
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
     try:
-        listed = git.run(
-            git.command(
-                mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
-            )
+        asked = git.command(
+            mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
         )
-    except ToolError:
+        listed = transport.ask(asked, mirror)
+    except (ToolError, SupplyError):
         listener.note(
             f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
         )
@@ -408,7 +402,10 @@ def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
     try:
         git.run(git.command(look, "init", "--quiet", "--bare"))
         git.run(git.command(look, "config", "remote.origin.url", origin.address))
-        git.run(_fetch(look, since, "--filter=tree:0", "origin", f"refs/heads/{pin.branch}"))
+        branch = f"refs/heads/{pin.branch}"
+        transport.fetch(_fetch(look, since, "--filter=tree:0", "origin", branch), look)
+    except SupplyError:
+        return False
     except ToolError as fault:
         return any("no commits selected" in line for line in fault.evidence.lines)
     else:
