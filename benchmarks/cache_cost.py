@@ -34,7 +34,9 @@ def workspace(room: Path, actions: int) -> Path:
     names = [f"part{number}" for number in range(actions // 2)]
     rules = [f'cc_library(name = "{name}", srcs = ["{name}.cc"], linkstatic = 1)' for name in names]
     listed = ", ".join(f'":{name}"' for name in names)
-    (folder / "BUILD").write_text("\n".join([*rules, f'filegroup(name = "all", srcs = [{listed}])']))
+    (folder / "BUILD").write_text(
+        "\n".join([*rules, f'filegroup(name = "all", srcs = [{listed}])'])
+    )
     for number, name in enumerate(names):
         text = f"extern const char {name}[{OBJECT}] = {{{number % 100 + 1}}};\n"
         (folder / f"{name}.cc").write_text(text, "utf-8")
@@ -87,7 +89,9 @@ def main() -> None:
         pairs = [(own(), ours()) for _ in range(asked.rounds)]
     theirs, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(second / first for first, second in pairs)
-    print(f"{asked.actions} actions from Bazel's disk cache {theirs:.2f} s, from the proxy {mine:.2f} s")
+    print(
+        f"{asked.actions} actions from Bazel's disk cache {theirs:.2f} s, from the proxy {mine:.2f} s"
+    )
     print(f"ratio of the pairs, in the middle: {ratio:.3f}")
 
 

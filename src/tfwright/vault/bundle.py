@@ -43,6 +43,7 @@ Kind = Literal[
     "package",
     "tool",
     "toolkit",
+    "image",
     "added",
 ]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
@@ -54,7 +55,8 @@ class BundleMember(Table):
 
     kind: Kind
     """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit that a rule clones, as
-    one too; ``tool``: a package that tfwright itself needs; ``toolkit``: one of CUDA, its libraries or its compiler."""
+    one too; ``tool``: a package that tfwright itself needs; ``toolkit``: one of CUDA, its libraries or its compiler;
+    ``image``: a blob of the container image."""
     name: InnerPath
     """For a patch its path under patches/, for an archive and a part of a toolkit its digest, for a clone its commit, else a file's name."""
     sha256: Sha256
