@@ -19,7 +19,6 @@ from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import Client
-from tfwright.tools.process import inside, isolation
 
 
 def run(
@@ -36,7 +35,9 @@ def run(
     calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
     calls.write_settings()
     files.remove(job.log("compile"))
-    _close_off(job, calls.client)
+    if calls.client.alone:
+        # A server that a killed build left running still has the network.
+        calls.client.stop()
     _forget_compiler(job, calls.client, host)
     resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
@@ -79,18 +80,6 @@ def steps(
         cache=caching.EXAMPLE if job.host_file.cache.enabled else "",
     )
     return (*calls.settings, calls.build(attempts.actions_at_once(job, table)))
-
-
-def _close_off(job: Job, client: Client) -> None:
-    """Prove an offline build by taking its network away; where that cannot be done, say so."""
-    if client.alone:
-        # A server that a killed build left running still has the network.
-        client.stop()
-    elif job.offline and inside.current() is None:
-        job.listener.note(
-            f"This build cannot prove that nothing is downloaded: {isolation.obstacle()}. "
-            "Bazel is asked not to, and finds no proxy"
-        )
 
 
 def _forget_compiler(job: Job, client: Client, host: HostFacts) -> None:

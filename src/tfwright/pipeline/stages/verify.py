@@ -13,7 +13,7 @@ from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.runner import Command
-from tfwright.tools.python import package_clients, packages
+from tfwright.tools.python import packages
 from tfwright.trial import run as trying
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import readings
@@ -156,7 +156,8 @@ def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
         wheel,
         *pinned,
     )
-    return Command(argv, venv.parent, package_clients.of("pip", (venv / "bin",)))
+    # It reads files of the vault only, so that it needs neither an index nor a proxy.
+    return Command(argv, venv.parent, environment.clean(job.places.home, (venv / "bin",)))
 
 
 def _creation(job: Job, interpreter: str, python: str) -> Command:
