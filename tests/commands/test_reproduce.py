@@ -299,4 +299,4 @@ def test_a_patch_and_a_lock_that_changed_since_are_named(
     made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
     with pytest.raises(RecipeError) as caught:
         reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
-    assert caught.value.evidence.lines == ("patches/demo/nccl.h", "the recipe's lock")
+    assert list(caught.value.evidence.lines) == ["patches/demo/nccl.h", "the recipe's lock"]

@@ -66,7 +66,7 @@ def test_what_is_no_wheel_is_refused(request_for: Callable[..., Request], tmp_pa
         smoke.target(request_for("tensorflow.whl"))
     with pytest.raises(WheelError, match="There is no wheel"):
         smoke.target(Request(tmp_path / "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", HostFile()))
-    with pytest.raises(WheelError, match="no whole zip archive"):
+    with pytest.raises(WheelError, match="not a whole zip archive"):
         smoke.smoke(request_for("demo-1.0-py3-none-any.whl"), lambda _: None)
 
 
@@ -129,9 +129,7 @@ def test_after_a_failed_import_the_rest_is_skipped_and_the_venv_kept(
     assert [outcome.program for outcome in report.failures] == ["imports"]
     assert report.outcomes[-1].reason == "small does not import"
     assert (request.place / "venv/bin/python").exists()
-    with pytest.raises(
-        WheelError, match=r"does not stand 'imports': ImportError: libcublas\.so\.10\.0"
-    ):
+    with pytest.raises(WheelError, match=r"fails 'imports': ImportError: libcublas\.so\.10\.0"):
         smoke.insist(request, report)
 
 

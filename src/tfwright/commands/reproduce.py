@@ -151,12 +151,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
 
 def _record(wheel: Path) -> BuildRecord | None:
     """Return a wheel's build record, if it has one."""
-    if not wheel.is_file():
-        raise WheelError(
-            f"There is no wheel {wheel}",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(wheel)),
-        )
+    archive.insist_on_file(wheel)
     with archive.opened(wheel) as content:
         return build_record.read(content)
 

@@ -21,11 +21,11 @@ from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolE
 from tfwright.host import probes, pythons
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.process.runner import Command
-from tfwright.tools.python import package_clients, packages
+from tfwright.tools.python import packages
 from tfwright.tools.python import venv as python
 from tfwright.trial import run
 from tfwright.trial.run import TrialOutcome
+from tfwright.trial.wheel_venv import WheelVenv
 from tfwright.wheel import archive
 
 BOUNDS = run.PROGRAMS.parent / "bounds.toml"
@@ -52,6 +52,11 @@ class Request:
     def place(self) -> Path:
         """Where its venv, its logs and its report lie."""
         return home(self.host_file) / self.wheel.stem
+
+    @property
+    def venv(self) -> WheelVenv:
+        """The venv that it is installed in."""
+        return WheelVenv(self.place / "venv")
 
 
 @dataclass(frozen=True)
@@ -122,31 +127,24 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
     with archive.opened(request.wheel):
         pass
     with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
-        venv = request.place / "venv"
         seconds = _install(request, interpreter, version, bounds)
-        installed = _installed(venv, request.place / "logs/freeze.log")
+        installed = _installed(request)
         outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
         hear(outcomes[0])
-        for outcome in _outcomes(request, venv):
+        for outcome in _outcomes(request):
             hear(outcome)
             outcomes.append(outcome)
         report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
         files.write(request.place / KEPT, report.dump())
         if not report.failures:
-            files.remove(venv)
+            files.remove(request.venv.place)
     return report
 
 
 def insist(request: Request, report: SmokeReport) -> None:
     """Raise WheelError with the first thing that failed."""
     for outcome in report.failures:
-        remedy = f"Look into the log; the venv is kept, its Python is {request.place / 'venv/bin/python'}."
-        log = Path(outcome.log)
-        raise WheelError(
-            f"{report.wheel} does not stand '{outcome.program}': {outcome.reason}",
-            remedy=remedy,
-            evidence=Evidence(log=log, lines=runner.last_lines(log)),
-        )
+        raise request.venv.refused(report.wheel, outcome)
 
 
 def kept(host_file: HostFile) -> list[SmokeReport]:
@@ -196,12 +194,7 @@ def tagged(wheel: Path) -> list[str]:
 
     Raises WheelError if there is no such wheel, or its name does not say what it is for.
     """
-    if not wheel.is_file():
-        raise WheelError(
-            f"There is no wheel {wheel}",
-            remedy="Give the path of a .whl file.",
-            evidence=Evidence(where=str(wheel)),
-        )
+    archive.insist_on_file(wheel)
     exact = {
         re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
         for tag in _parsed(wheel)[1]
@@ -254,41 +247,30 @@ def _project(line: str) -> str:
 
 def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
-    start, venv, logs = time.monotonic(), request.place / "venv", request.place / "logs"
-    files.remove(venv)
-    python.create(interpreter, version, venv, logs / "venv.log")
+    start, place, logs = time.monotonic(), request.venv.place, request.place / "logs"
+    files.remove(place)
+    python.create(interpreter, version, place, logs / "venv.log")
     pip = _bounds().pip.get(version.rpartition(".")[0])
     if pip:
-        _pip(venv, logs / "pip.log", f"pip=={pip}")
-    files.write(venv / "bounds.txt", "".join(f"{line}\n" for line in bounds))
-    _pip(
-        venv,
-        logs / "install.log",
-        "--constraint",
-        str(venv / "bounds.txt"),
-        *request.requirements,
-        str(request.wheel.absolute()),
-    )
+        _pip(request.venv, logs / "pip.log", f"pip=={pip}")
+    constraints = place / "bounds.txt"
+    files.write(constraints, "".join(f"{line}\n" for line in bounds))
+    wheel = str(request.wheel.absolute())
+    what = ("--constraint", str(constraints), *request.requirements, wheel)
+    _pip(request.venv, logs / "install.log", *what)
     return time.monotonic() - start
 
 
-def _pip(venv: Path, log: Path, *what: str) -> None:
-    """Run the pip of a venv. Among sources and wheels it prefers wheels: an old Python has no compiler's worth of time for the newest grpcio."""
-    argv = (
-        str(venv / "bin/python"),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
-        "install",
-        "--prefer-binary",
-        *what,
-    )
+def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
+    """Let the pip of a venv install something.
+
+    Among sources and wheels it prefers wheels: for an old Python, the newest grpcio would have to
+    be compiled for many minutes.
+    """
+    command = venv.pip("install", "--prefer-binary", *what)
+    remedy = "Give other bounds with --requirement, or check how pip reaches its package index."
     try:
-        runner.run(
-            Command(argv, venv, package_clients.of("pip", (venv / "bin",))),
-            log,
-            remedy="Give bounds that can be had with --requirement, or check how pip reaches its index.",
-        )
+        runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         complaint = packages.complaint(log)
         if "is not a supported wheel" in complaint:
@@ -303,18 +285,14 @@ def _pip(venv: Path, log: Path, *what: str) -> None:
         ) from fault
 
 
-def _installed(venv: Path, log: Path) -> tuple[str, ...]:
+def _installed(request: Request) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
-    command = Command(
-        (str(venv / "bin/python"), "-m", "pip", "--disable-pip-version-check", "freeze"),
-        venv,
-        package_clients.of("pip", (venv / "bin",)),
-    )
-    printed = runner.run(command, log, remedy="Look into the log.")
+    command = request.venv.pip_offline(request.place, "freeze")
+    printed = runner.run(command, request.place / "logs/freeze.log", remedy="Look into the log.")
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 
 
-def _outcomes(request: Request, venv: Path) -> Iterator[TrialOutcome]:
+def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
     given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
     user = request.place / "home"
@@ -322,11 +300,8 @@ def _outcomes(request: Request, venv: Path) -> Iterator[TrialOutcome]:
     imports = True
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
-            outcome = run.run(
-                name,
-                run.execution(name, request.module, venv, user, given),
-                request.place / f"logs/{name}.log",
-            )
+            command = request.venv.program(name, request.module, user, given)
+            outcome = run.run(name, command, request.place / f"logs/{name}.log")
         else:
             outcome = TrialOutcome(name, "skipped", f"{request.module} does not import")
         imports = imports and not (name == "imports" and outcome.status == "failed")

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from itertools import groupby, islice
 from typing import TYPE_CHECKING
 
+from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Styled
 
@@ -44,9 +45,10 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
         alike.setdefault((difference.what, difference.lines), []).append(difference.member)
     for (what, lines), members in islice(alike.items(), MOST):
         others = f" (and {len(members) - 1:,} more files, alike)" if len(members) > 1 else ""
-        text.paragraph("", f"{members[0]}{others}: {what}" if members[0] else what, indent=2)
+        found = f"{members[0]}{others}: {what}" if members[0] else what
+        text.paragraph("", printable(found), indent=2)
         for row in lines:
-            text.line(Styled(f"      {row}", text.DETAIL))
+            text.line(Styled(f"      {printable(row)}", text.DETAIL))
     if len(alike) > MOST:
         text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
 

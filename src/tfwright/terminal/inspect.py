@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from tfwright.printable import printable
 from tfwright.terminal import text
 from tfwright.terminal.text import Column, Part, Styled
 
 if TYPE_CHECKING:
+    from tfwright.wheel.binary.cpu import Cpu
     from tfwright.wheel.inspect.inspection import Inspection
     from tfwright.wheel.inspect.library import Library
     from tfwright.wheel.inspect.summary import Summary, WheelNeed
@@ -33,11 +35,13 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
     sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
     text.line(Styled(report.file, text.HEADING), sizes)
     for note in report.notes:
-        text.paragraph(Styled("note: ", text.WARNING), note, indent=6)
+        text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
     for name, value in _stated(report):
-        text.paragraph(f"  {name}", value or "not stated", indent=LABEL)
+        text.paragraph(f"  {name}", printable(value) or "not stated", indent=LABEL)
+    for way in _ways(report):
+        text.paragraph("  finds CUDA", printable(way), indent=LABEL)
     for name, value in _summary(report.summary) if report.summary else ():
-        text.paragraph(f"  {name}", value, indent=LABEL)
+        text.paragraph(f"  {name}", printable(value), indent=LABEL)
     if report.libraries:
         text.line()
         text.table(COLUMNS, list(_rows(report.libraries)))
@@ -52,6 +56,19 @@ def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
     yield "linked with", ", ".join(report.nvidia) or "none of NVIDIA's libraries"
     if report.signed_by:
         yield "signed by", f"the key with the id {report.signed_by}"
+
+
+def _ways(report: "Inspection") -> Iterator[str]:
+    """Say how the wheel will find NVIDIA's libraries once it is installed."""
+    for source in report.cuda:
+        yield f"{', '.join(source.libraries)}: {source.how}"
+    built = dict(report.stated)
+    linked = any("cudart" in name for name in report.nvidia)
+    if not linked and built.get("is_cuda_build", built.get("cuda_version")) not in {None, "False"}:
+        yield (
+            "TensorFlow opens CUDA's libraries by name while it runs: they must be "
+            "where the loader looks, or in LD_LIBRARY_PATH"
+        )
 
 
 def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
@@ -81,7 +98,8 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
         largest = max(group, key=lambda library: library.size)
         others = f" and {len(group) - 1} more" if len(group) > 1 else ""
         size = sum(library.size for library in group)
-        yield (_short(largest.path) + others, f"{size / 1e6:.1f}", *facts)
+        name = printable(_short(largest.path))
+        yield (name + others, f"{size / 1e6:.1f}", *map(printable, facts))
 
 
 def _facts(library: "Library") -> tuple[str, ...]:
@@ -100,9 +118,16 @@ def _facts(library: "Library") -> tuple[str, ...]:
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),
         ", ".join(elf.symbols.strings if elf else ()),
-        ", ".join(part.cpu.level for part in parts if part.cpu),
+        ", ".join(_level(part.cpu) for part in parts if part.cpu),
         " ".join(gpu),
     )
+
+
+def _level(cpu: "Cpu") -> str:
+    """Return what a library needs of the CPU, and whether it may be more."""
+    if not cpu.unknown:
+        return cpu.level
+    return f"{cpu.level}, or {cpu.unknown[0].extension}: unknown"
 
 
 def _short(path: str) -> str:

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from tfwright.documents.recipe import SMOKE
 from tfwright.documents.toml import Table
 from tfwright.errors import RecipeError
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 PROGRAMS = Path(__file__).with_name("programs")
@@ -90,15 +90,6 @@ def program(name: str) -> Path:
             remedy=f"Use one of: {', '.join(ORDER)}.",
         )
     return PROGRAMS / f"{name}.py"
-
-
-def execution(name: str, module: str, venv: Path, home: Path, extra: Mapping[str, str]) -> Command:
-    """Return the run of a program by the Python of a venv, on a module."""
-    return Command(
-        (str(venv / "bin/python"), str(program(name)), module),
-        venv.parent,
-        environment.clean(home, (venv / "bin",), extra=extra),
-    )
 
 
 def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:

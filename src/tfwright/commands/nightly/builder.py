@@ -22,8 +22,8 @@ from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLin
 from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Published, Tree, Verdict
-from tfwright.pipeline.stages import PIPELINE
+from tfwright.pipeline.results import Built, Published, Tree, Verdict
+from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
@@ -84,7 +84,9 @@ class PipelineBuilder:
         except TfwrightError as fault:
             update = _failure(fault, order.work)
         update |= _kept_logs(job, order.work)
-        update["stages"] = _stage_times(job)
+        broken = update.get("broken")
+        until = broken.stage if isinstance(broken, Breakage) else ""
+        update["stages"] = _stage_times(job, until)
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
@@ -94,6 +96,9 @@ class PipelineBuilder:
         if last is None:
             return {}
         changed = due.differing(last.fingerprint, order.fingerprint)
+        # What decides no wheel may still be what broke it.
+        of_host = due.differing(last.host, targets.host_lines())
+        changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"against": last.id, "changed": changed}
         now = job.recipe.source.commit
         if last.commit and last.commit != now:
@@ -137,7 +142,7 @@ class PipelineBuilder:
             self._copy_provenance(made, wheel)
             return wheel
         wheel = labels.relabel(source, order.work, version)
-        self._write_provenance(job, wheel, order)
+        self._write_provenance(job, wheel)
         return wheel
 
     def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
@@ -156,12 +161,13 @@ class PipelineBuilder:
             shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
 
     @staticmethod
-    def _write_provenance(job: BuildRequest, wheel: Path, order: BuildOrder) -> None:
+    def _write_provenance(job: BuildRequest, wheel: Path) -> None:
         """Write the statement about the wheel as it is named now, signed where there is a key."""
         verdict = stamps.last(job, "verify", Verdict)
-        checks = [item.model_dump() for item in verdict.checks] if verdict else []
-        with archive.opened(wheel) as content:
-            text = statement.write(content, wheel.name, files.sha256(wheel), checks, order.started)
+        built = stamps.last(job, "compile", Built)
+        if verdict is None or built is None:
+            return
+        text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
         files.write(_beside(wheel, statement.SUFFIX), text)
         if job.host_file.sign:
             signed = envelope.write(text, job.host_file.sign.key)
@@ -329,6 +335,11 @@ def _packed(source: Path, target: Path) -> Path:
     return target
 
 
-def _stage_times(job: BuildRequest) -> dict[str, float]:
-    """Return what the last run of each stage took."""
-    return {stage.name: round(stage.seconds, 2) for stage in cost.of(job, PIPELINE).stages}
+def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
+    """Return what each stage took, up to the one that failed: later stamps are of earlier builds."""
+    times = {}
+    for stage in cost.of(job, PIPELINE).stages:
+        if stage.name == until:
+            break
+        times[stage.name] = round(stage.seconds, 2)
+    return times

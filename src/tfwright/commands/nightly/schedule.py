@@ -75,7 +75,7 @@ def _schedule(kind: str, at: str) -> Schedule:
     caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
-    writable = {wanted.directory, host.build_out, *filter(None, [host.disk_cache])}
+    writable = {wanted.directory, host.build_out, host.cache_directory}
     return Schedule(
         program=(sys.executable, "-m", "invoke"),
         checkout=ROOT,
@@ -126,6 +126,6 @@ def _run(argv: tuple[str, ...]) -> None:
 
 def _command(argv: tuple[str, ...]) -> Command:
     """Return a command that may talk to the user's own service manager."""
-    names = ("XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+    names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
     return Command(argv, Path("/"), environment.clean(Path.home(), extra=caller))

@@ -13,13 +13,14 @@ from tfwright import __version__
 from tfwright.documents import nightly, recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
-from tfwright.documents.recipe import PATCHES, Recipe
-from tfwright.errors import RecipeError
+from tfwright.documents.recipe import PATCHES, ROOT, Recipe
+from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import SILENCE, Listener
-from tfwright.tools import files
+from tfwright.tools import files, git
 from tfwright.tools.git import remote
 from tfwright.tools.git.mirror import Origin
 from tfwright.wheel.seal import sealing
@@ -142,7 +143,9 @@ def _digest(table: object) -> str:
 def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     """Return the versions of what builds: as text, so that the page can show them."""
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
-    sealer = f"{__version__}, deflate {sealing.sealer().deflate}"
+    # A stage's revision is raised when it would make something else from the same inputs.
+    revisions = ".".join(str(stage.revision) for stage in PIPELINE)
+    sealer = f"{__version__}, deflate {sealing.sealer().deflate}, stages {revisions}"
     if interpreter is None:
         return {"the target Python": "none", "tfwright": sealer}
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
@@ -158,6 +161,16 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
     return {name: text for name, text in named.items() if text}
 
 
+def _checkout() -> str:
+    """Return the commit of tfwright's own checkout; empty where it is none."""
+    if not (ROOT / ".git").exists():
+        return ""
+    try:
+        return git.run(git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")).strip()
+    except TfwrightError:
+        return ""
+
+
 @functools.cache
 def host_lines() -> dict[str, str]:
     """Describe this host for a build's page: nothing in it names a person or a network."""
@@ -168,6 +181,7 @@ def host_lines() -> dict[str, str]:
         "processor": str(host.processor),
         "compiler": host.compiler.value,
         "glibc": host.glibc.value,
+        "tfwright": f"{__version__} {_checkout()}".rstrip(),
         "GPUs": ", ".join(str(gpu) for gpu in host.gpus),
     }
     return {name: text for name, text in described.items() if text}

@@ -33,8 +33,8 @@ def duration(seconds: float) -> str:
         return f"{minutes} min {rest:02} s"
     if seconds < HOUR:
         return f"{minutes} min"
-    hours, rest = divmod(seconds, HOUR)
-    return f"{hours:.0f} h {rest / MINUTE:02.0f} min"
+    hours, rest = divmod(minutes, MINUTE)
+    return f"{hours} h {rest:02} min"
 
 
 def day(moment: dt.datetime | dt.date | None) -> str:

@@ -202,10 +202,11 @@ def sections(part: Slice) -> Iterator[MachOSection]:
 def _counted(part: Slice, kind: int, content: bytes) -> int:
     """Return how many sections a segment says that it has; no more than it has room for."""
     layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
-    name, *_, count = numbers(content, layout, 0, "segment")
+    fields = numbers(content, layout, 0, "segment")
+    count = fields[-1]
     room = (len(content) - struct.calcsize(layout)) // struct.calcsize(section_layout)
     if count > room:
-        raise ValueError(f"its segment {_name(name)} says that it has {count:,} sections")
+        raise ValueError(f"one of its segments says that it has {count:,} sections")
     return count
 
 

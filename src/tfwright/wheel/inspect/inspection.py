@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from tfwright.errors import Evidence, WheelError
@@ -104,7 +105,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     folder = archive.metadata_directory(wheel)
     found = contents(wheel)
     faults = record.faults(wheel, found.entries)
-    described, stated, built = Description(), frozenset[tags.Tag](), tuple[tuple[str, str], ...]()
+    described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
     try:
         described = _described(wheel)
         stated = tags.stated_tags(wheel)
