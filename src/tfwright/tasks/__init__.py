@@ -23,8 +23,9 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.index,
         build_host.report,
         build_host.bisect,
+        build_host.distribute,
     ),
-    "develop": (develop.lint, develop.types, develop.test, develop.schema),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {
