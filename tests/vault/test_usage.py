@@ -115,7 +115,7 @@ def test_while_a_build_runs_nothing_goes(build_out: Path, locked: tuple[Recipe, 
     idle = archive(build_out, "idle")
     with (
         file_lock.held(build_out / "small/lock", "invoke build"),
-        pytest.raises(HostError, match="is being built"),
+        pytest.raises(HostError, match="has to wait for process"),
     ):
         taken(build_out, locked)
     assert idle.is_file()

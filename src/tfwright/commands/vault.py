@@ -25,13 +25,13 @@ def verify(build_out: Path, *, repair: bool) -> list[Thing]:
 
     Raises SupplyError naming what is damaged; with `repair` that was removed before.
     """
-    held = [thing for thing in look(build_out).things if thing.file]
+    held = [thing for thing in look(build_out).things if thing.has_digest]
     damaged = [thing for thing in held if thing.damaged]
     if not damaged:
         return held
     if repair:
         usage.remove(build_out, damaged)
-    lines = [str(thing.file) for thing in damaged]
+    lines = [str(thing.file or thing.path) for thing in damaged]
     remedy = (
         "Run 'invoke fetch' for the recipes that need them."
         if repair
@@ -39,7 +39,7 @@ def verify(build_out: Path, *, repair: bool) -> list[Thing]:
     )
     state = "damaged, and removed" if repair else "damaged"
     raise SupplyError(
-        f"{len(damaged)} of {len(held)} files in the vault are {state}",
+        f"{len(damaged)} of {len(held)} files and venvs in the vault are {state}",
         remedy=remedy,
         evidence=Evidence(lines=lines),
     )

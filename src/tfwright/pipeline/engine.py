@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, stamps
+from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
@@ -52,6 +52,7 @@ def build(
     its stage.
     """
     with occupied(request, wait=wait):
+        rivals.insist_on_own_name(request)
         if fresh:
             _clear(request)
         results: Results = {}

@@ -17,7 +17,7 @@ from packaging.utils import canonicalize_name
 from tfwright.documents.recipe import Recipe
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
-from tfwright.tools.python import packages
+from tfwright.tools.python import packages, venv
 from tfwright.tools.python.venv import DONE
 
 ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
@@ -64,8 +64,15 @@ class Thing:
         return time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts)) < RECENT
 
     @property
+    def has_digest(self) -> bool:
+        """Whether it is known what it was when it was put there."""
+        return self.file is not None or self.kind == VENV
+
+    @property
     def damaged(self) -> bool:
-        """Whether its file is no longer what it was; the file is read for that."""
+        """Whether it is no longer what it was; all of it is read for that."""
+        if self.kind == VENV:
+            return venv.damaged(self.path)
         return self.file is not None and files.sha256(self.file) != self.path.name
 
 

@@ -26,6 +26,8 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import Client
 
+REVISION = 2
+
 
 def run(
     job: Job,

@@ -34,6 +34,7 @@ from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.render import TEMPLATES
 
+REVISION = 2
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
 LAST_WITH_SERVER = Release(1, 3)

@@ -29,7 +29,7 @@ from tfwright.vault.lock import Lock
 from tfwright.vault.reach import Reached
 from tfwright.vault.store import Store
 
-REVISION = 2
+REVISION = 3
 
 
 def run(
