@@ -1,4 +1,4 @@
-"""The whole program on the demo: built once for real, then again and again after something was done to it."""
+"""The whole program on the demo: built for real, again and again, after something was damaged."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""The program killed, out of room, and with every file that it keeps damaged: right bytes, or a clear error."""
+"""The program killed, out of room, with damaged files: right bytes, or a clear error."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""Every reader on damaged input: it says what is wrong, in bounded time, and never fails otherwise."""
+"""Every reader on damaged input says what is wrong, in bounded time, and never fails otherwise."""
 
 import time
 

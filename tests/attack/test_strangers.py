@@ -1,4 +1,4 @@
-"""What strangers send: servers that lie, recipes, bundles and wheels that are hostile, by the commands that take them."""
+"""What strangers send: servers that lie, hostile recipes and wheels."""
 
 import io
 import os
