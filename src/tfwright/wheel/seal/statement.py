@@ -1,4 +1,4 @@
-"""The statement about a wheel, a file of its own: SLSA provenance v1 in an in-toto statement v1, as JSON.
+"""The statement about a wheel: SLSA provenance v1 in an in-toto statement v1, as JSON.
 
 https://slsa.dev/spec/v1.0/provenance and https://github.com/in-toto/attestation/blob/main/spec/v1.
 It repeats the wheel's own build record for programs that know these formats, and adds what came
