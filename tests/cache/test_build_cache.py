@@ -305,6 +305,21 @@ def test_whatever_a_server_changes_becomes_a_miss(
     assert behind("reader").lookup(ACTION) is None
 
 
+def test_a_file_that_is_damaged_on_the_server_is_replaced(
+    behind: Callable[[str], BuildCache], backend: Backend
+) -> None:
+    writer = behind("writer")
+    put(writer, ACTION, b"object")
+    writer.close()
+    name = f"/cas/{sha256(b'object')}"
+    backend.content[name] = b"objecT"
+    finder = behind("finder")
+    assert finder.lookup(ACTION) is None
+    put(finder, ACTION, b"object")
+    finder.close()
+    assert backend.content[name] == b"object"
+
+
 def test_entries_of_a_server_without_our_seal_are_misses(
     behind: Callable[[str], BuildCache], backend: Backend, trust: Trust
 ) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import sys
 import tarfile
 import zipfile
 from collections.abc import Mapping
@@ -15,9 +16,12 @@ from tfwright.commands.toolkit import KINDS
 from tfwright.configure import answers
 from tfwright.documents.recipe import HostTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError
-from tfwright.host import cuda
+from tfwright.host import cuda, probes
+from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
+from tfwright.vault import lock
+from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
 from tfwright.vault.toolkit import tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
@@ -375,3 +379,31 @@ def test_a_part_without_a_version_in_host_is_refused(job: BuildRequest) -> None:
     values = {**job.recipe.model_dump(), "toolkit": {"nccl": {"wheels": {}}}}
     with pytest.raises(ValueError, match=r"name its version as well: \[host\] nccl"):
         Recipe.model_validate(values)
+
+
+def test_a_lock_refuses_other_packages_than_it_was_written_for(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    job = pinned(job, cudnn={"wheels": pin})
+    package = LockedPackage(part="cudnn", name=CUDNN_WHEEL, sha256="1" * 64)
+    written = Lock(
+        tensorflow=Tensorflow(commit="0" * 40, tree="0" * 40),
+        bazel=LockedBazel(version="0.26.1"),
+        toolkit=(package,),
+    )
+    path = tmp_path / "small.lock"
+    files.write(path, lock.write(written))
+    with pytest.raises(SupplyError, match="pins other packages for its toolkit than its lock"):
+        list(toolkit.provide(replace(job, locked=path), [], licence_accepted=True))
+
+
+def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    install(job, tmp_path, "cuda", CUDAS["10.1, whole"])
+    root, _ = install(job, tmp_path, "cudnn", CUDNNS["wheel"])
+    found = job.host_file.of(job.recipe)
+    facts = host_facts.facts(job.recipe, found, probes.here(), Path(sys.executable))
+    assert facts.cuda == root
+    assert len(facts.toolkit) == len(tree.read(root).tree)

@@ -158,3 +158,10 @@ def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: P
 def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
     assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib, curl"})
     assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})
+
+
+def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> None:
+    script = "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
+    text = render("1.4", scripts={"configure.py": script + "  elif bazel_config_name is not None:"})
+    assert "with_gcp_support" in text
+    assert "with_s3_support" not in text

@@ -34,3 +34,20 @@ def test_a_file_of_a_registry_goes_by_its_package_url_whatever_the_host(
 )
 def test_any_other_url_stays_as_it_is(url: str) -> None:
     assert registries.named(url) == url
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "libcudart11.0_11.8.89~11.8.0-5~deb12u1_amd64.deb",
+            "pkg:deb/debian/libcudart11.0@11.8.89~11.8.0-5~deb12u1?arch=amd64",
+        ),
+        (
+            "nvidia_cudnn_cu11-8.7.0.84-py3-none-manylinux1_x86_64.whl",
+            "pkg:pypi/nvidia-cudnn-cu11@8.7.0.84",
+        ),
+    ],
+)
+def test_a_package_of_a_toolkit_has_a_package_url(name: str, expected: str) -> None:
+    assert registries.of_file(name) == expected

@@ -25,6 +25,7 @@ from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
 from tfwright.vault.store import Store
+from tfwright.vault.toolkit import sources
 
 TELLING = {
     "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
@@ -38,10 +39,18 @@ TELLING = {
 """Files by which one version of it is told from another, below where it is installed."""
 
 
-def pack(job: BuildRequest, document: Path, to: Path, added: Sequence[Path]) -> Manifest:
+def pack(
+    job: BuildRequest,
+    document: Path,
+    to: Path,
+    added: Sequence[Path],
+    *,
+    with_toolkit: bool = False,
+) -> Manifest:
     """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
 
-    `added` are files of the user's own choice: licences forbid to pass CUDA and cuDNN on unasked.
+    `added` are files of the user's own choice. `with_toolkit` says that the user may pass on the
+    packages that the recipe pins for its toolkit: licences forbid it in general.
     Returns what is in the bundle. Raises SupplyError for what cannot be had.
     """
     inputs = engine.build(replace(job, until="fetch"))
@@ -52,6 +61,7 @@ def pack(job: BuildRequest, document: Path, to: Path, added: Sequence[Path]) -> 
             *_documents(job, document),
             *_inputs(job, inputs, Path(room)),
             *(Content.of("added", path) for path in added),
+            *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
         sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
@@ -69,8 +79,13 @@ def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ..
         bazel=job.recipe.bazel.version,
         members=members,
         clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
-        absent=tuple(_absent(job)),
+        # Packages of the toolkit are in it only when the user asked for them.
+        absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
+
+
+def _has_toolkit(members: tuple[BundleMember, ...]) -> bool:
+    return any(member.kind == "toolkit" for member in members)
 
 
 def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
@@ -80,7 +95,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     if job.locked:
         yield Content.of("lock", job.locked)
     for file in sorted({*source.patches, *source.assets.values()}):
-        yield Content.of("patch", PATCHES / file, file)
+        yield Content.of("patch", source.file(file), file)
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
@@ -136,9 +151,32 @@ def _own(job: BuildRequest, folder: Path) -> list[Path]:
     )
 
 
+def _toolkit(job: BuildRequest) -> Iterator[Content]:
+    """Yield the packages of the toolkit, as `invoke toolkit` keeps them.
+
+    Raises SupplyError if they are not on this host yet.
+    """
+    store = sources.store(job.places.vault)
+    for part, table in job.recipe.toolkit.parts():
+        held = [pins for _, pins in table.ways() if all(map(store.holds, pins.values()))]
+        if not held:
+            raise SupplyError(
+                f"The packages of {part} are not on this host",
+                remedy=f"Run 'invoke toolkit --recipe {job.recipe.name}' first.",
+            )
+        for pin in held[0].values():
+            yield Content.of("toolkit", store.path(pin), pin, pin)
+
+
 def _absent(job: BuildRequest) -> Iterator[Absent]:
     """Yield what the user has to install where the bundle goes, by the digests that it has here."""
     if not cuda.needed(job.recipe):
+        return
+    for part, table in job.recipe.toolkit.parts():
+        for way, pins in table.ways():
+            names = {name.rpartition("/")[2]: pin for name, pin in pins.items()}
+            yield Absent(name=f"{part}: {way}", files=names)
+    if any(job.recipe.toolkit.parts()):
         return
     host = job.recipe.host
     roots = {
@@ -242,6 +280,9 @@ def _place_shared(
     store = Store(places.vault / "repository_cache")
     for member, path in _of("archive", unpacked).items():
         files.move(path, store.path(member.sha256))
+    kept = sources.store(places.vault)
+    for member, path in _of("toolkit", unpacked).items():
+        files.move(path, kept.path(member.sha256))
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
     carried = {**_of("package", unpacked), **_of("tool", unpacked)}

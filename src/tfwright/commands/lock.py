@@ -35,7 +35,11 @@ def write(job: BuildRequest, path: Path) -> Lock:
         inputs.programs,
         wanted,
     )
-    locked = found.model_copy(update={"requirements": _requirements(free, inputs)})
+    added = {
+        "requirements": _requirements(free, inputs),
+        "toolkit": locking.toolkit(free.recipe.toolkit),
+    }
+    locked = found.model_copy(update=added)
     if wanted is None and path.is_file() and _knows_needs(lock.read(path)):
         raise _worse(path, job.recipe.host.system, fault)
     files.write(path, lock.write(locked))

@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tfwright.documents.recipe import PATCHES
 from tfwright.errors import Evidence, RecipeError, WheelError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import engine, host_facts, stamps
@@ -207,7 +206,7 @@ def _files(job: BuildRequest) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
     return {
-        path: files.sha256(PATCHES / path) for path in (*source.patches, *source.assets.values())
+        path: files.sha256(source.file(path)) for path in (*source.patches, *source.assets.values())
     }
 
 

@@ -35,7 +35,11 @@ NEVER_WRITTEN = {"Recipe": {"name"}}
 """Fields that no file holds: a recipe's name is that of its file."""
 DERIVED = {"SourceTable": {"release"}}
 """Fields without a default that are read off others where they are missing."""
-PAGES = {RECIPES / "README.md": Recipe, ROOT / "docs/host.md": HostFile}
+PAGES = {
+    RECIPES / "README.md": Recipe,
+    ROOT / "docs/host.md": HostFile,
+    ROOT / "docs/build-host.md": NightlyFile,
+}
 """Pages that have a table of keys between two marks."""
 _MARKED = re.compile(r"(<!-- keys:(\w*) -->\n).*?(<!-- /keys -->)", re.DOTALL)
 

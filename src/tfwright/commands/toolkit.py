@@ -10,13 +10,13 @@ from pathlib import Path
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import PartName, PartTable, Way
-from tfwright.errors import HostError, RecipeError, SupplyError
+from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
-from tfwright.vault.store import Store
+from tfwright.vault import lock, locking
 from tfwright.vault.toolkit import layout, nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
@@ -165,6 +165,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     if a part cannot be obtained or is another version than the recipe names, HostError while the
     user has not accepted its licence.
     """
+    _insist_on_lock(job)
     for name, table in job.recipe.toolkit.parts():
         kind = KINDS[name]
         root = _root(job, kind)
@@ -173,6 +174,19 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
             part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
         yield Provided(kind.title, root, part)
+
+
+def _insist_on_lock(job: BuildRequest) -> None:
+    """Refuse packages that are not the locked ones."""
+    locked = lock.read(job.locked).toolkit if job.locked else ()
+    pinned = locking.toolkit(job.recipe.toolkit)
+    changed = sorted({package.name for package in set(pinned) ^ set(locked)})
+    if locked and changed:
+        raise SupplyError(
+            f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
+            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}'.",
+            evidence=Evidence(where=str(job.locked), lines=changed),
+        )
 
 
 def _provided(
@@ -194,7 +208,7 @@ def _provided(
 
 
 def _supplier(job: BuildRequest) -> Supplier:
-    store = Store(job.places.vault / "toolkit")
+    store = sources.store(job.places.vault)
     store.root.mkdir(parents=True, exist_ok=True)
     return Supplier(store, job.host_file, job.listener, job.log("toolkit"), job.offline)
 

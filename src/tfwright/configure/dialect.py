@@ -48,10 +48,20 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
+    shown = scripts or {}
+    # The recipe's own wording of a question takes the place of the catalogue's.
     known = [
-        prompt for prompt in catalogue.prompts(version, system) if prompt.variable not in replaced
+        prompt
+        for prompt in catalogue.prompts(version, system)
+        if prompt.variable not in replaced and _is_in(prompt, shown)
     ]
-    return Dialect(version, system, (*added, *known), traits.of(version, scripts or {}))
+    return Dialect(version, system, (*added, *known), traits.of(version, shown))
+
+
+def _is_in(prompt: Prompt, scripts: Scripts) -> bool:
+    """Say whether a script has a question, which a release candidate may lack; yes without one."""
+    script = scripts.get(traits.SCRIPT)
+    return script is None or not prompt.feature or prompt.variable in script
 
 
 def of_recipe(system: str, own: Sequence[PromptTable]) -> Dialect:

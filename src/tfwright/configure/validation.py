@@ -68,7 +68,11 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
     known = catalogue.of_variable(variable)
     if not known:
         return _unheard_of(interview, variable)
-    what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+    if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):
+        what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
+    else:
+        what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+    # A no that the release ignores is a lie only if the feature is built in.
     ended = [prompt for prompt in known if prompt.afterwards]
     if ended and dialect.version.numbers > _end(ended[-1]):
         what += f"; {ended[-1].afterwards}"

@@ -205,18 +205,28 @@ def _of_remarks() -> frozenset[int]:
 
 
 def _readings(said: str, numbers: Iterable[int]) -> Judged:
-    """Return what is known of a line: the particular failure, and the family that it belongs to."""
-    found: list[Reading] = []
+    """Return what is known of a line: the particular failure, and the family that it belongs to.
+
+    The next families are more general, and would add guesses.
+    """
+    refinement = general = weak = None
     for number in sorted(numbers):
         family = everything()[number]
-        # One refinement and one family: the next ones are more general, and would add guesses.
-        if found and (family.sample or family.rank != found[0].family.rank):
+        if (family.sample and refinement) or (family.rank == "weak" and weak):
             continue
         if not any(literal in said for literal in family.literals):
             continue
         parameters = family.match(said)
-        if parameters is not None:
-            found.append(Reading(family, parameters))
-            if not family.sample:
-                break
-    return tuple(found)
+        if parameters is None:
+            continue
+        reading = Reading(family, parameters)
+        if family.sample:
+            refinement = reading
+        elif family.rank == "weak":
+            weak = reading
+        else:
+            general = reading
+            break
+    # What any program may say adds nothing to what this tool says.
+    family_reading = general or (None if refinement else weak)
+    return tuple(reading for reading in (refinement, family_reading) if reading)

@@ -31,8 +31,8 @@ ORDER = (
     "host",
     "link",
     "load",
-    "python",
     "pip",
+    "python",
     "package",
     "general",
 )

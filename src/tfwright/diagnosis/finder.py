@@ -65,16 +65,30 @@ def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | N
     """Return the complaint that the others follow from; None if nothing complains."""
     real = [complaint for complaint in complaints if complaint.rank != "harmless"]
     action = next((each for each in real if each.rank == "wrapper"), None)
-    found = _of_action(kept, real, action) if action else None
+    found = _before_any_action(kept, real, action) or _of_action(kept, real, action)
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
     return _innermost(kept, real, found) if found else None
 
 
+def _before_any_action(
+    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
+) -> Complaint | None:
+    """Return the error by which Bazel itself stopped, where it stands before a failed action."""
+    for complaint in complaints:
+        if action is None or complaint.at >= action.at:
+            break
+        if complaint.rank == "root" and lines.said(kept[complaint.at].text).startswith("ERROR: "):
+            return complaint
+    return None
+
+
 def _of_action(
-    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint
+    kept: Sequence[Line], complaints: Sequence[Complaint], action: Complaint | None
 ) -> Complaint | None:
     """Return the first complaint of the action that `action` reports as failed."""
+    if action is None:
+        return None
     end = _end(kept, action.at)
     within = [each for each in complaints if action.at < each.at < end]
     start = _start(kept, action.at)

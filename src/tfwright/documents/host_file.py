@@ -72,6 +72,42 @@ class ContainerTable(Table):
     """Further options of ``podman run``, as ``--ulimit=nofile=1024:1024``."""
 
 
+RemotePath = Annotated[str, Field(pattern=r"^[/~][^\x00-\x1f]*$")]
+"""A path on another machine."""
+OptionalPath = Annotated[str, Field(pattern=r"^([/~][^\x00-\x1f]*)?$")]
+"""The same, or nothing."""
+
+
+class WorkerTable(Table):
+    """Another machine that builds, reached by OpenSSH."""
+
+    name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
+    address: Annotated[str, Field(pattern=r"^[\w.][\w.@:-]*$")]
+    """As ssh takes it: ``user@host``, or a name of ~/.ssh/config."""
+    directory: RemotePath
+    """A checkout of tfwright there."""
+    python: Annotated[str, Field(pattern=r"^[\w/.~-]+$")] = "python3"
+    host_file: OptionalPath = ""
+    """The host file there; without it the user's own."""
+    wheelhouse: OptionalPath = ""
+    """Where wheels are there, to be copied here; without it the directory is shared."""
+    config: OptionalPath = ""
+    """A configuration file for ssh; without it the user's own."""
+
+
+class SlurmTable(Table):
+    """How this site's Slurm is asked."""
+
+    directory: HostPath
+    """A checkout of tfwright that all nodes see."""
+    python: Annotated[str, Field(pattern=r"^[\w/.~-]+$")] = "python3"
+    host_file: OptionalPath = ""
+    options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f]+$")], ...] = ()
+    """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
+    most: Annotated[int, Field(ge=0)] = 0
+    """Builds that run at once; 0 leaves it to Slurm."""
+
+
 class HostFile(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
@@ -100,6 +136,10 @@ class HostFile(Table):
     """Address of a Debian archive that `invoke toolkit` asks instead of this host's own."""
     cache: CacheTable = CacheTable()
     """What was compiled before, here or on another host."""
+    workers: tuple[WorkerTable, ...] = ()
+    """Machines that 'invoke distribute' hands recipes to."""
+    slurm: SlurmTable | None = None
+    """With it, 'invoke distribute --slurm' submits recipes as a job array."""
     container: ContainerTable = ContainerTable()
     """How containers are run."""
     sign: Sign | None = None

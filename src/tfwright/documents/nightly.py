@@ -80,6 +80,8 @@ class NightlyRecipe(Table):
     """The local version of its wheels: ``cu118`` makes ``2.20.0+cu118``. Without it, none is added
     to a pinned recipe without axes."""
     follow: FollowTable | None = None
+    """``{ branch = "master" }`` or ``{ tags = "v2.*" }``: build what that names now, instead of the
+    pinned commit."""
     python: tuple[PythonVersion, ...] = ()
     """Build it for each of these Pythons instead of the recipe's own."""
     capabilities: tuple[Capabilities, ...] = ()
@@ -144,8 +146,11 @@ class NoticesTable(Table):
     stale_nights: Annotated[int, Field(ge=1)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
     mail: tuple[MailTable, ...] = ()
+    """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``, ``password_file``."""
     webhook: tuple[WebhookTable, ...] = ()
+    """JSON posted to ``url``, or to the address in ``url_file``, with the token in ``token_file``."""
     program: tuple[ProgramTable, ...] = ()
+    """JSON on the standard input of ``command``."""
 
 
 class ProjectTable(Table):
@@ -161,6 +166,7 @@ class NightlyFile(Table):
     directory: HostPath
     """Where state, builds, index and pages are kept; ``site`` in it is what a web server serves."""
     title: Line = "Nightly wheels"
+    """Heading of the first page and of the feed."""
     url: Annotated[str, AfterValidator(_web_address)] | None = None
     """Where users find the site; install commands and the feed name it."""
     hours: Annotated[float, Field(gt=0, le=24 * 7)] = 8.0
@@ -170,13 +176,15 @@ class NightlyFile(Table):
     links: bool = True
     """Whether the servers of one recipe's archives are asked each night."""
     pages: bool = True
-    variants: bool = False
-    """Experimental: write the variant.json of PEP 825, proved from the wheel's own code."""
+    """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()
+    """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}
     """Status of a project in the index, by its normalised name."""
     retention: RetentionTable = RetentionTable()
+    """How long builds are kept."""
     notices: NoticesTable = NoticesTable()
+    """Who hears of failures."""
 
     @model_validator(mode="after")
     def _targets_differ(self) -> Self:

@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
+from tfwright.printable import printable_lines
 from tfwright.tools import files
 
 DOCUMENT = "build.json"
@@ -26,7 +27,25 @@ Result = Literal["built", "failed", "blocked"]
 
 
 class _Frozen(BaseModel):
+    """A model whose texts come out of builds: no control character gets into it."""
+
     model_config = ConfigDict(frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _printable(cls, values: object) -> object:
+        return _cleaned(values)
+
+
+def _cleaned(value: object) -> object:
+    """Return a value whose texts can be printed."""
+    if isinstance(value, str):
+        return printable_lines(value)
+    if isinstance(value, dict):
+        return {name: _cleaned(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(inner) for inner in value]
+    return value
 
 
 class SmokeLine(_Frozen):

@@ -143,10 +143,11 @@ def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> 
     moment = host.clock()
     hidden = retention.hide(host.nightly, state, host.site, moment.date())
     state.end_night(night, moment)
+    # Before the pages, which show what is raised; what cannot be sent now waits.
+    notices.raise_all(host.nightly, state, moment, host.channels)
     site.publish(host.nightly, state, moment)
     # Only after the index has dropped a wheel may its file go.
     deleted = retention.delete(host.nightly, state, host.site, moment.date())
-    notices.raise_all(host.nightly, state, moment, host.channels)
     notices.send(state, moment, host.channels)
     return NightOutcome(
         _verdicts_of(state, night), outcome.reproduced, outcome.linked, hidden, deleted

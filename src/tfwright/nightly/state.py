@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 
 from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result
+from tfwright.printable import printable_lines
 
 FILE = "state.sqlite"
 VERSION = 1
@@ -143,7 +144,7 @@ class State:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
-        values = (target, night, verdict, build, detail)
+        values = (target, night, verdict, build, printable_lines(detail))
         with self.database as transaction:
             transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
 

@@ -1,12 +1,14 @@
 """What of this host takes part in a build, as the stages see it and as a wheel's build record says it."""
 
+import hashlib
 from pathlib import Path
 
-from tfwright.documents.host_file import HostFile
+from tfwright.documents.host_file import HostFile, compiler_root
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
+from tfwright.vault.toolkit import tree
 from tfwright.wheel.seal.build_record import Found
 
 
@@ -22,7 +24,16 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
         compiler=host.compiler.value,
         cuda=toolkit,
         cudnn=cudnn,
+        toolkit=_digest(recipe, host_file, toolkit),
     )
+
+
+def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+    """Return one digest for the toolkit and its compiler, as their records state them."""
+    compiler = compiler_root(host_file.build_out, recipe)
+    records = [tree.read(root) for root in (toolkit, compiler) if root]
+    digests = [record.tree for record in records if record.parts]
+    return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
 def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> Found:
@@ -30,6 +41,7 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> Found:
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
     cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""
+    prefixes = cuda.prefixes(recipe, host_file) if host.cuda else []
     return Found(
         system=host.system,
         machine=host.machine,
@@ -38,4 +50,7 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> Found:
         compiler=host.compiler,
         cuda=toolkits[0].value if toolkits else "",
         cudnn=cudnn,
+        nccl=nvidia.nccl(place, prefixes).value or None,
+        tensorrt=nvidia.tensorrt(place, prefixes).value or None,
+        toolkit=host.toolkit or None,
     )

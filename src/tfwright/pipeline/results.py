@@ -24,6 +24,8 @@ class HostFacts(Result):
     """First line of ``cc --version``; empty where there is none."""
     cuda: Path | None = None
     cudnn: Path | None = None
+    toolkit: str = ""
+    """The digest of the toolkit's files; empty for one that `invoke toolkit` did not make."""
 
 
 class Programs(Result):

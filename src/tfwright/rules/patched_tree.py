@@ -1,28 +1,36 @@
 """The tree of a recipe as git's index holds it: the pinned commit with assets and patches, no file checked out."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tfwright.documents.recipe import PATCHES, SourceTable
+from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
 from tfwright.tools import files, git
 from tfwright.tools.git import patching
 
 
-def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
+def make(
+    tree: Path,
+    table: SourceTable,
+    mirror: Path,
+    commit: str,
+    note: Callable[[str], None] = lambda _: None,
+) -> str:
     """Put the commit, the assets and the patches into the index of a tree that has no file yet.
 
-    Returns git's id of the content. Raises RecipeError for an asset or a patch that does not fit.
+    Returns git's id of the content; `note` hears of each patch that applies elsewhere than it says.
+    Raises RecipeError for an asset that does not fit, or with all patches that do not.
     """
     git.prepare(tree, mirror, commit, table.exclude)
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
-        git.add(tree, path, PATCHES / asset)
+        git.add(tree, path, table.file(asset))
     for patch in table.patches:
-        for file in patching.read(PATCHES / patch):
+        for file in patching.read(table.file(patch)):
             _refuse_left_out(table, f"The patch {patch}", file.path)
-        patching.apply(tree, PATCHES / patch)
+    for moved in patching.apply_all(tree, [table.file(patch) for patch in table.patches]):
+        note(moved)
     return git.content(tree)
 
 
@@ -38,7 +46,7 @@ def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
 def digests(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset, by its path under patches/."""
     named = (*table.patches, *table.assets.values())
-    return {file: files.sha256(PATCHES / file) for file in named}
+    return {file: files.sha256(table.file(file)) for file in named}
 
 
 def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:

@@ -7,7 +7,7 @@ from invoke import Collection
 from tfwright.tasks import build, build_host, choose, develop, keep, look
 
 GROUPS: dict[str, tuple[Any, ...]] = {
-    "choose": (choose.recipes, choose.match, choose.doctor),
+    "choose": (choose.recipes, choose.match, choose.doctor, choose.new, choose.port, choose.pin),
     "build": (build.build, build.plan, build.shell, build.toolkit, build.clean),
     "look": (
         look.inspect,
@@ -23,8 +23,9 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.index,
         build_host.report,
         build_host.bisect,
+        build_host.distribute,
     ),
-    "develop": (develop.lint, develop.types, develop.test, develop.schema),
+    "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {

@@ -127,3 +127,39 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
         wanted = bisect.prepare(recipe, good, bad)
         page.show_start(wanted)
         page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
+
+
+@task(
+    iterable=["recipe"],
+    help=JSON
+    | {
+        "recipe": "name of a recipe; given again for each further one, all recipes without it",
+        "until": "stop after this stage",
+        "slurm": "submit a job array to Slurm, instead of the workers of the host file",
+    },
+)
+def distribute(
+    _: Context,
+    recipe: list[str],
+    until: str = "publish",
+    slurm: bool = False,
+    json: bool = False,
+) -> None:
+    """Build recipes on several machines, over OpenSSH or by Slurm; show who built what."""
+    with explained():
+        from tfwright.commands import distribute as workers
+        from tfwright.documents import host_file
+        from tfwright.documents import recipe as recipes
+        from tfwright.pipeline import engine
+        from tfwright.terminal import distribute as page
+
+        engine.insist(until)
+        names = recipe or list(recipes.names())
+        for name in names:
+            recipes.find(name)
+        hand_out = workers.by_slurm if slurm else workers.over_ssh
+        options = ("--until", until)
+        done = hand_out(host_file.read(), names, options, page.show_assignment)
+        page.show_schedule(done, as_json=json)
+        if any(each.state != "built" for each in done.assignments.values()):
+            sys.exit(5)

@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, explained
+from tfwright.tasks.common import JSON, RECIPE, explained, job_of
 
 
 @task(
@@ -98,3 +98,47 @@ def schema(_: Context, document: str = "") -> None:
             return
         for path in schemas.write():
             print(path)
+
+
+@task(
+    positional=["name"],
+    help=RECIPE
+    | {
+        "name": "why, in a few words: they become the patch's file name",
+        "why": "what fails without it, with the message that people search for",
+        "upstream": "where it was reported or solved, or 'none' and the reason",
+        "drop-when": "what must be true for it to go, such as 'the release is 1.9 or later'",
+        "refresh": "number of a patch of the recipe to redo: makes a tree to edit",
+        "write": "with --refresh: write the patch from that tree",
+    },
+)
+def patch(
+    _: Context,
+    name: str = "",
+    recipe: str = "demo",
+    why: str = "",
+    upstream: str = "",
+    drop_when: str = "",
+    refresh: int = 0,
+    write: bool = False,
+) -> None:
+    """Write a patch from your edits in a recipe's tree, or redo one that no longer fits.
+
+    Without --refresh the edits are those in the tree of the source stage, and the new patch is
+    entered into the recipe.
+    """
+    with explained():
+        from tfwright.commands import patch as patches
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import patch as page
+        from tfwright.tools.git.patching import PatchHeader
+
+        job = job_of(recipe)
+        if refresh and not write:
+            page.show_tree(patches.prepare(job, refresh), recipe, refresh)
+            return
+        if refresh:
+            page.show_patch(patches.refresh(job, refresh))
+            return
+        header = page.ask_header(PatchHeader(why, upstream, drop_when))
+        page.show_patch(patches.make(job, recipes.find(recipe), name, header))

@@ -51,6 +51,7 @@ def lock(_: Context, recipe: str = "demo") -> None:
         "output": "the file to write",
         "add": "a further file to carry, such as CUDA's installer; may be repeated",
         "unpack": "verify this bundle, and put its files where 'invoke build --offline' finds them",
+        "with-toolkit": "add the packages of CUDA that the recipe pins; their licences must allow it",
         "into": "with --unpack: directory to build in, instead of the host file's build_out",
     },
 )
@@ -61,6 +62,7 @@ def bundle(
     output: str = "",
     unpack: str = "",
     into: str = "",
+    with_toolkit: bool = False,
 ) -> None:
     """Pack everything that a recipe's build needs into one file, or unpack such a file.
 
@@ -86,7 +88,13 @@ def bundle(
                 remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
             )
         further = [Path(file) for file in add]
-        manifest = bundles.pack(job_of(recipe), recipes.find(recipe), Path(output), further)
+        manifest = bundles.pack(
+            job_of(recipe),
+            recipes.find(recipe),
+            Path(output),
+            further,
+            with_toolkit=with_toolkit,
+        )
         page.show_bundle(manifest)
 
 

@@ -9,6 +9,7 @@ from tfwright.terminal import text
 
 if TYPE_CHECKING:
     from tfwright.diagnosis.excerpt import Excerpt
+    from tfwright.diagnosis.learn import Lesson
     from tfwright.diagnosis.reader import Diagnosis, Match
 
 MOST_CAUSES = 3
@@ -35,6 +36,14 @@ def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) ->
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         print(report)
+
+
+def show_lesson(lesson: "Lesson", fixture: Path) -> None:
+    """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
+    print(lesson.entry)
+    text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
+    text.tell(f"  The fixture, with its root line marked: {fixture}")
+    text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
 
 
 def tell_match(match: "Match", place: Path) -> None:

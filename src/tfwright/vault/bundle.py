@@ -33,7 +33,17 @@ DATED = 315532800
 """The time of all members, 1980-01-01: tar warns of earlier ones."""
 
 Kind = Literal[
-    "recipe", "lock", "patch", "source", "bazel", "archive", "clone", "package", "tool", "added"
+    "recipe",
+    "lock",
+    "patch",
+    "source",
+    "bazel",
+    "archive",
+    "clone",
+    "package",
+    "tool",
+    "toolkit",
+    "added",
 ]
 FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
 """The name of a file, without a directory."""
@@ -44,9 +54,9 @@ class BundleMember(Table):
 
     kind: Kind
     """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit that a rule clones, as
-    one too; ``tool``: a package that tfwright itself needs."""
+    one too; ``tool``: a package that tfwright itself needs; ``toolkit``: one of CUDA, its libraries or its compiler."""
     name: InnerPath
-    """For a patch its path under patches/, for an archive its digest, for a clone its commit, else a file's name."""
+    """For a patch its path under patches/, for an archive and a part of a toolkit its digest, for a clone its commit, else a file's name."""
     sha256: Sha256
     size: Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
     """In bytes."""

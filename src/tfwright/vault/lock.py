@@ -126,6 +126,16 @@ class LockedFile(Table):
     sha256: Sha256
 
 
+class LockedPackage(Table):
+    """A package of the toolkit."""
+
+    part: Line
+    """``cuda``, ``cudnn``, ``compiler`` and so on."""
+    name: Line
+    """Of the file, or its address."""
+    sha256: Sha256
+
+
 class Unlockable(Table):
     """Something that is downloaded, or may be, and that no digest holds."""
 
@@ -162,6 +172,10 @@ def _file(one: LockedFile) -> str:
     return f"file {one.path}"
 
 
+def _package(package: LockedPackage) -> str:
+    return f"toolkit {package.part}: {package.name}"
+
+
 def _unlockable(one: Unlockable) -> str:
     return f"unlockable {one.name} ({one.file}:{one.line}: {one.why})"
 
@@ -182,6 +196,7 @@ class Lock(Table):
     files: Annotated[tuple[LockedFile, ...], _sorted(_file)] = ()
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
     substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
+    toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,17 @@ from packaging.requirements import Requirement as Parsed
 from packaging.utils import canonicalize_name
 
 from tfwright.documents.recipe import Recipe, SubstituteTable
+from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.python import packages
-from tfwright.vault.lock import Lock, LockedBinary, LockedRequirement, LockedSubstitute
+from tfwright.vault.lock import (
+    Lock,
+    LockedBinary,
+    LockedPackage,
+    LockedRequirement,
+    LockedSubstitute,
+)
 
 
 def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]:
@@ -87,6 +94,16 @@ def substitutes(
             sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
         )
         for name, table in tables.items()
+    )
+
+
+def toolkit(table: ToolkitTable) -> tuple[LockedPackage, ...]:
+    """Return the locked form of the packages that a recipe pins for its toolkit."""
+    return tuple(
+        LockedPackage(part=part, name=name, sha256=sha256)
+        for part, packages in table.parts()
+        for _, pins in packages.ways()
+        for name, sha256 in pins.items()
     )
 
 

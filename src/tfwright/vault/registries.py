@@ -23,6 +23,18 @@ def named(url: str) -> str:
     return url
 
 
+def of_file(name: str) -> str:
+    """Return the package URL of a Debian package or a wheel by the name of its file; a url as it is."""
+    if name.endswith(".deb"):
+        package, version, architecture = name.removesuffix(".deb").split("_")
+        parts = {"space": "debian", "name": package, "version": version, "arch": architecture}
+        return _package_url("deb", parts)
+    if name.endswith(".whl"):
+        project, version = name.split("-")[:2]
+        return _package_url("pypi", {"name": project, "version": version})
+    return name
+
+
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
     space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
     name = (

@@ -13,7 +13,7 @@ from tfwright import __version__
 from tfwright.documents import nightly, recipe
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
-from tfwright.documents.recipe import PATCHES, ROOT, Recipe
+from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.errors import RecipeError, TfwrightError
 from tfwright.host import probes, pythons
 from tfwright.pipeline import host_facts
@@ -128,7 +128,7 @@ def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> di
     parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
     source = job.recipe.source
     for path in (*source.patches, *source.assets.values()):
-        parts[f"patches/{path}"] = files.sha256(PATCHES / path)[:16]
+        parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
     if job.locked:
         parts["the lock"] = files.sha256(job.locked)[:16]
     parts["the commit"] = job.recipe.source.commit

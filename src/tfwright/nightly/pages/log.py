@@ -23,6 +23,8 @@ KINDS = (
     ("warning", re.compile(r"(?i)\bwarning\b")),
     ("note", re.compile(r"^(INFO|DEBUG|\s*note):?", re.IGNORECASE)),
 )
+BEFORE = 400
+"""Lines before the line of interest that are shown."""
 LONGEST = 2000
 """Characters of a line that are shown."""
 
@@ -51,18 +53,24 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     """Return a log's end, or the part around a line of interest."""
     path = folder / name
     size = path.stat().st_size if path.is_file() else 0
-    budget = 0
     kept: deque[LogLine] = deque()
-    total = 0
+    total = budget = 0
     for total, text in enumerate(_lines(path), 1):
+        # Once the page is full behind the line of interest, the rest is only counted.
+        if around and total > around and budget > SHOWN:
+            continue
         kept.append(LogLine(total, text, _kind(text)))
         budget += len(text)
-        # Once the line of interest is in the middle, the rest adds nothing.
-        if around and total > around and budget > SHOWN:
-            break
-        while budget > SHOWN and (not around or kept[0].number < around - 200):
+        while kept and _too_early(kept[0].number, budget, around, total):
             budget -= len(kept.popleft().text)
     return ShownLog(name, tuple(kept), total - len(kept), size)
+
+
+def _too_early(number: int, budget: int, around: int, last: int) -> bool:
+    """Say whether the first line that is kept makes room for later ones."""
+    if around and last >= around:
+        return number < around - BEFORE
+    return budget > SHOWN
 
 
 def _lines(path: Path) -> Iterator[str]:

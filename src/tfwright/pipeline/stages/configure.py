@@ -50,6 +50,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
     answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
+    # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
     dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
     interview = Interview(dialect, answers, table.by, host.python)
@@ -105,7 +106,7 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
 
 
 def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
-    """Return the bazelrc that the recipe gives on this host, as far as that is known without a tree.
+    """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
@@ -141,7 +142,7 @@ def _site_packages(job: Job, python: Path) -> str:
 def _command(
     job: Job, table: ConfigureTable, tree: Path, interview: Interview, epoch: int
 ) -> Command:
-    """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
+    """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
     places = job.places
     clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
     return Command((str(tree / table.program),), tree, clean)

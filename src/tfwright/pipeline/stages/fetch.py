@@ -18,7 +18,7 @@ from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Step, Writes
-from tfwright.rules import patched_tree
+from tfwright.rules import patched_tree, tree_version
 from tfwright.tools import files, git
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.git import mirror
@@ -50,6 +50,7 @@ def run(
         job.listener,
         offline=job.offline,
     )
+    tree_version.insist(repository, pin.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
     programs = (

@@ -23,7 +23,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.rules import patched_tree
 from tfwright.tools import files
 from tfwright.tools.process import environment
-from tfwright.vault import lock
+from tfwright.vault import lock, registries
 from tfwright.wheel import archive
 from tfwright.wheel.inspect import readings
 from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
@@ -168,9 +168,18 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> Material
         commit=inputs.commit,
         epoch=inputs.epoch,
         files=patched_tree.digests(recipe.source),
-        archives=tuple(_archives(known)),
+        archives=(*_archives(known), *_packages(recipe)),
         clones=tuple((clone.remote, clone.commit) for clone in wanted),
     )
+
+
+def _packages(recipe: Recipe) -> Iterator[sbom.ArchiveComponent]:
+    """Yield the packages that the recipe pins for its toolkit: their code is compiled in, or called."""
+    for part, table in recipe.toolkit.parts():
+        for _, pins in table.ways():
+            for name, sha256 in pins.items():
+                urls = (registries.of_file(name),)
+                yield sbom.ArchiveComponent((f"{part}: {name}",), urls, sha256)
 
 
 def _archives(known: lock.Lock) -> Iterator[sbom.ArchiveComponent]:

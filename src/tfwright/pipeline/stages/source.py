@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from tfwright.configure import edits
-from tfwright.documents.recipe import PATCHES, FetchTable, SourceTable
+from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
@@ -20,7 +20,8 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     tree as it was.
     """
     tree, prepared = job.places.tree, job.places.own / "preparing"
-    content = patched_tree.make(prepared, table, inputs.mirror, inputs.commit)
+    note = job.listener.note
+    content = patched_tree.make(prepared, table, inputs.mirror, inputs.commit, note)
     if fetch.substitutes:
         texts = patched_tree.texts(prepared, table, content)
         for path, text in substitutes.rewritten(texts, fetch.substitutes).items():
@@ -43,7 +44,7 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     return (
         *git.preparation(tree, table.commit),
         *(Writes(tree / path) for path in table.assets),
-        *(patching.command(tree, PATCHES / patch) for patch in table.patches),
+        *(patching.command(tree, table.file(patch)) for patch in table.patches),
         git.checking_out(tree, "(the patched tree)"),
     )
 

@@ -70,6 +70,8 @@ class BuildCache:
         self._trust = trust
         self._server = server
         self._written: dict[str, str] = {}
+        self._damaged: set[str] = set()
+        """Blobs that the server has with other content; they are sent again."""
         self._uploads: queue.Queue[tuple[str, bytes] | None] = queue.Queue(UPLOADS)
         self._uploader = threading.Thread(target=self._upload_all, daemon=True)
         self._uploading = server is not None and writes
@@ -205,6 +207,7 @@ class BuildCache:
                 if stream is None:
                     return
                 if not self._directory.keep_blob(blob.sha256, blob.size, stream.read):
+                    self._damaged.add(blob.sha256)
                     raise ServerFaultError("it sent a file with a wrong checksum")
         except OSError as fault:
             raise _MissError(_reason(fault)) from fault
@@ -242,7 +245,8 @@ class BuildCache:
         if self._server is None or self._server.given_up:
             return
         for blob in self._all_blobs(action_result.read(seal.remove(entry)[0])):
-            if blob.sha256 != EMPTY and not self._server.has(blob.sha256):
+            lacking = blob.sha256 in self._damaged or not self._server.has(blob.sha256)
+            if blob.sha256 != EMPTY and lacking:
                 path = self._directory.blob(blob)
                 if path is None:
                     raise _MissError("a file was removed before it was sent")

@@ -11,7 +11,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -394,3 +394,18 @@ def restore(tree: Path) -> None:
     """Put a tree back to what was checked out: tracked files as they were, all others gone but Bazel's own links."""
     run(inside(tree, "checkout", "--force", "--", "."))
     run(inside(tree, "clean", "--quiet", "-ffdx", "--exclude=/bazel-*"))
+
+
+def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
+    """Return the diff from the index of a tree to its files, new files included."""
+    excluded = [f":(exclude,literal){path}" for path in but]
+    # A new file counts from the moment that git knows that it is meant to be added.
+    run(inside(tree, "add", "--intent-to-add", "--", ".", *excluded))
+    options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
+    return run(inside(tree, "diff", *options, "--", ".", *excluded))
+
+
+def apply_what_fits(tree: Path, patch: Path) -> None:
+    """Apply a patch to the files of a tree; what does not fit is left beside them as FILE.rej."""
+    with suppress(ToolError):  # git exits with 1 where it left a part out; the tree shows which
+        run(inside(tree, "apply", "--reject", "--whitespace=nowarn", str(patch)))

@@ -20,6 +20,11 @@ Filler = Callable[[Path], None]
 """Writes to a path what a source has."""
 
 
+def store(vault: Path) -> Store:
+    """Return where the packages of toolkits are kept."""
+    return Store(vault / "toolkit")
+
+
 @dataclass(frozen=True)
 class Supplier:
     """Where this host keeps packages and looks for them."""

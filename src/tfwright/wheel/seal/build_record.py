@@ -82,6 +82,10 @@ class Found(Table):
     """As ``cc --version`` says it."""
     cuda: Line
     cudnn: Line
+    nccl: Line | None = None
+    tensorrt: Line | None = None
+    toolkit: Sha256 | None = None
+    """The digest of all files of the toolkit that `invoke toolkit` made; None for another one."""
 
 
 class RecordedBazel(Table):
@@ -150,7 +154,11 @@ def recipe_of(record: BuildRecord) -> Recipe:
 
 def write(record: BuildRecord) -> bytes:
     """Return the record's file: the same bytes for the same record."""
-    return canonical(record.model_dump(mode="json"), indent=1)
+    content = record.model_dump(mode="json")
+    # Most wheels have none of a toolkit's parts, and their records stay as they were.
+    found = content["found"]
+    content["found"] = {name: value for name, value in found.items() if value is not None}
+    return canonical(content, indent=1)
 
 
 def canonical(content: object, indent: int | None = None) -> bytes:

@@ -1,0 +1,121 @@
+"""Builds several recipes on several machines, by OpenSSH or Slurm."""
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from tfwright.documents.host_file import HostFile, WorkerTable
+from tfwright.errors import HostError, ToolError
+from tfwright.tools import files
+from tfwright.tools.remote import slurm, ssh
+from tfwright.tools.remote.slurm import SlurmSite
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.workers import schedule
+from tfwright.workers.schedule import Assignment, Schedule
+
+Build = Callable[[Assignment], RemoteBuild]
+"""Runs a build on the assignment's worker, to its end."""
+Hear = Callable[[Assignment], None]
+"""Is given an assignment whenever something became of it."""
+
+
+def over_ssh(
+    settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
+) -> Schedule:
+    """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
+
+    Raises HostError if the host file names no worker.
+    """
+    hosts = {table.name: _host(table) for table in settings.workers}
+    if not hosts:
+        raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
+    logs = _room(settings) / "logs"
+
+    def build(given: Assignment) -> RemoteBuild:
+        log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
+        host = hosts[given.worker]
+        done = ssh.build(host, given.recipe, options, log)
+        if host.wheelhouse and not done.lost and not done.failure:
+            try:
+                ssh.bring(host, settings.build_out / "wheelhouse", log.with_suffix(".rsync.log"))
+            except ToolError as fault:
+                return RemoteBuild(done.seconds, lost=False, failure=fault.what)
+        return done
+
+    begun = schedule.planned(recipes, tuple(hosts), _took(settings))
+    done = run(begun, build, hear)
+    _keep(settings, done)
+    return done
+
+
+def run(begun: Schedule, build: Build, hear: Hear) -> Schedule:
+    """Start builds while workers are idle, until nothing is left that anyone could do."""
+    ended: queue.Queue[tuple[Assignment, RemoteBuild]] = queue.Queue()
+
+    def work(given: Assignment) -> None:
+        ended.put((given, build(given)))
+
+    current = begun
+    while not current.over:
+        current, started = current.started()
+        for given in started:
+            hear(given)
+            threading.Thread(target=work, args=(given,), daemon=True).start()
+        given, result = ended.get()
+        if result.lost:
+            current = current.lost(given.recipe, result.seconds, result.failure)
+        else:
+            current = current.ended(given.recipe, result.seconds, result.failure)
+        hear(current.assignments[given.recipe])
+    return current.closed()
+
+
+def by_slurm(
+    settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
+) -> Schedule:
+    """Build recipes as one job array. Raises HostError without [slurm], ToolError if it is refused."""
+    table = settings.slurm
+    if table is None:
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    room = _room(settings) / "slurm"
+    files.remove(room)
+    site = SlurmSite(
+        table.directory, room, table.python, table.host_file, table.options, table.most
+    )
+    planned = schedule.planned(recipes, (), _took(settings))
+    order = tuple(planned.assignments)
+    done = {}
+    for recipe, result in zip(order, slurm.build(site, order, options), strict=True):
+        failure = f"exit status {result.status}, see {result.log}" if result.status else ""
+        state: schedule.State = "failed" if result.status > 0 else "built"
+        state = "lost" if result.status < 0 else state
+        done[recipe] = Assignment(recipe, state, result.worker, (), result.seconds, failure)
+        hear(done[recipe])
+    finished = Schedule(done, ())
+    _keep(settings, finished)
+    return finished
+
+
+def _host(table: WorkerTable) -> RemoteHost:
+    return RemoteHost(**{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__})
+
+
+def _room(settings: HostFile) -> Path:
+    return settings.build_out / "workers"
+
+
+def _took(settings: HostFile) -> Mapping[str, float]:
+    """Return the seconds of the last builds, by recipe."""
+    try:
+        rows = json.loads((_room(settings) / "last.json").read_text("utf-8"))
+        return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+def _keep(settings: HostFile, done: Schedule) -> None:
+    rows = [asdict(each) for each in done.assignments.values()]
+    files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))

@@ -1,0 +1,166 @@
+"""`invoke patch`: a patch from the edits in a tree, in the form that the recipes' patches have.
+
+The edits are made in the recipe's own tree (``build_out/RECIPE/tree``), or, to redo a patch that no
+longer fits, in a tree of their own where every patch before it is applied.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.configure import edits
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import Evidence, RecipeError
+from tfwright.pipeline import external
+from tfwright.pipeline.job import BuildRequest
+from tfwright.rules import patched_tree
+from tfwright.tools import files, git, toml_editing
+from tfwright.tools.git import mirror, patching
+from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git.patching import PatchHeader
+
+CONTEXT = 1
+"""Lines of context around a change: the smallest that git still applies in one place only."""
+_NUMBER = re.compile(r"(\d{4})-")
+
+
+@dataclass(frozen=True)
+class WrittenPatch:
+    """A patch that was written, and where the recipe names it."""
+
+    path: Path
+    files: tuple[str, ...]
+    added: bool
+    """Whether the recipe's list got a new entry."""
+
+
+def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> WrittenPatch:
+    """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
+
+    `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
+    there is no tree or nothing was edited.
+    """
+    tree = job.places.tree
+    if not git.is_tree(tree):
+        raise RecipeError(
+            f"{job.recipe.name} has no tree to edit yet",
+            remedy=f"Make it: invoke build --recipe {job.recipe.name} --until source",
+        )
+    inner = f"{_folder(job.recipe)}/{_next_number(job.recipe):04}-{_words(name)}.patch"
+    target = _patches_of(path) / inner
+    changed = _write(tree, target, header)
+    named = [*job.recipe.source.patches, inner]
+    toml_editing.put_list(path, ("source", "patches"), named)
+    return WrittenPatch(target, changed, added=True)
+
+
+def prepare(job: BuildRequest, number: int) -> Path:
+    """Make a tree in which a patch can be redone, and return its directory.
+
+    The patches before it are applied and committed to the index; of the patch itself, the parts
+    that fit are in the files, the others lie beside them as ``FILE.rej``.
+    """
+    source = job.recipe.source
+    patch = _numbered(job.recipe, number)
+    position = source.patches.index(patch)
+    before = source.model_copy(update={"patches": source.patches[:position]})
+    tree = _workplace(job)
+    content = patched_tree.make(tree, before, _mirror(job), source.commit)
+    git.check_out(tree, content)
+    git.apply_what_fits(tree, source.file(patch))
+    return tree
+
+
+def refresh(job: BuildRequest, number: int) -> WrittenPatch:
+    """Write a patch of the series again from the tree that `prepare` made; its header stays."""
+    source = job.recipe.source
+    target = source.file(_numbered(job.recipe, number))
+    tree = _workplace(job)
+    if not git.is_tree(tree):
+        raise RecipeError(
+            f"There is no tree to redo {target.name} in",
+            remedy=f"Make it: invoke patch --recipe {job.recipe.name} --refresh {number}",
+        )
+    rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))
+    if rejected:
+        raise RecipeError(
+            f"Parts of {target.name} that did not fit are still waiting: {rejected[0]}",
+            remedy="Make the change by hand, then delete each FILE.rej.",
+            evidence=Evidence(lines=rejected),
+        )
+    changed = _write(tree, target, patching.header(target))
+    files.remove(tree)
+    files.remove(git.repository_of(tree))
+    return WrittenPatch(target, changed, added=False)
+
+
+def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
+    """Write the difference between a tree and its index as a patch; return the files it changes."""
+    diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
+    if not diff.strip():
+        raise RecipeError(
+            f"Nothing differs in {tree}", remedy="Edit the files there, then run this again."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    files.write(target, f"{as_text(header)}\n{diff}")
+    return tuple(file.path for file in patching.read(target))
+
+
+def as_text(header: PatchHeader) -> str:
+    """Return a header as patches have it: three fields, further lines indented by one blank."""
+    fields = {"Why": header.why, "Upstream": header.upstream, "Drop when": header.drop_when}
+    return "".join(f"{name}: {' '.join(text.split())}\n" for name, text in fields.items())
+
+
+def _mirror(job: BuildRequest) -> Path:
+    source = job.recipe.source
+    pin = Pin(source.url, source.branch, source.commit, source.exclude)
+    origin = external.origin(job.job, source.url)
+    return mirror.bring(pin, job.places.git, origin, job.listener, offline=job.offline)
+
+
+def _workplace(job: BuildRequest) -> Path:
+    """Return the directory in which a patch is redone; no stage reads it."""
+    return job.places.own / "patch"
+
+
+def _numbered(recipe: Recipe, number: int) -> str:
+    """Return the patch of a recipe by the number in its file name."""
+    for patch in recipe.source.patches:
+        found = _NUMBER.match(Path(patch).name)
+        if found and int(found[1]) == number:
+            return patch
+    known = ", ".join(recipe.source.patches) or "none"
+    raise RecipeError(
+        f"{recipe.name} has no patch with the number {number}", remedy=f"Its patches: {known}."
+    )
+
+
+def _next_number(recipe: Recipe) -> int:
+    numbers = [_NUMBER.match(Path(patch).name) for patch in recipe.source.patches]
+    return max((int(number[1]) for number in numbers if number), default=0) + 1
+
+
+def _folder(recipe: Recipe) -> str:
+    """Return the folder of a recipe's patches: that of those it has, else its branch."""
+    if recipe.source.patches:
+        return str(Path(recipe.source.patches[0]).parent)
+    return recipe.source.branch.replace("/", "-")
+
+
+def _patches_of(path: Path) -> Path:
+    """Return patches/ of the checkout for its own recipes, else the one beside the recipe."""
+    if path.resolve().parent == recipes.RECIPES.resolve():
+        return recipes.PATCHES
+    return path.resolve().parent / "patches"
+
+
+def _words(name: str) -> str:
+    """Return a name as file names have it, and refuse one without letters."""
+    words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    if not words:
+        raise RecipeError(
+            f"{name!r} names no patch", remedy="Say in a few words why: invoke patch no-numa ..."
+        )
+    return words

@@ -1,0 +1,48 @@
+"""Builds on several machines, as people read them."""
+
+from collections import Counter
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Column, Styled
+
+if TYPE_CHECKING:
+    from tfwright.workers.schedule import Assignment, Schedule
+
+COLUMNS = (
+    Column("recipe"),
+    Column("state", cut="never"),
+    Column("worker", rank=1),
+    Column("seconds", right=True, rank=2),
+    Column("lost on", rank=3),
+    Column("why", rank=2),
+)
+STYLES: dict[str, text.Style] = {"built": text.GOOD, "failed": text.BAD, "lost": text.BAD}
+
+
+def show_assignment(given: "Assignment") -> None:
+    """Say in a line what became of a recipe."""
+    if given.state == "running":
+        text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
+    elif given.state == "waiting":
+        text.tell(f"  {given.recipe}: {given.lost[-1]} was lost; another worker takes it")
+    else:
+        text.tell(f"  {given.recipe}: {given.state} on {given.worker} in {given.seconds:.0f} s")
+
+
+def show_schedule(done: "Schedule", *, as_json: bool) -> None:
+    """Print who built what."""
+    rows = list(done.assignments.values())
+    if as_json:
+        text.as_json([asdict(row) for row in rows])
+        return
+    text.table(COLUMNS, [_row(row) for row in rows])
+    counts = Counter(row.state for row in rows)
+    text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
+
+
+def _row(given: "Assignment") -> tuple[text.Part, ...]:
+    state = Styled(given.state, STYLES.get(given.state, ""))
+    seconds, lost = f"{given.seconds:.0f}", ", ".join(given.lost)
+    return (given.recipe, state, given.worker, seconds, lost, given.detail)

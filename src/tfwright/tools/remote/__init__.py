@@ -1,0 +1,1 @@
+"""Other machines: builds over OpenSSH, and by Slurm."""

@@ -1,0 +1,99 @@
+"""Which worker builds which recipe next: the longest first, and again where a worker was lost.
+
+Pure data: who runs the builds tells what happened, so that a thousand recipes on a hundred workers
+can be simulated in a moment.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+ATTEMPTS = 3
+"""Workers that a recipe may lose before it counts as failed: perhaps it is what kills them."""
+State = Literal["waiting", "running", "built", "failed", "lost"]
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A recipe, and what became of it."""
+
+    recipe: str
+    state: State = "waiting"
+    worker: str = ""
+    """Who builds it, or did so last."""
+    lost: tuple[str, ...] = ()
+    """Workers that died while they built it."""
+    seconds: float = 0.0
+    detail: str = ""
+    """Why it failed."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """All recipes, and which workers are still there."""
+
+    assignments: Mapping[str, Assignment]
+    """By recipe, in the order in which they are handed out."""
+    workers: tuple[str, ...]
+    gone: frozenset[str] = field(default_factory=frozenset)
+    """Workers that were lost."""
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing runs, and nothing that waits can be given to anyone."""
+        running = any(each.state == "running" for each in self.assignments.values())
+        return not running and not (self.waiting and self.idle)
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        """Recipes that nobody builds yet."""
+        found = (each.recipe for each in self.assignments.values() if each.state == "waiting")
+        return tuple(found)
+
+    @property
+    def idle(self) -> tuple[str, ...]:
+        """Workers that build nothing."""
+        busy = {each.worker for each in self.assignments.values() if each.state == "running"}
+        return tuple(name for name in self.workers if name not in busy | self.gone)
+
+    def started(self) -> tuple["Schedule", tuple[Assignment, ...]]:
+        """Return the schedule with every idle worker busy, and what is to be started."""
+        pairs = tuple(zip(self.waiting, self.idle, strict=False))
+        begun = tuple(
+            replace(self.assignments[recipe], state="running", worker=worker)
+            for recipe, worker in pairs
+        )
+        return self._with(*begun), begun
+
+    def ended(self, recipe: str, seconds: float, failure: str = "") -> "Schedule":
+        """Return the schedule after a build came to its end; `failure` says why it failed."""
+        state: State = "failed" if failure else "built"
+        done = replace(self.assignments[recipe], state=state, seconds=seconds, detail=failure)
+        return self._with(done)
+
+    def lost(self, recipe: str, seconds: float, why: str) -> "Schedule":
+        """Return the schedule after the worker of a recipe died: someone else builds the recipe."""
+        before = self.assignments[recipe]
+        lost = (*before.lost, before.worker)
+        state: State = "failed" if len(lost) >= ATTEMPTS else "waiting"
+        given_back = replace(before, state=state, lost=lost, seconds=seconds, detail=why)
+        return replace(self._with(given_back), gone=self.gone | {before.worker})
+
+    def closed(self) -> "Schedule":
+        """Return the schedule at its end: what still waits had no worker left."""
+        left = (replace(self.assignments[name], state="lost") for name in self.waiting)
+        return self._with(*left)
+
+    def _with(self, *changed: Assignment) -> "Schedule":
+        updates = {each.recipe: each for each in changed}
+        return replace(self, assignments={**self.assignments, **updates})
+
+
+def planned(recipes: Sequence[str], workers: Sequence[str], took: Mapping[str, float]) -> Schedule:
+    """Return the schedule before anything runs; `took` are seconds of earlier builds, by recipe.
+
+    The longest first: a long build that starts last keeps everyone waiting. One that was never
+    built may be long, and comes before all others.
+    """
+    order = sorted(dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf")))
+    return Schedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))

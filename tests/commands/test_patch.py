@@ -1,0 +1,109 @@
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import patch as patches
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tools.git import patching
+from tfwright.tools.git.patching import PatchHeader
+
+HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
+EDITED = "tensorflow/core/kernels/matrix.cc"
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a copy of the demo's recipe, outside the checkout."""
+    return Path(shutil.copy(recipes.find("demo"), tmp_path / "mine.toml"))
+
+
+def job_of(path: Path, tmp_path: Path) -> BuildRequest:
+    host_file = HostFile(build_out=tmp_path / "build_out")
+    return BuildRequest(recipe=recipes.read(str(path)), host_file=host_file, until="source")
+
+
+@pytest.fixture
+def job(path: Path, tmp_path: Path) -> BuildRequest:
+    """Return a job whose tree is made."""
+    made = job_of(path, tmp_path)
+    engine.build(made)
+    return made
+
+
+def edit(tree: Path, before: str, after: str) -> None:
+    file = tree / EDITED
+    text = file.read_text("utf-8")
+    assert before in text
+    file.write_text(text.replace(before, after, 1), "utf-8")
+
+
+def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
+    job: BuildRequest, path: Path, tmp_path: Path
+) -> None:
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    (job.places.tree / "new.txt").write_text("new\n", "utf-8")
+    made = patches.make(job, path, "Say that it is edited!", HEADER)
+    assert made.path == tmp_path / "patches/demo/0002-say-that-it-is-edited.patch"
+    assert made.files == ("new.txt", EDITED)
+    assert patching.header(made.path) == HEADER
+    again = job_of(path, tmp_path)
+    assert again.recipe.source.patches[-1] == "demo/0002-say-that-it-is-edited.patch"
+    engine.build(again)
+    assert "// Edited." in (again.places.tree / EDITED).read_text("utf-8")
+
+
+def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    before = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    patches.make(job, path, "edited", HEADER)
+    after = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    assert after == before
+
+
+def test_a_tree_without_edits_gives_no_patch(job: BuildRequest, path: Path) -> None:
+    with pytest.raises(RecipeError, match="Nothing differs"):
+        patches.make(job, path, "nothing", HEADER)
+
+
+def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
+    path: Path, tmp_path: Path
+) -> None:
+    name = recipes.read(str(path)).source.patches[0]
+    own = tmp_path / "patches" / name
+    own.parent.mkdir(parents=True)
+    text = (recipes.PATCHES / name).read_text("utf-8")
+    removed = next(
+        line for line in text.splitlines() if line.startswith("-") and not line.startswith("---")
+    )
+    own.write_text(text.replace(removed, removed + " changed"), "utf-8")
+    job = job_of(path, tmp_path)
+    with pytest.raises(RecipeError, match="does not fit") as caught:
+        engine.build(job)
+    assert "--refresh" in caught.value.remedy
+    # The remedy is followed.
+    tree = patches.prepare(job, 1)
+    (rejected,) = tree.rglob("*.rej")
+    with pytest.raises(RecipeError, match="still waiting"):
+        patches.refresh(job, 1)
+    rejected.unlink()
+    edit(tree, "#include", "// Redone.\n#include")
+    made = patches.refresh(replace(job, until="source"), 1)
+    assert made.path == own
+    engine.build(job_of(path, tmp_path))
+    assert "// Redone." in (job.places.tree / EDITED).read_text("utf-8")
+
+
+def test_a_number_that_no_patch_has_is_answered_with_those_there_are(
+    path: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(RecipeError, match="no patch with the number 7") as caught:
+        patches.prepare(job_of(path, tmp_path), 7)
+    assert "demo/0001-" in caught.value.remedy

@@ -1,0 +1,102 @@
+"""What one attempt says of its failure, and what people are shown of it."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.diagnosis import again
+from tfwright.diagnosis.facts import Facts
+from tfwright.errors import Evidence, ToolError
+from tfwright.terminal import console
+
+TIMEOUT = """\
+ERROR: /t/BUILD:1:1: no such package '@grpc//': java.io.IOException: Error downloading [https://a/b.zip] to /o/b.zip: connect timed out
+"""
+GETTID = """\
+ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed: error executing command
+external/grpc/log_linux.cc:43:13: error: ambiguating new declaration of 'long int gettid()'
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """Return a log of two attempts that failed for different reasons."""
+    path = tmp_path / "compile.log"
+    path.write_text(TIMEOUT + GETTID, "utf-8")
+    return path
+
+
+def test_only_what_the_last_attempt_wrote_is_read(log: Path) -> None:
+    first = again.record(log, 0, killed=False, died=False)
+    last = again.record(log, len(TIMEOUT), killed=False, died=False)
+
+    assert first.match is not None
+    assert first.match.entry.id == "fetch-timeout"
+    assert last.match is not None
+    assert last.match.entry.id == "compile-gettid"
+
+
+def test_people_are_shown_the_cause_that_the_stage_decided_by(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = again.record(log, len(TIMEOUT), killed=False, died=False)
+    console.explain(
+        ToolError("Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record))
+    )
+    shown = capsys.readouterr().err
+
+    assert "compile-gettid" in shown
+    assert "fetch-timeout" not in shown
+
+
+def test_a_log_without_a_record_is_read_as_a_whole(
+    log: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    console.explain(ToolError("configure failed", remedy="x", evidence=Evidence(log=log)))
+
+    assert "fetch-timeout" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("seen", "name"), [("killed", again.OUT_OF_MEMORY), ("died", again.SERVER_DIED)]
+)
+def test_what_leaves_no_line_is_known_from_the_outside(
+    tmp_path: Path, seen: str, name: str
+) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("[1 / 2] Compiling a.cc\n", "utf-8")
+    match = again.record(log, 0, killed=seen == "killed", died=seen == "died").match
+
+    assert match is not None
+    assert match.entry.id == name
+
+
+def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("", "utf-8")
+
+    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(None, None)
+
+
+def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8")
+    old, new = (
+        again.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
+        for version in ("0.15.0", "0.26.1")
+    )
+
+    assert old is not None
+    assert old.entry.id == "bazel-name-not-defined"
+    assert new is not None
+    assert (new.entry.id, new.certain) == ("bazel-http-archive-gone", True)
+
+
+def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
+    log = tmp_path / "a.log"
+    log.write_text("/usr/bin/ld: error: a.o: file too short\n", "utf-8")
+    damaged = again.record(log, 0, killed=False, died=False)
+    log.write_text("g++: error: a.o: No space left on device\n", "utf-8")
+    full = again.record(log, 0, killed=False, died=False)
+
+    assert (damaged.disk_is_full, full.disk_is_full) == (False, True)

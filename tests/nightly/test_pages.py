@@ -1,0 +1,249 @@
+"""The pages: what they say, what they weigh, and that nothing hostile gets through."""
+
+import gzip
+import json
+import re
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import FakeBuilder, host_with
+
+from tfwright.nightly import night
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.night import BuildHost
+from tfwright.nightly.pages import build as pages
+from tfwright.nightly.pages import log, timeline, words, write_pages
+from tfwright.nightly.pages.redaction import redacted
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
+VOID = {"meta", "link", "br", "img", "path", "rect"}
+
+
+class Checked(HTMLParser):
+    """Reads a page as a browser does: no script, no handler, every element closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag not in {"script", "iframe", "object", "img", "form"}
+        for name, value in attrs:
+            assert not name.startswith("on")
+            if name in {"href", "src"}:
+                assert not str(value).startswith(("javascript:", "data:", "//"))
+                self.links.append(str(value))
+            if name == "id":
+                self.ids.append(str(value))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self.open.pop() == tag
+
+
+def failing_host(tmp_path: Path, line: str) -> BuildHost:
+    host = host_with(tmp_path, "a", url="https://wheels.example/")
+    assert isinstance(host.builder, FakeBuilder)
+    night.run(host)
+    host.builder.clock.next_night()
+    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    host.builder.broken["a"] = Breakage(
+        stage="compile", line=line, cause=line, remedy=line, log="compile.log", number=2
+    )
+    night.run(host)
+    return host
+
+
+def test_hostile_log_lines_reach_no_page_as_markup(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, HOSTILE)
+    found = list(host.site.rglob("*.html"))
+    assert len(found) >= 4
+    for page in found:
+        text = page.read_text()
+        Checked(text)
+        assert "\x1b" not in text
+
+
+def test_every_link_of_a_page_leads_somewhere(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, "error: broken")
+    for page in [host.site / "index.html", *host.site.glob("recipes/*.html")]:
+        for link in Checked(page.read_text()).links:
+            if not link.startswith(("https://", "#")):
+                place = page.parent / link.partition("#")[0].replace("%2B", "+")
+                assert place.exists(), f"{page.name} links {link}"
+
+
+def test_the_first_page_says_what_broke_and_what_helps(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, "error: no member named foo")
+    text = (host.site / "index.html").read_text()
+    assert "0 of 1 recipes have a current wheel: 1 newly failing." in text
+    assert "error: no member named foo" in text
+    assert "What helps:" in text
+    build = next(path for path in host.builds.iterdir() if (path / "index.html").exists())
+    assert f"builds/{build.name}" in text or len(list(host.builds.iterdir())) == 2
+
+
+def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, "error: broken")
+    text = max(host.builds.glob("*/index.html"), key=lambda path: path.stat().st_mtime).read_text()
+    checked = Checked(text)
+    assert "L2" in checked.ids
+    assert "#L2" in checked.links
+    assert 'class="error mark"' in text
+
+
+@pytest.mark.parametrize("count", [0, 1, 9])
+def test_pages_are_made_for_any_number_of_recipes(tmp_path: Path, count: int) -> None:
+    host = host_with(tmp_path, *[f"recipe{number}" for number in range(count)])
+    night.run(host)
+    checked = Checked((host.site / "index.html").read_text())
+    assert len([name for name in checked.ids if name.startswith("recipe")]) == count
+
+
+@pytest.mark.slow
+def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path) -> None:
+    names = [f"linux-r2.{number}-cuda12.8-sm120" for number in range(200)]
+    host = host_with(tmp_path, *names, hours=168.0, url="https://wheels.example/")
+    night.run(host)
+    with states.opened(tmp_path) as state:
+        for _ in range(400):
+            state.judge_unchanged(names, state.begin_night(host.clock()))
+        write_pages(host.nightly, state, host.site, host.clock())
+    assert (host.site / "index.html").stat().st_size < 1_000_000
+
+
+def test_the_feed_is_sound_xml_whatever_a_build_said(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, "bad \x00\x08\ufffe &<>")
+    feed = ET.fromstring((host.site / "feed.xml").read_bytes())  # noqa: S314 our own file
+    titles = [entry.text for entry in feed.iter("{http://www.w3.org/2005/Atom}title")]
+    assert titles == ["Nightly wheels", "a: failing"]
+
+
+def test_a_badge_says_since_when(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a")
+    night.run(host)
+    text = (host.site / "badges/a.svg").read_text()
+    ET.fromstring(text)  # noqa: S314 our own file
+    assert "good since 0 days" in text
+
+
+SECRETS = {
+    "password=hunter2hunter2": "hunter2",
+    "GITHUB_TOKEN: abcdef0123456789": "abcdef0123456789",
+    '"api_key": "sk-12345678901234"': "sk-12345678901234",
+    "curl -H 'Authorization: Bearer abc.def-ghi'": "abc.def-ghi",
+    "https://user:pa55word@host/x.git": "pa55word",
+    "https://ghp_0123456789abcdefghij0123@github.com/x": "ghp_0123456789abcdefghij0123",
+    "remote: github_pat_11ABCDEFG0123456789_abcdefgh": "github_pat_11ABCDEFG0123456789_abcdefgh",
+    "--token s3cr3tvalue --other x": "s3cr3tvalue",
+    "https://h/x?X-Amz-Signature=deadbeef&b=1": "deadbeef",
+    "AKIAABCDEFGHIJKLMNOP": "AKIAABCDEFGHIJKLMNOP",
+    "Cookie: session=42; id=7": "session=42",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": "eyJhbGciOiJIUzI1NiJ9",
+    "-----BEGIN PRIVATE KEY-----\nMIIEvQIBADAN\n-----END PRIVATE KEY-----": "MIIEvQIBADAN",
+    "/home/alice/.cache/bazel": "alice",
+    "/Users/bob/x": "bob",
+    "glpat-abcdefghij0123456789": "glpat-abcdefghij0123456789",
+}
+
+
+@pytest.mark.parametrize("text", SECRETS)
+def test_secrets_and_home_paths_leave_no_trace(text: str) -> None:
+    assert SECRETS[text] not in redacted(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tensorflow/core/kernels/matmul_op.cc:42: error: no member named 'token_type'",
+        "https://github.com/tensorflow/tensorflow.git",
+        "commit 93bc2e2072e0daccbcff7a90d397b704a9e8f778",
+        "author: somebody",
+    ],
+)
+def test_what_is_no_secret_stays(text: str) -> None:
+    assert redacted(text) == text
+
+
+def test_markdown_quotes_what_a_build_said(tmp_path: Path) -> None:
+    host = failing_host(tmp_path, "``` @everyone <details> [x](http://evil)")
+    build = max(host.builds.glob("*/report.md"), key=lambda path: path.stat().st_mtime)
+    text = build.read_text()
+    assert "````" in text
+    outside = re.sub(r"^(`{4,})$.*?^\1$", "", text, flags=re.MULTILINE | re.DOTALL)
+    assert "@everyone" not in outside
+    assert "[x](http" not in outside
+
+
+def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
+    (tmp_path / "x.log").write_text(
+        "".join(f"line {number} {'x' * 60}\n" for number in range(20000))
+    )
+    shown = log.read(tmp_path, "x.log", around=10000)
+    numbers = [line.number for line in shown.lines]
+    assert 10000 in numbers
+    assert shown.left_out > 10000
+    assert log.read(tmp_path, "x.log").lines[-1].number == 20000
+
+
+def profile(path: Path, seconds: dict[str, float]) -> Path:
+    events = [
+        {"cat": "action processing", "name": name, "ts": 1e6 * number, "dur": 1e6 * time}
+        for number, (name, time) in enumerate(seconds.items())
+    ]
+    lines = ",\n".join(json.dumps(event) for event in events)
+    with gzip.open(path, "wt") as stream:
+        stream.write(f'{{"traceEvents":[\n{lines}\n]}}')
+    return path
+
+
+def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
+    before = timeline.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
+    now = timeline.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
+    changes = timeline.difference(before, now)
+    assert [(change.name, change.seconds) for change in changes] == [
+        ("Compiling a.cc", 80.0),
+        ("Linking", -5.0),
+        ("Compiling b.cc", 2.0),
+    ]
+
+
+def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = profile(tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)})
+    path.write_bytes(path.read_bytes()[:-200])
+    assert timeline.read(path).actions == () or len(timeline.read(path).actions) <= 5000
+    (tmp_path / "plain.json").write_text('{"cat": "action processing", "name": 1}\nnot json\n[1,')
+    assert timeline.read(tmp_path / "plain.json").actions == ()
+
+
+def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
+    profile(tmp_path / "p.gz", {HOSTILE: 3.0, "y": 1e12})
+    build = NightlyBuild.model_validate(
+        {"id": "x", "target": "a", "recipe": "a", "started": "2026-01-01T00:00:00Z"}
+        | {"seconds": 1.0, "result": "built", "profile": "p.gz"}
+    )
+    Checked(pages.page(build, tmp_path, None, tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [(0.2, "0.2 s"), (59, "59 s"), (125, "2 min 05 s"), (3000, "50 min"), (7500, "2 h 05 min")],
+)
+def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> None:
+    assert words.duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")]
+)
+def test_sizes_are_said_with_two_to_four_digits(count: int, said: str) -> None:
+    assert words.size(count) == said
