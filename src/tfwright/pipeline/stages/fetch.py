@@ -24,7 +24,7 @@ from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Pin
 from tfwright.tools.python import packages, venv
-from tfwright.vault import lock, locking
+from tfwright.vault import bundle, lock, locking
 from tfwright.vault.lock import Lock
 from tfwright.vault.reach import Reached
 from tfwright.vault.store import Store
@@ -42,6 +42,7 @@ def run(
     host: HostFacts,
 ) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
+    bundle.discard_leftovers(job.places.build_out)
     pin, pins = _pin(source), RecipePins(source, bazel, fetch)
     repository = mirror.bring(
         pin,
