@@ -21,7 +21,9 @@ def render(interview: Interview) -> str:
     """
     dialect = interview.dialect
     written = settled(interview)
-    features = [prompt for prompt in dialect.prompts if prompt.feature]
+    features = [
+        prompt for prompt in dialect.prompts if prompt.feature and prompt.variable in written
+    ]
     values = {
         "answers": written,
         "by": interview.by,
