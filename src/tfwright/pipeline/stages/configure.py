@@ -34,6 +34,7 @@ from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.render import TEMPLATES
 
+REVISION = 2
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
 LAST_WITH_SERVER = Release(1, 3)
@@ -74,7 +75,21 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         asked=asked,
         never_asked=never_asked,
         exported=rendering.exported(interview),
+        written=tuple(Artefact.of(path) for path in _strangers(tree.path)),
     )
+
+
+def damage(job: Job, configured: Configured) -> str | None:
+    """Name a file that appeared in the tree after this stage."""
+    known = {artefact.path for artefact in configured.written}
+    new = next((path for path in _strangers(job.places.tree) if path not in known), None)
+    return f"{new.name} is new in the tree" if new else None
+
+
+def _strangers(tree: Path) -> list[Path]:
+    """Return the files of a tree that are not of its commit, or not as there."""
+    found = (tree / name for name in git.strangers(tree))
+    return [path for path in found if path.is_file()]
 
 
 def inputs(job: Job) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
-from tfwright.pipeline.stage import Artefact, Step, Writes
+from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.rules import patched_tree, tree_version
 from tfwright.tools import files, git
 from tfwright.tools.bazel import binary as bazels
@@ -29,7 +29,7 @@ from tfwright.vault.lock import Lock
 from tfwright.vault.reach import Reached
 from tfwright.vault.store import Store
 
-REVISION = 2
+REVISION = 3
 
 
 def run(
@@ -93,7 +93,12 @@ def _programs(
     interpreter = venv.venv(
         host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python")
     )
-    return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
+    return Programs(
+        bazel=Artefact.of(binary.path),
+        bazel_origin=binary.origin,
+        python=interpreter,
+        venv=Folder.of(venv.home_of(interpreter)),
+    )
 
 
 def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: HostTable) -> None:
