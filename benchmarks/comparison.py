@@ -2,7 +2,8 @@
 
     python benchmarks/comparison.py ONE OTHER
 
-The wheels are read from the page cache, which a first reading fills. Nothing else is known that says of a library in which
+The wheels are read from the page cache, which a first reading fills. Nothing else is known that
+says of a library in which
 sections and functions it differs, in bounded memory, so that there is nothing to compare with.
 """
 
@@ -27,7 +28,8 @@ def main(one: Path, other: Path) -> None:
     run(command)
     cost = run(command)
     print(
-        f"{one.name} ({one.stat().st_size / 1e6:.0f} MB) and {other.name} ({other.stat().st_size / 1e6:.0f} MB)"
+        f"{one.name} ({one.stat().st_size / 1e6:.0f} MB) "
+        f"and {other.name} ({other.stat().st_size / 1e6:.0f} MB)"
     )
     print(f"{cost.wall:.1f} s, {cost.cpu:.1f} s of processor time, {cost.memory:.0f} MiB")
 

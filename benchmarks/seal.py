@@ -1,4 +1,4 @@
-"""How fast a wheel is sealed: against `wheel unpack` and `wheel pack`, on the same wheel in the same run.
+"""How fast a wheel is sealed, against `wheel unpack` and `wheel pack` on the same wheel.
 
     python benchmarks/seal.py WHEEL [ROUNDS]
 
@@ -40,7 +40,8 @@ def main(wheel: Path, rounds: int) -> None:
         sizes = [path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
-        f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; at most {memory:,} MiB of memory"
+        f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; "
+        f"at most {memory:,} MiB of memory"
     )
     print(f"seal           {statistics.median(ours):8.1f} s  {sizes[1]:,} bytes")
     print(f"unpack + pack  {statistics.median(theirs):8.1f} s  {sizes[2]:,} bytes")

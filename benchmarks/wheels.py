@@ -2,8 +2,9 @@
 
     python benchmarks/wheels.py FOLDER
 
-FOLDER holds the wheels, as ``pip download --no-deps --only-binary=:all: --platform P --python-version V
-PROJECT==RELEASE`` leaves them. Each is read by the same code as `invoke inspect`; nothing in it is run.
+FOLDER holds the wheels, as ``pip download --no-deps --only-binary=:all: --platform P
+--python-version V PROJECT==RELEASE`` leaves them. Each is read by the same code as
+`invoke inspect`; nothing in it is run.
 """
 
 import re

@@ -19,11 +19,13 @@ def test_every_bundled_recipe_loads(name: str) -> None:
     assert recipes.read(name).summary
 
 
-def test_the_debug_twin_differs_in_what_it_compiles_with_only() -> None:
+def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_name() -> None:
     plain, debug = (
         recipes.read(f"linux-r1.14-cuda10.0{suffix}").model_dump() for suffix in ("", "-debug")
     )
-    assert {key for key in plain if plain[key] != debug[key]} == {"name", "summary", "compile"}
+    assert {key for key in plain if plain[key] != debug[key]} == {
+        *("name", "summary", "compile", "package")
+    }
 
 
 def documented(readme: str) -> dict[str, list[str]]:

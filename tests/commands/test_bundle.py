@@ -15,6 +15,8 @@ from tfwright.vault import bundle
 from tfwright.vault.bundle import Carried, Content, Kind, Manifest
 
 ARCHIVE = b"an archive"
+SOURCE = recipes.read("demo").source
+DOCUMENTS = sorted({*SOURCE.patches, *SOURCE.assets.values()})
 SHA256 = hashlib.sha256(ARCHIVE).hexdigest()
 
 
@@ -35,7 +37,7 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
     """Write a bundle of the demo recipe, its documents and an archive."""
     contents = [
         Content.of("recipe", recipes.find("demo")),
-        *(Content.of("patch", PATCHES / name, name) for name in ("demo/nccl.h",)),
+        *(Content.of("patch", PATCHES / name, name) for name in DOCUMENTS),
     ]
     for kind, name, content in (
         ("archive", SHA256, ARCHIVE),
@@ -43,7 +45,7 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
         ("package", "six-1.11.0-py3-none-any.whl", b"six"),
         *more,
     ):
-        path = folder / f"{kind}-{name}"
+        path = folder / f"{kind}-{name.replace('/', '-')}"
         path.write_bytes(content)
         contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]  # a literal, which the loop forgets
     manifest = Manifest(
@@ -141,3 +143,60 @@ def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
             made(tmp_path, ("lock", "demo.lock", b"[[archives]]\n")), build_out, SILENCE
         )
     assert not (build_out / "vault").exists()
+
+
+@pytest.mark.parametrize("name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"])
+def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_anywhere(
+    tmp_path: Path, build_out: Path, checkout: Path, name: str
+) -> None:
+    file = made(tmp_path, ("patch", name, b"gitdir: evil"))
+    with pytest.raises(SupplyError, match="which its recipe does not name"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert not checkout.exists()
+    assert not (build_out / "vault").exists()
+
+
+def test_a_manifest_that_names_what_some_file_system_takes_for_git_is_refused(
+    tmp_path: Path, build_out: Path
+) -> None:
+    file = made(tmp_path, ("patch", "xgit", b"gitdir: evil"))
+    file.write_bytes(file.read_bytes().replace(b"xgit", b".git"))
+    with pytest.raises(SupplyError, match=r"must not lead through \.git"):
+        carrying.unpack(file, build_out, SILENCE)
+
+
+def test_a_directory_in_the_place_of_a_document_is_not_replaced(
+    tmp_path: Path, build_out: Path, checkout: Path
+) -> None:
+    (checkout / "patches/demo/nccl.h").mkdir(parents=True)
+    with pytest.raises(RecipeError, match=r"another .*demo/nccl\.h than this checkout"):
+        carrying.unpack(made(tmp_path), build_out, SILENCE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"), [("source", "source.bundle"), ("clone", "a" * 40), ("clone", "stray")]
+)
+def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
+    tmp_path: Path, build_out: Path, kind: Kind, name: str
+) -> None:
+    file = made(tmp_path, (kind, name, b"no git bundle"))
+    with pytest.raises(SupplyError, match=f"{kind}/{name} of the bundle does not hold the commit"):
+        carrying.unpack(file, build_out, SILENCE)
+    assert not (build_out / "vault").exists()
+
+
+def test_what_a_killed_unpacking_left_is_removed_by_the_next_fetch_and_by_the_vault(
+    build_out: Path,
+) -> None:
+    left = build_out / bundle.UNPACKING / "0"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"large")
+    bundle.discard_leftovers(build_out)
+    assert not left.parent.exists()
+
+
+def test_a_running_unpacking_is_not_disturbed(build_out: Path) -> None:
+    build_out.mkdir()
+    with bundle.unpacking_room(build_out, "x.tar") as room:
+        bundle.discard_leftovers(build_out)
+        assert room.is_dir()

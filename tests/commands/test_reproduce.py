@@ -124,7 +124,7 @@ def test_what_is_another_each_time_is_named(
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
     assert reproduce(job, original).causes == (
-        "Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
+        "Every build differs, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
     )
 
 

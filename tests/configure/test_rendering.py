@@ -158,3 +158,20 @@ def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: P
 def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
     assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib, curl"})
     assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})
+
+
+ASKS_GCP = "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
+OFFERS = "  elif bazel_config_name is not None:\n"
+
+
+def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() -> None:
+    text = render("1.4", scripts={"configure.py": ASKS_GCP + OFFERS})
+    assert "with_gcp_support" in text
+    assert "with_s3_support" not in text
+
+
+def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> None:
+    asks_aws = "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
+    text = render("1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS})
+    assert "build:aws --define with_aws_support=true" in text
+    assert "aws" not in render("1.9", {"TF_NEED_AWS": False})

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -13,9 +14,11 @@ import pytest
 from tfwright.documents.recipe import CompileTable
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.pipeline import engine, stamps
-from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Artefact, Result, Stage
-from tfwright.tools.process import file_lock
+from tfwright.progress import Listener
+from tfwright.tools.process import file_lock, isolation, pipes
+from tfwright.tools.process.runner import Command
 
 
 class Egg(Result):
@@ -32,6 +35,7 @@ class Bird(Result):
 
 
 RUNS: list[str] = []
+LOOK = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), {})
 SURROUNDINGS = {"the nest": "twigs"}
 
 
@@ -229,6 +233,33 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
             engine.build(nest)
         other.kill()
     engine.build(nest)
+
+
+@pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look(job: Job) -> Bird:
+        path = job.places.own / "bird"
+        path.write_bytes(pipes.collect(LOOK).printed)
+        return Bird(feathers=Artefact.of(path))
+
+    monkeypatch.setattr(engine, "PIPELINE", (Stage(module("hatch", look)),))
+    seen = []
+    for offline in (False, True):
+        made = engine.build(replace(nest, offline=offline), again="hatch")
+        assert isinstance(made, Bird)
+        seen.append(made.feathers.path.read_text("utf-8").strip())
+    ours = str(Path("/proc/self/ns/net").readlink())
+    assert [found == ours for found in seen] == [True, False]
+
+
+def test_a_stage_that_keeps_its_network_offline_says_so(
+    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+) -> None:
+    monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
+    engine.build(replace(nest, offline=True, listener=listener))
+    assert notes == ["Programs of this stage have a network: this system has none"] * 2
 
 
 def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:

@@ -12,7 +12,7 @@ from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazel
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
-from tfwright.vault import usage
+from tfwright.vault import usage, verification
 from tfwright.vault.store import Store
 from tfwright.vault.usage import Inventory
 
@@ -115,7 +115,7 @@ def test_while_a_build_runs_nothing_goes(build_out: Path, locked: tuple[Recipe, 
     idle = archive(build_out, "idle")
     with (
         file_lock.held(build_out / "small/lock", "invoke build"),
-        pytest.raises(HostError, match="is being built"),
+        pytest.raises(HostError, match="has to wait for process"),
     ):
         taken(build_out, locked)
     assert idle.is_file()
@@ -182,9 +182,9 @@ def test_a_file_that_is_no_longer_what_it_was_is_found(
     file = archive(build_out, "also")
     file.chmod(0o644)
     file.write_text("damaged", "utf-8")
-    assert [thing.name for thing in usage.look(build_out, [locked]).things if thing.damaged] == [
-        sha256("also")
-    ]
+    entries = usage.look(build_out, [locked]).things
+    found = list(verification.damages(build_out, entries))
+    assert [damage.path.name for damage in found] == [sha256("also")]
 
 
 def test_recipes_that_need_the_same_thing_share_it(

@@ -1,4 +1,4 @@
-"""Carrying a recipe's inputs to a host without a network: what goes into a bundle, and where it goes from there."""
+"""`invoke bundle`: what of a recipe's inputs goes into one file, and where it goes from there."""
 
 import sys
 import tempfile
@@ -9,18 +9,18 @@ from pathlib import Path
 from tfwright import __version__
 from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
-from tfwright.errors import Evidence, RecipeError, SupplyError
+from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
 from tfwright.host import cuda
-from tfwright.pipeline import engine
+from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
+from tfwright.tools.container import image
 from tfwright.tools.git import clones, demo, git_bundle, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
-from tfwright.tools.process import file_lock as locks
 from tfwright.tools.python import packages
 from tfwright.vault import bundle, lock, locking
 from tfwright.vault.bundle import Absent, BundleMember, Carried, Content, Manifest
@@ -112,13 +112,18 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
         yield Content.of("clone", room / copied.commit)
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
-    for name, pins in (
-        ("build", locking.pinned(job.recipe.host.requirements, locked)),
-        ("verify", [*verify.requirements, *verify.plugins]),
-    ):
-        yield from (
-            Content.of("package", path) for path in _pinned(job, inputs.python, pins, room / name)
-        )
+    wanted = {
+        "build": locking.pinned(job.recipe.host.requirements, locked),
+        "verify": [*verify.requirements, *verify.plugins],
+    }
+    # The target Python may be one of an image, which runs nowhere else.
+    with containers.around(job, "fetch"):
+        for name, pins in wanted.items():
+            found = _pinned(job, inputs.python, pins, room / name)
+            yield from (Content.of("package", path) for path in found)
+    if job.recipe.host.image:
+        for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
+            yield Content.of("image", blob, blob.name, blob.name)
     yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
 
 
@@ -198,19 +203,9 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     """
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
-    with locks.held(build_out / "unbundling.lock", f"invoke unbundle {file.name}", wait=True):
-        room = build_out / "unbundling"
-        files.remove(room)
-        room.mkdir()
-        try:
-            _place(
-                manifest,
-                bundle.unpack(file, manifest, room, listener.progress),
-                build_out,
-                listener,
-            )
-        finally:
-            files.remove(room)
+    with bundle.unpacking_room(build_out, file.name) as room:
+        placed = bundle.unpack(file, manifest, room, listener.progress)
+        _place(manifest, placed, build_out, listener)
     return manifest
 
 
@@ -219,15 +214,58 @@ def _place(
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     recipe = _recipe(manifest, unpacked)
+    _refuse_strangers(recipe, manifest)
     documents = _places_of_documents(manifest, unpacked)
     _refuse_to_replace(documents)
     places = Places(build_out, recipe.name)
-    _place_shared(manifest, unpacked, places)
+    # git reads its bundles in a repository of the scratch directory before anything has its place.
+    _verify_commits(recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git")
+    _place_shared(manifest, recipe, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
     files.write(places.own / "bundle.json", manifest.encoded())
     for source, target in documents.items():
         files.write(target, source.read_bytes())
+
+
+def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
+    """Refuse a patch or asset that the recipe does not name: it would only lie in wait under patches/."""
+    source = recipe.source
+    named = {*source.patches, *source.assets.values()}
+    carried = {member.name for member in manifest.members if member.kind == "patch"}
+    unknown, lacking = sorted(carried - named), sorted(named - carried)
+    if unknown:
+        raise SupplyError(
+            f"The bundle has patch/{unknown[0]}, which its recipe does not name",
+            remedy="Do not use this bundle: 'invoke bundle' writes no such file.",
+            evidence=Evidence(lines=unknown),
+        )
+    if lacking:
+        raise SupplyError(
+            f"The bundle lacks patch/{lacking[0]}, which its recipe names",
+            remedy="Make the bundle again with 'invoke bundle'.",
+            evidence=Evidence(lines=lacking),
+        )
+
+
+def _verify_commits(
+    recipe: Recipe, manifest: Manifest, unpacked: Mapping[BundleMember, Path], scratch: Path
+) -> None:
+    """Insist that git can read each member which holds a commit, and finds that commit in it."""
+    commits = {clone.commit: clone.commit for clone in manifest.clones}
+    commits |= {"source.bundle": recipe.source.commit}
+    for member, path in unpacked.items():
+        if member.kind not in {"clone", "source"}:
+            continue
+        commit = commits.get(member.name)
+        try:
+            git_bundle.verify(path, commit or "", scratch)
+        except ToolError as fault:
+            raise SupplyError(
+                f"{member.path} of the bundle does not hold the commit that it is for",
+                remedy="Make the bundle again with 'invoke bundle', or copy it again.",
+                evidence=fault.evidence,
+            ) from fault
 
 
 def _of(kind: str, unpacked: Mapping[BundleMember, Path]) -> dict[BundleMember, Path]:
@@ -241,7 +279,7 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
     documents = list(_of("recipe", unpacked).values())
     if len(documents) != 1:
         raise SupplyError(
-            "A bundle has one recipe, and this one has not",
+            f"A bundle has one recipe; this one has {len(documents)}",
             remedy="Make the bundle again with 'invoke bundle'.",
         )
     return load(documents[0], Recipe, extra={"name": manifest.recipe})
@@ -259,11 +297,7 @@ def _places_of_documents(
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
-    others = [
-        str(target)
-        for source, target in documents.items()
-        if target.exists() and target.read_bytes() != source.read_bytes()
-    ]
+    others = [str(target) for source, target in documents.items() if _differs(target, source)]
     if others:
         raise RecipeError(
             f"The bundle has another {others[0]} than this checkout"
@@ -273,8 +307,15 @@ def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
         )
 
 
+def _differs(target: Path, source: Path) -> bool:
+    """Tell whether something else is in the place of a document: another text, or a directory."""
+    if target.is_file():
+        return target.read_bytes() != source.read_bytes()
+    return target.is_symlink() or target.exists()
+
+
 def _place_shared(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest, recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places
 ) -> None:
     """Put what has a digest for a name into the vault, and what the user added beside it."""
     store = Store(places.vault / "repository_cache")
@@ -289,6 +330,9 @@ def _place_shared(
     packages.keep(
         {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
     )
+    blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
+    if recipe.host.image:
+        image.put(blobs, recipe.host.image.digest, places.vault)
     for member, path in _of("added", unpacked).items():
         files.move(path, places.build_out / "added" / member.name, 0o644)
 

@@ -1,11 +1,12 @@
 """The checks of this project itself: what `invoke lint`, `types` and `test` run."""
 
 import importlib.util
+import math
 import os
 import sys
 
 from tfwright.documents.recipe import ROOT
-from tfwright.errors import Evidence, HostError, ToolError
+from tfwright.errors import Evidence, HostError, RecipeError, ToolError
 from tfwright.tools.process import capacity
 from tfwright.tools.process.runner import Command, show
 
@@ -30,14 +31,39 @@ def run(tool: str, *arguments: str) -> None:
         )
 
 
-def test(*, everything: bool, coverage: bool) -> None:
-    """Run the tests, all of them or the fast ones."""
+ATTACKS = "tests/attack"
+"""Where the attacks are, which only `attack` runs."""
+
+
+def attack(seconds: float, seed: int) -> None:
+    """Run the attacks, for so many seconds together; the same seed tries the same cases.
+
+    Raises ToolError if a case ended wrong.
+    """
+    if not 0 < seconds < math.inf:
+        raise RecipeError(
+            f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
+        )
+    _insist_on_pytest()
+    os.environ["TFWRIGHT_ATTACK_SECONDS"] = str(seconds)
+    os.environ["TFWRIGHT_ATTACK_SEED"] = str(seed)
+    run("pytest", ATTACKS, "-m", "attack")
+
+
+def _insist_on_pytest() -> None:
     if importlib.util.find_spec("pytest") is None:
         raise HostError("pytest is not installed here", remedy=REMEDY)
-    marks = ("-m", "") if everything else ()
+
+
+def test(*, everything: bool, coverage: bool) -> None:
+    """Run the tests, all of them or the fast ones."""
+    _insist_on_pytest()
+    # The attacks go on for an hour by themselves.
+    marks = ("-m", "not attack") if everything else ()
     if coverage:
         run("coverage", "run", "-m", "pytest", *marks)
         run("coverage", "report", "--skip-covered", "--show-missing")
     else:
-        # Fast tests wait for others half of their time; the slow ones start programs that want all cores for themselves.
+        # Fast tests wait for others half of their time; the slow ones start programs that want
+        # all cores for themselves.
         run("pytest", *(marks or (f"--numprocesses={2 * capacity.cores()}",)))

@@ -18,6 +18,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import line_of
 from tfwright.errors import RecipeError
+from tfwright.pipeline import rivals
 from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.vault import lock, locking
@@ -295,7 +296,23 @@ def among(names: Sequence[str]) -> list[LintFinding]:
     files = {str(path.relative_to(recipes.PATCHES)): path for path in recipes.PATCHES.glob("*/*")}
     unused = [files[name] for name in sorted(files.keys() - named)]
     what, rule = "belongs to no recipe", "unused-patch"
-    return [LintFinding(path, 1, what, remedy, rule) for path in unused]
+    patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
+    return [*patches, *_rivals([recipes.read(name) for name in names])]
+
+
+def _rivals(read: Sequence[Recipe]) -> Iterator[LintFinding]:
+    """Find recipes whose wheels would have the file name of another recipe's."""
+    first: dict[tuple[str, ...], str] = {}
+    for recipe in read:
+        other = first.setdefault(rivals.wheel_identity(recipe), recipe.name)
+        if other != recipe.name:
+            yield LintFinding(
+                recipes.find(recipe.name),
+                1,
+                f"its wheel would have the same file name as the one of {other}",
+                "Set package.project_name in one of them.",
+                "same-wheel",
+            )
 
 
 # A change

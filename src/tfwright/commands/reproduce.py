@@ -1,4 +1,4 @@
-"""Building a wheel again, elsewhere and from nothing, to see whether it becomes the same bytes, and if not, why."""
+"""Building a wheel again, elsewhere and from nothing: the same bytes, or why not."""
 
 import os
 import re
@@ -28,9 +28,25 @@ FOLDER = "reproduction"
 UMASK = 0o077
 """Other than the one that most people have."""
 TIME = re.compile(
-    r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b|\d\d:\d\d:\d\d|1[5-9]\d{8})\b"
+    r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b"
+    r"|\d\d:\d\d:\d\d|1[5-9]\d{8})\b"
 )
 """A date or a time as programs write it, or seconds since 1970."""
+
+
+_THE_PLACE = (
+    "Built again in the same place it is the same: not chance, but the directory, "
+    "the umask, the day or another change of this host since"
+)
+_ADDRESSES = (
+    "It varies with address-space randomisation: at fixed addresses two builds are "
+    "the same. Something is sorted, or hashed, by address"
+)
+_CHANCE = (
+    "Every build differs, also at fixed addresses: a clock, random numbers, "
+    "or the order of parallel work"
+)
+"""What the control builds show."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +61,7 @@ class Reproduction:
 
 
 def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
-    """Build the job's recipe again in another directory, under another umask, and compare the result with `original`.
+    """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
     less time. Where the wheels differ and `control` is set, it is built once or twice more, in the
@@ -77,7 +93,10 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
 
 
 def published(job: BuildRequest) -> Path:
-    """Return the wheel that the recipe's last build put into the wheelhouse; raise RecipeError if there is none."""
+    """Return the wheel that the recipe's last build put into the wheelhouse.
+
+    Raises RecipeError if there is no such wheel.
+    """
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
         name = job.recipe.name
@@ -89,7 +108,7 @@ def published(job: BuildRequest) -> Path:
 
 
 def recipe_named(wheel: str) -> str:
-    """Return the name of the recipe that a wheel's build record names; the default recipe's where no wheel is named.
+    """Return the name of the recipe in a wheel's build record; the default one for no wheel.
 
     Raises WheelError if there is no such wheel, or it has no record.
     """
@@ -107,22 +126,27 @@ def recipe_named(wheel: str) -> str:
 
 
 def insist(job: BuildRequest, original: Path) -> None:
-    """Raise RecipeError naming all in which this checkout is not what the wheel's record says that it was made from.
+    """Raise RecipeError naming all in which this checkout is not what the wheel was made from.
 
     A wheel without a record is compared as it is.
     """
     record = _record(original)
     lines = list(_disagreements(job, record)) if record else []
     if lines:
-        what = f"{original.name} was made from something else than recipe {job.recipe.name} is now: {lines[0]}"
-        remedy = f"Check out the recipe and patches of that time, or build it as it is now: 'invoke build --recipe {job.recipe.name}'."
+        name = job.recipe.name
+        what = f"{original.name} was made from another recipe than {name} is now: {lines[0]}"
+        remedy = (
+            "Check out the recipe and patches of that time, "
+            f"or build it as it is now: 'invoke build --recipe {name}'."
+        )
         raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
 
 
 def host_changes(job: BuildRequest, original: Path) -> list[str]:
-    """Say in what this host and its programs are not those that the wheel's record names, which may explain a later difference.
+    """Say in what this host and its programs differ from those that the wheel's record names.
 
-    Empty for a wheel without a record, and where there is no target Python, which the build itself refuses.
+    That may explain a later difference. Empty for a wheel without a record, and where the target
+    Python is missing, which the build itself refuses.
     """
     record = _record(original)
     interpreter = pythons.find(job.recipe.host.python, job.host_file)
@@ -156,7 +180,7 @@ def _record(wheel: Path) -> BuildRecord | None:
 
 
 def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
-    """Say in which parts of the recipe, in which patches and assets, and whether in the lock they differ."""
+    """Say in which parts of the recipe, which patches and assets, and whether in the lock."""
     before, now = record.recipe.content, build_record.recipe_content(job.recipe).content
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
@@ -187,7 +211,7 @@ def _files(job: BuildRequest) -> dict[str, str]:
 
 
 def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
-    """Return the job that builds in the other directory, with the same inputs and without a network."""
+    """Return the job that builds elsewhere, with the same inputs and without a network."""
     place = job.places.build_out / FOLDER
     host_file = job.host_file
     directory = host_file.cache_directory
@@ -210,7 +234,10 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
 
 
 def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
-    """Build from nothing, under another umask; `fixed` addresses on request. Return a copy of the wheel that stays."""
+    """Build from nothing, under another umask; return a copy of the wheel that stays.
+
+    `fixed` turns address-space randomisation off.
+    """
     job.listener.note(
         f"building in {job.places.own}"
         + (", with address-space randomisation off" if fixed else "")
@@ -237,7 +264,10 @@ def _umask(mask: int) -> Iterator[None]:
 
 
 def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
-    """Build again in the same place at fixed addresses, and a second time if that was not the same; say what it tells."""
+    """Build again in the same place at fixed addresses, and once more if that differs.
+
+    Return what it tells.
+    """
     if why := randomisation.obstacle():
         return [
             f"Address-space randomisation stays on, since {why}, so that no control build was made"
@@ -245,20 +275,14 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     digest = files.sha256(rebuilt)
     first = _build(job, "control", fixed=True)
     if files.sha256(first) == digest:
-        return [
-            "Built again in the same place it is the same: not chance, but the directory, the umask, the day or another change of this host since"
-        ]
+        return [_THE_PLACE]
     second = _build(job, "control-again", fixed=True)
     if files.sha256(second) == files.sha256(first):
-        return [
-            "It varies with address-space randomisation: at fixed addresses two builds are the same. Something is sorted, or hashed, by address"
-        ]
+        return [_ADDRESSES]
     again = sorted(
         {one.member or one.group for one in comparison.compare(first, second).differences}
     )
-    return [
-        f"Every build is another one, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: {', '.join(again)}"
-    ]
+    return [f"{_CHANCE}. Again in: {', '.join(again)}"]
 
 
 def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:

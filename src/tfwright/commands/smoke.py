@@ -30,7 +30,7 @@ from tfwright.wheel import archive
 
 BOUNDS = run.PROGRAMS.parent / "bounds.toml"
 LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-"""What of the caller's environment reaches the programs: where CUDA is, and which GPUs are meant."""
+"""What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")
 """The other programs have nothing to say about a module that does not import."""
 KEPT = "smoke.json"
@@ -45,7 +45,10 @@ class Request:
     python: str = ""
     """Version or path of the target Python; without it the wheel's tags decide."""
     requirements: Sequence[str] = ()
-    """Installed with the wheel, as pip takes them; each goes before the known bounds on the same package."""
+    """Installed with the wheel, as pip takes them.
+
+    Each goes before the known bounds on the same package.
+    """
     module: str = "tensorflow"
 
     @property
@@ -116,7 +119,7 @@ class Bounds(Table):
 
 
 def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport:
-    """Install a wheel and run every program on it; `hear` is told each outcome as soon as it is known.
+    """Install a wheel and run every program on it; `hear` gets each outcome as soon as it is known.
 
     The report is kept beside the logs, and the venv where something failed. Raises WheelError for
     what is no wheel or not one of the target Python, HostError without that Python, SupplyError if
@@ -148,7 +151,10 @@ def insist(request: Request, report: SmokeReport) -> None:
 
 
 def kept(host_file: HostFile) -> list[SmokeReport]:
-    """Return the last report of every wheel that was tried here; what another release of tfwright wrote is left out."""
+    """Return the last report of every wheel that was tried here.
+
+    What another release of tfwright wrote is left out.
+    """
     return list(_read(sorted(home(host_file).glob(f"*/{KEPT}"))))
 
 
@@ -208,13 +214,15 @@ def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
     try:
         _, version, _, tags = parse_wheel_filename(wheel.name)
     except InvalidWheelFilename as fault:
-        remedy = "Give the wheel the name that it was made with: pip reads from it what the wheel is for."
+        remedy = "Give the wheel its original name: pip reads from it what the wheel is for."
         raise WheelError(str(fault), remedy=remedy, evidence=Evidence(where=str(wheel))) from fault
     return version, tags
 
 
 def bounds_for(request: Request) -> tuple[str, ...]:
-    """Return the known bounds of a TensorFlow's release, without those on packages that the user has requirements for.
+    """Return the known bounds of a TensorFlow's release.
+
+    Bounds on packages that the user has requirements for are left out.
 
     Raises RecipeError for a requirement that is none.
     """

@@ -6,8 +6,11 @@ from pathlib import Path
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, SupplyError
-from tfwright.vault import usage
-from tfwright.vault.usage import Inventory, Thing
+from tfwright.tools import files
+from tfwright.tools.python import packages
+from tfwright.vault import bundle, usage, verification
+from tfwright.vault.usage import Inventory, VaultEntry
+from tfwright.vault.verification import Damage
 
 
 def look(build_out: Path) -> Inventory:
@@ -15,34 +18,45 @@ def look(build_out: Path) -> Inventory:
     return usage.look(build_out, _recipes())
 
 
-def collect(build_out: Path, report: Callable[[Sequence[Thing]], None]) -> None:
+def collect(build_out: Path, report: Callable[[Sequence[VaultEntry]], None]) -> None:
     """Remove what no recipe and no lock needs; it is reported first."""
+    bundle.discard_leftovers(build_out)
     usage.collect(build_out, _recipes(), report)
 
 
-def verify(build_out: Path, *, repair: bool) -> list[Thing]:
-    """Read everything that has a digest, and return what is as it was.
+def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
+    """Read everything that is kept, mirrors and toolkits included; return the vault's entries.
 
-    Raises SupplyError naming what is damaged; with `repair` that was removed before.
+    Raises SupplyError naming what is damaged; with `repair` what can be fetched again was removed.
     """
-    held = [thing for thing in look(build_out).things if thing.file]
-    damaged = [thing for thing in held if thing.damaged]
-    if not damaged:
-        return held
-    if repair:
-        usage.remove(build_out, damaged)
-    lines = [str(thing.file) for thing in damaged]
-    remedy = (
-        "Run 'invoke fetch' for the recipes that need them."
-        if repair
-        else "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'."
-    )
-    state = "damaged, and removed" if repair else "damaged"
+    entries = [entry for entry in look(build_out).things if entry.file or entry.kind == usage.VENV]
+    damages = list(verification.damages(build_out, entries))
+    if not damages:
+        return entries
+    removed = [damage for damage in damages if repair and damage.removable]
+    for damage in removed:
+        files.remove(damage.path)
+    if removed:
+        packages.write_page(build_out / "vault")
+    left = [damage for damage in damages if damage not in removed]
     raise SupplyError(
-        f"{len(damaged)} of {len(held)} files in the vault are {state}",
-        remedy=remedy,
-        evidence=Evidence(lines=lines),
+        f"{len(damages)} of the kept inputs are damaged"
+        + (f", {len(removed)} were removed" if removed else ""),
+        remedy=_remedy(removed, left),
+        evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in damages]),
     )
+
+
+def _remedy(removed: Sequence[Damage], left: Sequence[Damage]) -> str:
+    """Say which commands bring the inputs again."""
+    steps = []
+    if any(damage.removable for damage in left):
+        steps.append("Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'.")
+    if any(not damage.removable for damage in left):
+        steps.append("Install the toolkit again with 'invoke toolkit'.")
+    if removed:
+        steps.append("Run 'invoke fetch' for the recipes that need them.")
+    return " ".join(steps)
 
 
 def _recipes() -> list[tuple[Recipe, Path]]:

@@ -12,7 +12,7 @@ from tfwright.tools.process.dialogue import last_lines
 
 
 @dataclass
-class Respondent:
+class Answerer:
     """Knows what may be asked, and what the recipe answers; see `dialogue.Respondent`."""
 
     interview: Interview
@@ -46,7 +46,7 @@ class Respondent:
         return catalogue.matching(text, self.interview.dialect.prompts)
 
 
-class Typist(Respondent):
+class Typist(Answerer):
     """Types the answers at the prompts."""
 
     def reply(self, prompt: Prompt, text: str) -> str:
@@ -61,7 +61,7 @@ class Typist(Respondent):
         return line
 
 
-class Watcher(Respondent):
+class Watcher(Answerer):
     """Makes sure that ./configure, which has all answers in its environment, asks nothing."""
 
     def reply(self, prompt: Prompt, text: str) -> str:

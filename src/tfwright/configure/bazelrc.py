@@ -22,7 +22,7 @@ def written_in(release: Release) -> tuple[str, ...]:
 
 
 class Setting(NamedTuple):
-    """One flag for one command, as ``build:opt --copt=-O2`` is Setting("build", "opt", "--copt=-O2")."""
+    """One flag for one command: ``build:opt --copt=-O2`` has config ``opt`` and flag ``--copt=-O2``."""
 
     command: str
     config: str
@@ -55,6 +55,7 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
     except ValueError:
+        # configure writes answers as they are, so that a quote in one may have no partner.
         return line.split()
 
 
@@ -69,7 +70,7 @@ def _flags(words: list[str]) -> list[str]:
     return flags
 
 
-class Difference(NamedTuple):
+class BazelrcDifference(NamedTuple):
     """What one of two bazelrc files has and the other has not; false if they agree."""
 
     only_rendered: tuple[Setting, ...]
@@ -86,16 +87,17 @@ class Difference(NamedTuple):
         )
 
 
-def compare(rendered: str, written: str) -> Difference:
+def compare(rendered: str, written: str) -> BazelrcDifference:
     """Say how two bazelrc files differ, as sets of settings."""
     ours, theirs = parse(rendered), parse(written)
-    return Difference(_sorted(ours - theirs), _sorted(theirs - ours))
+    return BazelrcDifference(_sorted(ours - theirs), _sorted(theirs - ours))
 
 
 def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=str))
 
 
+# Lines are compared as settings and not as text: Bazel does not care how a flag is spelled.
 def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 

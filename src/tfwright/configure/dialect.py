@@ -1,5 +1,6 @@
 """What one tree's ./configure asks and writes, on one system."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -48,10 +49,39 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
+    # Another program that answers to the same interface has none of the signs.
+    shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
+    # The recipe's own wording of a question takes the place of the catalogue's.
     known = [
-        prompt for prompt in catalogue.prompts(version, system) if prompt.variable not in replaced
+        prompt
+        for prompt in _known(version, system, shown.get(traits.SCRIPT))
+        if prompt.variable not in replaced
     ]
-    return Dialect(version, system, (*added, *known), traits.of(version, scripts or {}))
+    return Dialect(version, system, (*added, *known), traits.of(version, shown))
+
+
+def _known(version: ExactRelease, system: str, script: str | None) -> list[Prompt]:
+    """Return the catalogue's prompts of a version, corrected by what its script shows.
+
+    A release candidate may lack a feature that the release has; a commit of a development branch
+    may ask for one of the next release, which the recipe then need not answer to be checked.
+    """
+    prompts = list(catalogue.prompts(version, system))
+    if script is None:
+        return prompts
+    asked = set(_YES_NO.findall(script))
+    own = {prompt.variable for prompt in prompts}
+    prompts = [prompt for prompt in prompts if not prompt.feature or prompt.variable in asked]
+    others = [
+        prompt.model_copy(update={"optional": True})
+        for prompt in catalogue.everything()
+        if prompt.support and prompt.variable in asked - own and prompt.system in {"any", system}
+    ]
+    return [*prompts, *others]
+
+
+_YES_NO = re.compile(r"(?:set_build_var|set_action_env_var|get_var)\(\s*environ_cp,\s*'(\w+)'")
+"""How configure.py asks a question of yes or no."""
 
 
 def of_recipe(system: str, own: Sequence[PromptTable]) -> Dialect:

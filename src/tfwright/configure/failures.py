@@ -20,7 +20,7 @@ SEARCHED_FILES = 20
 
 
 def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> TfwrightError:
-    """Return the error that says why, whatever the exit status: several releases exit with 0 then."""
+    """Return the error that says why; several releases exit with status 0 all the same."""
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
     evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)
@@ -32,6 +32,7 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
                 remedy=f'Set version = "{found[1]}" in [bazel].',
                 evidence=evidence,
             )
+    # What was not found comes before the crash that follows from it.
     missing = list(_not_found(spoken.text))
     if missing:
         return _toolkit_lacks(missing[-1], spoken, command, log)

@@ -38,6 +38,7 @@ class Interview:
         would still act; a repository with an interface of its own gets them all.
         """
         everything = self.by == "environment"
+        # Nothing is known of an interface of the repository's own, so nothing is held back.
         if self.dialect.own:
             wanted = set(self.answers) if everything else self._unasked()
         else:

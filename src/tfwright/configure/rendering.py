@@ -21,7 +21,9 @@ def render(interview: Interview) -> str:
     """
     dialect = interview.dialect
     written = settled(interview)
-    features = [prompt for prompt in dialect.prompts if prompt.feature]
+    features = [
+        prompt for prompt in dialect.prompts if prompt.feature and prompt.variable in written
+    ]
     values = {
         "answers": written,
         "by": interview.by,
@@ -113,6 +115,7 @@ def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     """Return where TensorRT's library really lies, which configure writes instead of the answer."""
     prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
     name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
+    # configure writes the folder of the library that it found, not the answer.
     if _follows(interview):
         for folder in (prefix, prefix / "lib", prefix / "lib64"):
             links = sorted(folder.glob("libnvinfer.so*"))

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tfwright.configure import catalogue
-from tfwright.configure.bazelrc import Difference, Setting
+from tfwright.configure.bazelrc import BazelrcDifference, Setting
 from tfwright.configure.prompt import Prompt
 
 INDENT = "    "
@@ -61,7 +61,7 @@ def variable_of(question: str) -> str:
     return "TF_NEED_" + re.sub(r"\W+", "_", feature[1]).strip("_").upper()
 
 
-def difference(found: Difference, places: Mapping[str, str]) -> str:
+def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     """Return the table that makes the rendered file agree with the written one.
 
     A place of this host, given with its variable, is spelled ``@VARIABLE@``.

@@ -13,8 +13,21 @@ FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
+OWN_WORDS = "write_to_bazelrc"
+"""A function of every configure.py of TensorFlow's. A script written by others, such as the bundled
+demo's, has none of the signs, and that tells nothing about what it writes."""
+
 Scripts = Mapping[str, str]
 """Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
+
+
+OWN_FUNCTION = "def write_to_bazelrc("
+"""In TensorFlow's own script of every release that has signs, and of its forks."""
+
+
+def are_of_tensorflow(scripts: Scripts) -> bool:
+    """Tell whether signs can be looked for; a script of other authors has none."""
+    return OWN_FUNCTION in scripts.get(SCRIPT, "")
 
 
 class Trait(Table):
@@ -67,7 +80,7 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    if SCRIPT in scripts:
+    if OWN_WORDS in scripts.get(SCRIPT, ""):
         traits |= _shown(scripts)
     return traits
 

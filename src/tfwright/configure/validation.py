@@ -23,6 +23,10 @@ FROM_THE_HOST = {
 """Answers that the host file and the host add, whether or not the release asks for them."""
 
 
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables of the environment that decide which programs run, and that builds are repeatable."""
+
+
 @dataclass(frozen=True)
 class AnswerFault:
     """One answer that cannot be what its author meant."""
@@ -48,6 +52,9 @@ def faults(interview: Interview) -> list[AnswerFault]:
 
 def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
     prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
+    if variable in RESERVED:
+        what = "is a variable that tfwright sets for every program it starts"
+        yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:
         yield from _of_value(interview, prompts[0], answer)
         if not any(prompt.applies(interview.answers) for prompt in prompts):
@@ -68,7 +75,11 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
     known = catalogue.of_variable(variable)
     if not known:
         return _unheard_of(interview, variable)
-    what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+    if any(prompt.belongs_to(dialect.version, dialect.system) for prompt in known):
+        what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
+    else:
+        what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
+    # A no that the release ignores is a lie only if the feature is built in.
     ended = [prompt for prompt in known if prompt.afterwards]
     if ended and dialect.version.numbers > _end(ended[-1]):
         what += f"; {ended[-1].afterwards}"

@@ -16,7 +16,17 @@ LONGEST_PATH = 1000
 """Bytes of a relative path; Linux and macOS take 4,096 and 1,024 for all of an absolute one."""
 SHARED = frozenset(
     {
-        *("added", "bazel_install", "disk_cache", "git", "reports", "reproduction", "smoke"),
+        *(
+            "added",
+            "bazel_install",
+            "cache",
+            "cache-secret",
+            "disk_cache",
+            "git",
+            "reports",
+            "reproduction",
+            "smoke",
+        ),
         *("toolkits", "unbundling", "vault", "wheelhouse", "wheels", "nightly", "tmp"),
     }
 )

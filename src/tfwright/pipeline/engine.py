@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from tfwright.errors import HostError, RecipeError, TfwrightError
-from tfwright.pipeline import containers, stamps
+from tfwright.pipeline import containers, rivals, stamps
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
 from tfwright.tools import disk, files, git
-from tfwright.tools.process import file_lock
+from tfwright.tools.process import file_lock, isolation
 from tfwright.tools.process.runner import Command, become
 
 
@@ -52,6 +52,7 @@ def build(
     its stage.
     """
     with occupied(request, wait=wait):
+        rivals.insist_on_own_name(request)
         if fresh:
             _clear(request)
         results: Results = {}
@@ -136,7 +137,7 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
         with disk.explained():
             stamps.forget(request, stage)
             request.places.home.mkdir(parents=True, exist_ok=True)
-            with containers.around(request, stage.name):
+            with _closed_off(request, stage), containers.around(request, stage.name):
                 result = stage.run(request, results)
             seconds = time.monotonic() - begun
             if stage.cached:
@@ -147,6 +148,22 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
         raise
     request.listener.finished(stage.name, seconds)
     return result
+
+
+@contextmanager
+def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
+    """Take the network away from the programs of an offline build, which proves that it needs none.
+
+    The check makes nothing, and a container has no network by itself.
+    """
+    if not request.offline or not stage.cached or containers.encloses(request, stage.name):
+        yield
+    elif obstacle := isolation.obstacle():
+        request.listener.note(f"Programs of this stage have a network: {obstacle}")
+        yield
+    else:
+        with isolation.closed():
+            yield
 
 
 def _processor() -> float:

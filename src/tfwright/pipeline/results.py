@@ -5,8 +5,11 @@ from pathlib import Path
 from tfwright.documents.names import Commit
 from tfwright.documents.release import Release
 from tfwright.errors import HostError
-from tfwright.pipeline.stage import Artefact, Result
+from tfwright.pipeline.stage import Artefact, Folder, Result
 from tfwright.tools.cache.tally import CacheUse
+
+NCCL_LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
+"""The library that the nccl stage puts in the place of Bazel's, by its path in the tree."""
 
 
 class HostFacts(Result):
@@ -36,6 +39,8 @@ class Programs(Result):
     """Where the binary came from: release, npm, host file or PATH."""
     python: Path
     """Interpreter of a venv of the target Python with the recipe's requirements."""
+    venv: Folder | None = None
+    """That venv, whose packages take part in the build."""
 
 
 class Substituted(Result):
@@ -115,6 +120,9 @@ class Configured(Result):
     """The variables that configure asked for, in its order."""
     never_asked: tuple[str, ...]
     """Answers of the recipe that no prompt wanted."""
+    written: tuple[Artefact, ...] = ()
+    """Every file of the tree that is not of its commit, or not as there. Another one could be taken
+    into the wheel: rules collect what lies in a directory."""
     exported: dict[str, str] = {}
     """What the build needs in its environment because no file carries it: the answers of TensorFlow 0.10 to 1.1."""
 
@@ -126,6 +134,8 @@ class Built(Result):
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
+    runfiles: tuple[Folder, ...] = ()
+    """What the outputs that are programs find when they run: it is what build_pip_package packs."""
     actions: int
     """Actions that Bazel counted in this run, cached ones included."""
     cache: CacheUse | None = None

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import BuildRequest
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.process.runner import Command
 
 
@@ -47,6 +47,32 @@ class Artefact(Result):
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
         return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
+
+
+class Folder(Result):
+    """A directory that a stage made, with everything in it."""
+
+    path: Path
+    sha256: str
+    """Of its content, see `trees.content`."""
+    files: int
+    size: int
+    """Bytes."""
+    follow: bool = False
+    """Whether links in it count as what they lead to."""
+    without: tuple[str, ...] = ()
+    """Ends of the paths that another stage replaces, and answers for."""
+
+    @classmethod
+    def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
+        """Describe a directory that is there."""
+        found = trees.content(path, follow=follow, without=without)
+        return cls(path=path, follow=follow, without=without, **found._asdict())
+
+    def changed(self) -> bool:
+        """Read it, and say whether it holds anything else than it did."""
+        found = trees.content(self.path, follow=self.follow, without=self.without)
+        return found.sha256 != self.sha256
 
 
 @dataclass(frozen=True)

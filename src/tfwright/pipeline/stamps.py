@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.stage import Artefact, Result, Results, Stage, table_of
-from tfwright.tools import files
+from tfwright.pipeline.stage import Artefact, Folder, Result, Results, Stage, table_of
+from tfwright.tools import files, trees
 
-Seen = tuple[int, int, int, int]
-"""Inode, size, and times of change in nanoseconds: while they stay, a file's digest stays."""
+Seen = tuple[int, int, int, int] | str
+"""Inode, size, and times of change in nanoseconds: while they stay, a file's digest stays. Of a
+directory, a digest of those of everything in it."""
 
 
 Made = TypeVar("Made", bound=Result)
@@ -36,7 +37,7 @@ class Stamp(Table):
     """Digest of each thing that the result depends on, by a name that a reader knows."""
     result: dict[str, Any]
     seen: dict[str, Seen] = {}
-    """State of each artefact's file when it was last hashed."""
+    """State of each artefact's file or directory when it was last hashed."""
     seconds: float
     cpu: float | None = None
     """None in stamps of earlier versions."""
@@ -101,7 +102,7 @@ def latest(job: Job, stages: Iterable[Stage]) -> Results:
 
 def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
     """Keep what a stage made, and from what."""
-    seen = {str(artefact.path): _state(artefact.path) for artefact in artefacts(result)}
+    seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
     stamp = Stamp(
         parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, **took._asdict()
     )
@@ -129,18 +130,24 @@ def damage(stamp: Stamp, result: Result) -> str | None:
     """Say which artefact is no longer as the stamp says; only files that were touched are hashed."""
     for artefact in artefacts(result):
         try:
-            if stamp.seen.get(str(artefact.path)) == _state(artefact.path):
+            if stamp.seen.get(str(artefact.path)) == _state(artefact):
                 continue
-            if files.sha256(artefact.path) != artefact.sha256:
+            if _changed(artefact):
                 return f"{artefact.path.name} changed on disk"
         except OSError:
             return f"{artefact.path.name} is gone"
     return None
 
 
-def artefacts(value: object) -> Iterator[Artefact]:
-    """Walk through a result to the files that it names."""
-    if isinstance(value, Artefact):
+def _changed(artefact: Artefact | Folder) -> bool:
+    if isinstance(artefact, Folder):
+        return artefact.changed()
+    return files.sha256(artefact.path) != artefact.sha256
+
+
+def artefacts(value: object) -> Iterator[Artefact | Folder]:
+    """Walk through a result to the files and directories that it names."""
+    if isinstance(value, Artefact | Folder):
         yield value
     elif isinstance(value, Result):
         for name in type(value).model_fields:
@@ -150,8 +157,10 @@ def artefacts(value: object) -> Iterator[Artefact]:
             yield from artefacts(item)
 
 
-def _state(path: Path) -> Seen:
-    state = path.stat()
+def _state(artefact: Artefact | Folder) -> Seen:
+    if isinstance(artefact, Folder):
+        return trees.glance(artefact.path, follow=artefact.follow)
+    state = artefact.path.stat()
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 

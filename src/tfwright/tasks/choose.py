@@ -69,3 +69,80 @@ def doctor(_: Context, recipe: str = "demo", all: bool = False, json: bool = Fal
         page.show_examination(recipe, facts, findings, as_json=json, everything=all)
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
+
+
+@task(
+    help={
+        "release": "of TensorFlow, as 2.6; default: the newest that fits",
+        "like": "copy this recipe instead, without what was verified",
+        "name": "with --like: the name of the copy",
+        "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
+        "python": "target Python, as 3.8",
+        "cuda": "version, as 11.2",
+        "os": "Linux or Darwin",
+        "folder": "where to write it, instead of recipes/",
+    }
+)
+def new(
+    _: Context,
+    release: str = "",
+    like: str = "",
+    name: str = "",
+    gpu: str = "",
+    python: str = "",
+    cuda: str = "",
+    os: str = "",
+    folder: str = "",
+) -> None:
+    """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
+    with explained():
+        from pathlib import Path
+
+        from tfwright.commands import new as making
+        from tfwright.documents import host_file
+        from tfwright.documents import recipe as recipes
+        from tfwright.documents.release import Release
+        from tfwright.errors import RecipeError
+        from tfwright.host import match, probes
+        from tfwright.terminal import port as page
+
+        if like:
+            if not name:
+                raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
+            page.show_new(making.copy(recipes.find(like), name))
+            return
+        wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os)
+        if not (gpu or cuda):
+            wish = match.Wish(system=wish.system, machine=wish.machine, python=python)
+        found = match.needs(wish)
+        wanted = release or next((need.value for need in found if need.name == "TensorFlow"), "")
+        if not wanted:
+            raise RecipeError(
+                "No TensorFlow release was made for this combination",
+                remedy="Ask for less: 'invoke match' shows what exists.",
+            )
+        place = Path(folder) if folder else recipes.RECIPES
+        host = host_file.read()
+        page.show_new(making.new(wish, Release.parse(wanted), host, place, page.ask))
+
+
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})
+def port(_: Context, to: str, recipe: str = "demo") -> None:
+    """Carry a recipe to another release: a new file, and a report of what no longer fits."""
+    with explained():
+        from tfwright.commands import port as porting
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import port as page
+
+        page.show_port(porting.port(job_of(recipe), recipes.find(recipe), to))
+
+
+@task(iterable=["add"], help=RECIPE | {"add": "a further package, as numpy or numpy==1.14.5"})
+def pin(_: Context, add: list[str], recipe: str = "demo") -> None:
+    """Pin all packages that a recipe's packages need, and Bazel's checksum, and write them down."""
+    with explained():
+        from tfwright.commands import pin as pinning
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import port as page
+
+        page.show_pinned(pinning.pin(job_of(recipe), recipes.find(recipe), add))

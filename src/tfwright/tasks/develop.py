@@ -55,14 +55,30 @@ def types(_: Context) -> None:
     help={
         "everything": "run the slow and the real tests as well",
         "coverage": "measure and report coverage",
+        "attack": "run the attacks instead, and print their table",
+        "seconds": "with --attack: how long all attacks together go on, an hour unless given",
+        "seed": "with --attack: decides the cases; the same seed tries the same ones",
     },
 )
-def test(_: Context, everything: bool = False, coverage: bool = False) -> None:
-    """Run the tests: the fast ones, unless --everything is given."""
+def test(
+    _: Context,
+    everything: bool = False,
+    coverage: bool = False,
+    attack: bool = False,
+    seconds: float = 3600.0,
+    seed: int = 1,
+) -> None:
+    """Run the tests: the fast ones, unless --everything is given.
+
+    With --attack, run the attacks on readers, builds, disks and servers instead.
+    """
     with explained():
         from tfwright.commands import develop
 
-        develop.test(everything=everything, coverage=coverage)
+        if attack:
+            develop.attack(seconds, seed)
+        else:
+            develop.test(everything=everything, coverage=coverage)
 
 
 @task(help={"document": "print one schema: recipe, host or nightly"})

@@ -113,20 +113,28 @@ def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
 
 @task(
     positional=["log"],
-    help=JSON | {"log": "a log of any stage, plain or packed with gzip; - for standard input"},
+    help=JSON
+    | {
+        "log": "a log of any stage, plain or packed with gzip; - for standard input",
+        "learn": "make an entry for the catalogue of the root error, and a test fixture",
+    },
 )
-def diagnose(_: Context, log: str, json: bool = False) -> None:
-    """Find the first error in a log, its cause, and what helps.
+def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> None:
+    """Find the root error in a log, its cause, and what helps.
 
     The exit status is 0 if the error is known.
     """
     with explained():
+        from tfwright.diagnosis import learn as learning
         from tfwright.diagnosis import logs, report
         from tfwright.documents import host_file
         from tfwright.terminal import console
         from tfwright.terminal import diagnose as page
 
         found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
+        if learn:
+            page.show_lesson(*learning.write(found, log, host_file.read().build_out / "reports"))
+            return
         written = report.write(found, log, host_file.read().build_out / "reports")
         page.show_diagnosis(found, written, as_json=json)
         sys.exit(0 if found.recognised else 1)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tfwright.vault.bundle import Manifest
     from tfwright.vault.links import LinkRow
     from tfwright.vault.lock import Lock
-    from tfwright.vault.usage import Inventory, Thing
+    from tfwright.vault.usage import Inventory, VaultEntry
 
 LINKS = (
     Column("archive", 0, least=20),
@@ -139,7 +139,7 @@ def show_vault(inventory: "Inventory") -> None:
     show_garbage(inventory.garbage)
 
 
-def _needs(inventory: "Inventory", sizes: "dict[Thing, int]") -> list[tuple[str, ...]]:
+def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
     users = {thing: inventory.users(thing) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
@@ -161,7 +161,7 @@ def _needs(inventory: "Inventory", sizes: "dict[Thing, int]") -> list[tuple[str,
     return rows
 
 
-def show_garbage(things: "Sequence[Thing]") -> None:
+def show_garbage(things: "Sequence[VaultEntry]") -> None:
     """Print what is unused, with the total."""
     if not things:
         text.line("Everything in the vault is needed by a recipe or a lock.")
@@ -173,7 +173,7 @@ def show_garbage(things: "Sequence[Thing]") -> None:
     text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
 
 
-def show_sound(things: "Sequence[Thing]") -> None:
+def show_sound(things: "Sequence[VaultEntry]") -> None:
     """Say that every file matches its checksum."""
     total = text.as_size(sum(thing.size for thing in things))
     files = text.counted(len(things), "file")

@@ -16,18 +16,27 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 PROGRAMS = Path(__file__).with_name("programs")
-"""Programs that the target Python runs, with a module's name as argument; they import nothing of ours."""
+"""Programs that the target Python runs on a module, whose name is the argument.
+
+They import nothing of tfwright.
+"""
 ORDER = ("imports", *SMOKE)
-"""How they are run when no recipe says which: the first says whether the others have a module to talk about."""
+"""Their order where no recipe says which: the first shows whether the module imports at all."""
 SECONDS = 900.0
-"""How long a program may take. The slowest takes half a minute; a GPU may first compile its kernels for many minutes."""
+"""How long a program may take.
+
+The slowest takes half a minute; a GPU may first compile its kernels for many minutes.
+"""
 LONGEST_REASON = 500
 
 USUAL_CAUSES = {
     signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
-    signal.SIGSEGV: "usually a library (CUDA, numpy, protobuf) is of another version than the wheel was built with",
-    signal.SIGABRT: "a check of TensorFlow's own failed; its log says which, often an instruction set or a library's version",
-    signal.SIGBUS: "usually a file that is mapped into memory was cut short: the disk was full when the wheel was installed",
+    signal.SIGSEGV: "usually a library (CUDA, numpy, protobuf) is of another version "
+    "than the wheel was built with",
+    signal.SIGABRT: "a check of TensorFlow's own failed; its log says which, often "
+    "an instruction set or a library's version",
+    signal.SIGBUS: "usually a file that is mapped into memory was cut short: the disk was full "
+    "when the wheel was installed",
     signal.SIGFPE: "a division by zero in machine code",
     signal.SIGKILL: "the system ended it, usually for lack of memory",
 }
@@ -93,7 +102,10 @@ def program(name: str) -> Path:
 
 
 def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
-    """Run a program to its end, at most so long, and return what it says; or how it ended, if it came to no result."""
+    """Run a program to its end, at most so long, and return what it says.
+
+    If it came to no result, return how it ended.
+    """
     start = time.monotonic()
     try:
         status = runner.attempt(
@@ -149,7 +161,7 @@ def _printed(log: Path) -> _Printed | None:
 
 
 def _line(text: str) -> str:
-    """Return text as one printable line: it comes from the wheel's own code, which may print anything."""
+    """Return text as one printable line: the wheel's own code may print anything."""
     return "".join(letter if letter.isprintable() else " " for letter in text)[
         :LONGEST_REASON
     ].strip()

@@ -1,4 +1,4 @@
-"""The venv that a wheel is tried in: how it is made and filled, and how a failure in it is reported.
+"""The venv that a wheel is tried in: how it is made and filled, and how a failure is reported.
 
 The verify stage and `invoke smoke` try wheels in the same way. They differ in where their packages
 come from: verify has pinned ones out of the vault, smoke asks the package index.
@@ -45,7 +45,7 @@ class WheelVenv:
         )
 
     def pip_offline(self, home: Path, *arguments: str) -> Command:
-        """Return a run of its pip that needs no network, and is not given the proxies' passwords."""
+        """Return a run of its pip that needs no network and gets no proxies' passwords."""
         env = environment.clean(home, self.programs)
         return Command(self._pip(arguments), self.place.parent, env)
 

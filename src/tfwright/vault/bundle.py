@@ -10,18 +10,20 @@ import hashlib
 import json
 import shutil
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
 
-from tfwright.documents.names import Commit, InnerPath, Line, Sha256
+from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
 from tfwright.tools import files
+from tfwright.tools.process import file_lock
 from tfwright.vault.lock import LARGEST
 
 MANIFEST = "manifest.json"
@@ -43,35 +45,64 @@ Kind = Literal[
     "package",
     "tool",
     "toolkit",
+    "image",
     "added",
 ]
-FileName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][\w.+!-]*$")]
-"""The name of a file, without a directory."""
+UNPACKING = "unbundling"
+"""Directory of build_out in which a bundle is unpacked and verified before anything has its place."""
 
 
 class BundleMember(Table):
     """A file in a bundle."""
 
     kind: Kind
-    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit that a rule clones, as
-    one too; ``tool``: a package that tfwright itself needs; ``toolkit``: one of CUDA, its libraries or its compiler."""
+    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit
+    that a rule clones, as a git bundle too; ``tool``: a package that tfwright itself needs;
+    ``toolkit``: one of CUDA, its libraries or its compiler; ``image``: a blob of the container
+    image."""
     name: InnerPath
-    """For a patch its path under patches/, for an archive and a part of a toolkit its digest, for a clone its commit, else a file's name."""
+    """For a patch its path under patches/, for an archive and a part of a toolkit its checksum, for a
+    clone its commit, else a file's name."""
     sha256: Sha256
     size: Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
     """In bytes."""
 
     @model_validator(mode="after")
-    def _only_patches_have_folders(self) -> Self:
-        if "/" in self.name and self.kind != "patch":
-            message = f"{self.name} is no file name"
-            raise ValueError(message)
+    def _only_patches_have_directories(self) -> Self:
+        if self.kind != "patch":
+            file_name(self.name)
         return self
 
     @property
     def path(self) -> str:
         """Where it is in the tar."""
         return f"{self.kind}/{self.name}"
+
+
+@contextmanager
+def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
+    """Give an empty directory on the disk that the files of a bundle go to; it is removed at the end."""
+    room = build_out / UNPACKING
+    with file_lock.held(_unpacking_lock(build_out), f"invoke bundle --unpack {name}", wait=True):
+        files.remove(room)
+        room.mkdir()
+        try:
+            yield room
+        finally:
+            files.remove(room)
+
+
+def discard_leftovers(build_out: Path) -> None:
+    """Remove what a killed `invoke bundle --unpack` left; a running one is not disturbed."""
+    room = build_out / UNPACKING
+    if not room.is_dir():
+        return
+    with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
+        files.remove(room)
+
+
+def _unpacking_lock(build_out: Path) -> Path:
+    return build_out / f"{UNPACKING}.lock"
 
 
 def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
@@ -103,7 +134,7 @@ class Manifest(Table):
     format: Literal[1] = 1
     tfwright: Line
     """The version that wrote it."""
-    recipe: FileName
+    recipe: RecipeName
     platform: Annotated[str, StringConstraints(pattern=r"^[a-z]+-\w+$")]
     """For which the programs and packages are, ``linux-x86_64``."""
     python: Annotated[str, StringConstraints(pattern=r"^\d+\.\d+$")]

@@ -37,7 +37,7 @@ _PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|
 
 
 @dataclass(frozen=True)
-class Thing:
+class VaultEntry:
     """A directory of the vault that is needed, or not, as a whole."""
 
     kind: str
@@ -63,11 +63,6 @@ class Thing:
         """Whether it was put there, or changed, a short time ago."""
         return time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts)) < RECENT
 
-    @property
-    def damaged(self) -> bool:
-        """Whether its file is no longer what it was; the file is read for that."""
-        return self.file is not None and files.sha256(self.file) != self.path.name
-
 
 @dataclass(frozen=True)
 class Needs:
@@ -83,10 +78,10 @@ class Needs:
 class Inventory:
     """What is in a vault, and who needs it."""
 
-    things: tuple[Thing, ...]
+    things: tuple[VaultEntry, ...]
     needs: tuple[Needs, ...]
 
-    def users(self, thing: Thing) -> list[str]:
+    def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
         return [one.recipe for one in self.needs if not one.keys.isdisjoint(thing.keys)]
 
@@ -96,17 +91,17 @@ class Inventory:
         return [one.recipe for one in self.needs if not one.complete]
 
     @property
-    def undecided(self) -> list[Thing]:
+    def undecided(self) -> list[VaultEntry]:
         """The archives that stay because one of those recipes may need them."""
         return [thing for thing in self._idle if thing.kind == ARCHIVE and self.unknown]
 
     @property
-    def garbage(self) -> list[Thing]:
+    def garbage(self) -> list[VaultEntry]:
         """What nobody needs."""
         return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
 
     @property
-    def _idle(self) -> list[Thing]:
+    def _idle(self) -> list[VaultEntry]:
         return [
             thing
             for thing in self.things
@@ -132,7 +127,7 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
 def collect(
     build_out: Path,
     recipes: Sequence[tuple[Recipe, Path]],
-    report: Callable[[Sequence[Thing]], None],
+    report: Callable[[Sequence[VaultEntry]], None],
 ) -> None:
     """Remove what nobody needs, and report it before. Raises HostError if a build is running: it may be about to need something."""
     with ExitStack() as stack:
@@ -143,11 +138,13 @@ def collect(
         remove(build_out, taken)
 
 
-def remove(build_out: Path, things: Iterable[Thing]) -> None:
-    """Remove things."""
-    for thing in things:
-        files.remove(thing.path)
-    packages.write_page(build_out / "vault")
+def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
+    """Remove entries. On a full disk there has to be something to remove before the page is written."""
+    taken = list(things)
+    for entry in taken:
+        files.remove(entry.path)
+    if any(entry.kind == PACKAGE for entry in taken):
+        packages.write_page(build_out / "vault")
 
 
 def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
@@ -155,9 +152,9 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     locked = path.with_suffix(".lock")
     records = [
         *_records(build_out, recipe.name),
-        *([locked.read_text("utf-8")] if locked.is_file() else []),
+        *([locked.read_text("utf-8", "replace")] if locked.is_file() else []),
     ]
-    keys = _named([path.read_text("utf-8"), *records])
+    keys = _named([path.read_text("utf-8", "replace"), *records])
     pins = {
         _pin(line)
         for line in (*recipe.host.requirements, *recipe.verify.requirements, *recipe.verify.plugins)
@@ -172,7 +169,7 @@ def _records(build_out: Path, name: str) -> list[str]:
     """Return what was written down when a recipe was built, or came as a bundle."""
     own = build_out / name
     return [
-        path.read_text("utf-8")
+        path.read_text("utf-8", "replace")
         for path in (*sorted(own.glob("stamps/*.json")), *own.glob("bundle.json"))
     ]
 
@@ -193,7 +190,7 @@ def _venv(requirements: Iterable[str]) -> str:
     return "venv of " + ", ".join(sorted(map(_pin, requirements)))
 
 
-def _things(vault: Path) -> Iterator[Thing]:
+def _things(vault: Path) -> Iterator[VaultEntry]:
     """Walk through a vault."""
     for path in sorted((vault / "repository_cache/content_addressable/sha256").glob("*/")):
         yield _archive(path)
@@ -202,30 +199,41 @@ def _things(vault: Path) -> Iterator[Thing]:
     for file in packages.kept(vault):
         found = _PACKAGE.fullmatch(file.name)
         pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
-        yield Thing(PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file)
+        yield VaultEntry(PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file)
     for path in sorted((vault / "pythons").glob("*/")):
         marker = path / DONE
-        same = {_venv(marker.read_text("utf-8").splitlines())} if marker.is_file() else set[str]()
-        yield Thing(VENV if same else LEFTOVER, path.name, path, frozenset({path.name, *same}))
+        same = (
+            {_venv(marker.read_text("utf-8", "replace").splitlines())}
+            if marker.is_file()
+            else set[str]()
+        )
+        yield VaultEntry(VENV if same else LEFTOVER, path.name, path, frozenset({path.name, *same}))
 
 
-def _archive(path: Path) -> Thing:
+def _archive(path: Path) -> VaultEntry:
     file, keys = path / "file", frozenset({path.name})
     if not file.is_file():
-        return Thing(LEFTOVER, path.name, path, keys)
+        return VaultEntry(LEFTOVER, path.name, path, keys)
     # What tfwright admits is read-only; Bazel writes what it downloads by itself as any other file.
-    return Thing(BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE, path.name, path, keys, file)
+    return VaultEntry(
+        BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE, path.name, path, keys, file
+    )
 
 
-def _bazel(path: Path) -> Thing:
+def _bazel(path: Path) -> VaultEntry:
     about, file = path / "about.json", path / "bazel"
     if not (about.is_file() and file.is_file()):
-        return Thing(LEFTOVER, path.name, path, frozenset({path.name}))
-    known = json.loads(about.read_text("utf-8"))
-    return Thing(
+        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+    try:
+        known = json.loads(about.read_text("utf-8", "replace"))
+        name, key = f"{known['version']} for {known['platform']}", f"bazel {known['version']}"
+    except (ValueError, KeyError, TypeError):
+        # A damaged file of ours: the binary is obtained again, and written next to it.
+        return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+    return VaultEntry(
         BAZEL,
-        f"{known['version']} for {known['platform']}",
+        name,
         path,
-        frozenset({path.name, f"bazel {known['version']}"}),
+        frozenset({path.name, key}),
         file,
     )

@@ -408,3 +408,15 @@ def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
     (found / "shallow.lock").touch()  # as git leaves it when it is killed a little later
     assert "noise" in paths_of(bring(pin, store, notebook), pin)
     assert not list(found.glob("objects/pack/tmp_*"))
+
+
+@pytest.mark.parametrize("name", ["HEAD", "config"])
+def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
+    tmp_path: Path, name: str
+) -> None:
+    place = tmp_path / "mirror.git"
+    mirror.open_or_make(place)
+    blob = git.run(git.command(place, "hash-object", "-w", "--", str(place / "config"))).strip()
+    (place / name).write_bytes(b"\x00damaged")
+    mirror.open_or_make(place)
+    assert git.kind(place, blob) == "blob"

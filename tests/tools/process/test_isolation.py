@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.tools.process import isolation, runner
+from tfwright.errors import HostError
+from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
 from tfwright.tools.process.runner import Command
 
 pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
@@ -120,3 +121,25 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
 def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
     command = Command(("true",), Path("/"), ENV)
     assert isolation.beside(os.getppid(), command) is command
+
+
+def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
+    look = Command(("/bin/readlink", "/proc/self/ns/net"), tmp_path, ENV)
+    ours = str(Path("/proc/self/ns/net").readlink())
+    with isolation.closed():
+        logged = runner.run(look, tmp_path / "log", remedy="-").strip()
+        collected = pipes.collect(look).printed.decode().strip()
+        with pseudo_terminal.running(look, remedy="-") as child:
+            shown = "".join(pseudo_terminal.output(child)).strip()
+        with pytest.raises(HostError, match="cannot be run"):
+            runner.run(Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-")
+    assert ours not in {logged, collected, shown}
+    assert all(found.startswith("net:[") for found in (logged, collected, shown))
+    assert pipes.collect(look).printed.decode().strip() == ours
+
+
+def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached() -> None:
+    look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
+    with isolation.closed():
+        beside = pipes.collect(isolation.beside(os.getppid(), look))
+    assert beside.printed.decode().strip() == str(Path("/proc/self/ns/net").readlink())

@@ -54,6 +54,22 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
+def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
+    made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    home = venv.home_of(made)
+    assert not venv.damaged(home)
+    (packages_folder,) = home.glob("lib/python*/site-packages")
+    victim = packages_folder / ("sitecustomize.py" if planted else "pip/__init__.py")
+    with victim.open("a", encoding="utf-8") as stream:
+        stream.write("print('EVIL')\n")
+    assert venv.damaged(home)
+    venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+    assert not venv.damaged(home)
+    assert not victim.exists() or "EVIL" not in victim.read_text("utf-8")
+
+
+@pytest.mark.slow
 def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> None:
     made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns

@@ -7,19 +7,26 @@ under way, and a cache shared by all recipes saves most of the work of a fresh b
 from collections.abc import Sequence
 from pathlib import Path
 
-from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, SourceTable
+from tfwright.documents.recipe import (
+    BazelTable,
+    CompileTable,
+    ConfigureTable,
+    NcclTable,
+    SourceTable,
+)
 from tfwright.pipeline import attempts, caching, invocation
 from tfwright.pipeline.caching import CompilerChoice
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Tree
-from tfwright.pipeline.stage import Artefact, Step
-from tfwright.tools import files
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, Configured, HostFacts, Inputs, Tree
+from tfwright.pipeline.stage import Artefact, Folder, Step
+from tfwright.tools import files, trees
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events
 from tfwright.tools.bazel.client import Client
-from tfwright.tools.process import inside, isolation
+
+REVISION = 2
 
 
 def run(
@@ -27,16 +34,23 @@ def run(
     table: CompileTable,
     bazel: BazelTable,
     answering: ConfigureTable,
+    nccl: NcclTable,
     host: HostFacts,
     inputs: Inputs,
     tree: Tree,
     configured: Configured,
 ) -> Built:
-    """Build the target; whatever happens, no Bazel is left running."""
+    """Build the target; whatever happens, no Bazel is left running.
+
+    It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
+    back into the place where an earlier build put another one.
+    """
     calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
     calls.write_settings()
     files.remove(job.log("compile"))
-    _close_off(job, calls.client)
+    if calls.client.alone:
+        # A server that a killed build left running still has the network.
+        calls.client.stop()
     _forget_compiler(job, calls.client, host)
     resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
@@ -46,8 +60,15 @@ def run(
         finally:
             calls.client.stop()
             use = caching.recorded(job, cache, resumed=resumed)
-    outputs = tuple(Artefact.of(path) for path in events.outputs(invocation.events(job)))
-    return Built(target=table.target, outputs=outputs, actions=outcome.actions, cache=use)
+    trees.settle(calls.client.output_base)
+    outputs = events.outputs(invocation.events(job))
+    return Built(
+        target=table.target,
+        outputs=tuple(Artefact.of(path) for path in outputs),
+        runfiles=_runfiles(outputs, nccl),
+        actions=outcome.actions,
+        cache=use,
+    )
 
 
 def steps(
@@ -81,16 +102,11 @@ def steps(
     return (*calls.settings, calls.build(attempts.actions_at_once(job, table)))
 
 
-def _close_off(job: Job, client: Client) -> None:
-    """Prove an offline build by taking its network away; where that cannot be done, say so."""
-    if client.alone:
-        # A server that a killed build left running still has the network.
-        client.stop()
-    elif job.offline and inside.current() is None:
-        job.listener.note(
-            f"This build cannot prove that nothing is downloaded: {isolation.obstacle()}. "
-            "Bazel is asked not to, and finds no proxy"
-        )
+def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
+    """Return what the programs among the outputs find when they run, where Bazel laid that out."""
+    beside = [path.with_name(f"{path.name}.runfiles") for path in outputs]
+    without = (NCCL_LIBRARY,) if nccl.rebuild else ()
+    return tuple(Folder.of(path, follow=True, without=without) for path in beside if path.is_dir())
 
 
 def _forget_compiler(job: Job, client: Client, host: HostFacts) -> None:

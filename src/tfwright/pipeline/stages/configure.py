@@ -34,6 +34,7 @@ from tfwright.tools.process import dialogue, environment, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.render import TEMPLATES
 
+REVISION = 2
 LAST_THAT_CLEANS = Release(1, 2)
 """Up to here ./configure makes Bazel clean, expunge and fetch, which is not its business here."""
 LAST_WITH_SERVER = Release(1, 3)
@@ -50,6 +51,7 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
     answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
+    # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
     dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
     interview = Interview(dialect, answers, table.by, host.python)
@@ -73,7 +75,21 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
         asked=asked,
         never_asked=never_asked,
         exported=rendering.exported(interview),
+        written=tuple(Artefact.of(path) for path in _strangers(tree.path)),
     )
+
+
+def damage(job: Job, configured: Configured) -> str | None:
+    """Name a file that appeared in the tree after this stage."""
+    known = {artefact.path for artefact in configured.written}
+    new = next((path for path in _strangers(job.places.tree) if path not in known), None)
+    return f"{new.name} is new in the tree" if new else None
+
+
+def _strangers(tree: Path) -> list[Path]:
+    """Return the files of a tree that are not of its commit, or not as there."""
+    found = (tree / name for name in git.strangers(tree))
+    return [path for path in found if path.is_file()]
 
 
 def inputs(job: Job) -> Mapping[str, str]:
@@ -105,7 +121,7 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
 
 
 def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
-    """Return the bazelrc that the recipe gives on this host, as far as that is known without a tree.
+    """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
@@ -141,7 +157,7 @@ def _site_packages(job: Job, python: Path) -> str:
 def _command(
     job: Job, table: ConfigureTable, tree: Path, interview: Interview, epoch: int
 ) -> Command:
-    """Return the run of ./configure: first on its PATH are the pinned Bazel and the target Python."""
+    """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
     places = job.places
     clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
     return Command((str(tree / table.program),), tree, clean)

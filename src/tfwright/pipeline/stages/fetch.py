@@ -17,19 +17,19 @@ from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
-from tfwright.pipeline.stage import Artefact, Step, Writes
+from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.rules import patched_tree, tree_version
 from tfwright.tools import files, git
 from tfwright.tools.bazel import binary as bazels
 from tfwright.tools.git import mirror
 from tfwright.tools.git.mirror import Pin
 from tfwright.tools.python import packages, venv
-from tfwright.vault import lock, locking
+from tfwright.vault import bundle, lock, locking
 from tfwright.vault.lock import Lock
 from tfwright.vault.reach import Reached
 from tfwright.vault.store import Store
 
-REVISION = 2
+REVISION = 3
 
 
 def run(
@@ -42,6 +42,7 @@ def run(
     host: HostFacts,
 ) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
+    bundle.discard_leftovers(job.places.build_out)
     pin, pins = _pin(source), RecipePins(source, bazel, fetch)
     repository = mirror.bring(
         pin,
@@ -92,7 +93,12 @@ def _programs(
     interpreter = venv.venv(
         host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python")
     )
-    return Programs(bazel=Artefact.of(binary.path), bazel_origin=binary.origin, python=interpreter)
+    return Programs(
+        bazel=Artefact.of(binary.path),
+        bazel_origin=binary.origin,
+        python=interpreter,
+        venv=Folder.of(venv.home_of(interpreter)),
+    )
 
 
 def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: HostTable) -> None:

@@ -16,7 +16,7 @@ from tfwright.documents.recipe import CompileTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import Built, HostFacts, NcclOps, Tree
+from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
@@ -27,7 +27,7 @@ REVISION = 2
 FIRST, LAST = Release(1, 0), Release(1, 12)
 """The releases in which the operations are a library of their own."""
 SOURCE = "tensorflow/contrib/nccl/ops/nccl_ops.cc"
-LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
+LIBRARY = NCCL_LIBRARY
 FRAMEWORK = "bazel-bin/tensorflow/libtensorflow_framework.so"
 RUNFILES = "tensorflow/tools/pip_package/build_pip_package.runfiles/org_tensorflow"
 EXTERNAL_HEADERS = (

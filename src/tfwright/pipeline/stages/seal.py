@@ -1,4 +1,4 @@
-"""Puts the wheel into canonical bytes, with a record of its build and a bill of materials, after its RECORD has been found true."""
+"""Puts the wheel into canonical bytes, with a record of its build and a bill of materials."""
 
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -130,7 +130,7 @@ def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
 
 
 def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
-    """Return all that Bazel's actions could see; what configure found on this host stands as ``@NAME@``."""
+    """Return all that Bazel's actions could see; paths of this host stand as ``@NAME@``."""
     exported = {
         name: f"@{name}@" if value.startswith("/") else value
         for name, value in configured.exported.items()
@@ -143,7 +143,7 @@ def _environment(compiling: CompileTable, tree: Tree, configured: Configured) ->
 def _checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
 ) -> Iterator[build_record.RecordedCheck]:
-    """Say what can be read off the wheel; to refuse it is left to verify, which reads the sealed one."""
+    """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
     for reading in readings.read(path, wheel, floor, host.python):
         yield build_record.RecordedCheck(
             name=reading.name,

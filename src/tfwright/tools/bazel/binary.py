@@ -127,18 +127,24 @@ def _digest_of(given: Path) -> str:
 def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     """Return the binary from the store, if it is there and still what it was; any digest will do if none is given."""
     for about in sorted(wanted.shelf.glob("*/about.json")):
-        path, sha256, known = (
-            about.with_name("bazel"),
-            about.parent.name,
-            json.loads(about.read_text("utf-8")),
-        )
-        fits = (known["version"], known["platform"]) == (
+        path, sha256 = about.with_name("bazel"), about.parent.name
+        known = _about(about)
+        fits = (known.get("version"), known.get("platform")) == (
             wanted.version,
             wanted.platform,
         ) and digest in {None, sha256}
         if fits and path.is_file() and files.sha256(path) == sha256:
-            return Binary(path, sha256, known["origin"])
+            return Binary(path, sha256, known.get("origin", "an unknown place"))
     return None
+
+
+def _about(path: Path) -> dict[str, str]:
+    """Read what is known about a kept binary; nothing of a damaged file, which obtaining it again replaces."""
+    try:
+        known = json.loads(path.read_text("utf-8"))
+    except ValueError:
+        return {}
+    return known if isinstance(known, dict) else {}
 
 
 def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:

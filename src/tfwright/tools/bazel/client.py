@@ -52,7 +52,7 @@ class Options:
 def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept beside it."""
     kept = binary.with_name("options.json")
-    if not kept.is_file():
+    if not _readable(kept):
         with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
             asked = {
                 name: _parse(_help(binary, install_root, Path(room), topic))
@@ -60,6 +60,15 @@ def options(binary: Path, install_root: Path) -> Options:
             }
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
+
+
+def _readable(kept: Path) -> bool:
+    """Tell whether the options are there and undamaged; if not, Bazel is asked again."""
+    try:
+        Options(**json.loads(kept.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        return False
+    return True
 
 
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}

@@ -390,6 +390,13 @@ def changed(tree: Path) -> list[str]:
     ).split("\0")[:-1]
 
 
+def strangers(tree: Path) -> list[str]:
+    """Return the files of a tree that are not of its commit, or not as there; without Bazel's links."""
+    options = ("--others", "--modified", "-z", "--exclude=/bazel-*")
+    listed = run(inside(tree, "ls-files", *options)).split("\0")[:-1]
+    return sorted(set(listed))
+
+
 def restore(tree: Path) -> None:
     """Put a tree back to what was checked out: tracked files as they were, all others gone but Bazel's own links."""
     run(inside(tree, "checkout", "--force", "--", "."))

@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import git
+from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin, place
 from tfwright.tools.process import file_lock, pipes
 from tfwright.tools.process.environment import SYSTEM_PATH
@@ -86,18 +87,10 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
         try:
             git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
-            git.run(
-                git.command(
-                    copy,
-                    "fetch",
-                    "--quiet",
-                    "--depth=1",
-                    "--no-tags",
-                    origin.address,
-                    f"+{ref}:refs/archives/{ref}",
-                    env=git.network(),
-                )
-            )
+            options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
+            refs = f"+{ref}:refs/archives/{ref}"
+            asked = git.command(copy, "fetch", *options, origin.address, refs, env=git.network())
+            transport.fetch(asked, copy)
         except ToolError as fault:
             raise SupplyError(
                 f"{origin.address} does not give {ref}: {fault.what}",

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import git
-from tfwright.tools.git import git_bundle, mirror
+from tfwright.tools.git import git_bundle, mirror, transport
 from tfwright.tools.git.mirror import Origin
 from tfwright.tools.process import file_lock
 
@@ -50,16 +50,15 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
     options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     try:
-        git.run(
-            git.command(
-                kept,
-                "fetch",
-                *options,
-                origin.address,
-                f"+{wanted.commit}:{_branch(wanted)}",
-                env=git.network(),
-            )
+        asked = git.command(
+            kept,
+            "fetch",
+            *options,
+            origin.address,
+            f"+{wanted.commit}:{_branch(wanted)}",
+            env=git.network(),
         )
+        transport.fetch(asked, kept)
     except ToolError as fault:
         message = f"{origin.address} does not give {wanted.commit}: {fault.what.removeprefix('git failed: ')}"
         raise SupplyError(

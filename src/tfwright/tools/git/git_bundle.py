@@ -38,6 +38,15 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
         git.collect(command, wanted, output)
 
 
+def verify(bundle: Path, commit: str, scratch: Path) -> None:
+    """Read a git bundle into a scratch repository. Raises ToolError unless it holds the commit."""
+    if not scratch.exists():
+        scratch.mkdir(parents=True)
+        git.run(git.command(scratch, "init", "--quiet", "--bare"))
+    git.run(git.command(scratch, "bundle", "unbundle", str(bundle)))
+    git.run(git.command(scratch, "cat-file", "-e", f"{commit}^{{commit}}"))
+
+
 def unpack(bundle: Path, mirror: Path, commit: str) -> None:
     """Bring a commit into a mirror, which is made if need be. What the file lacks, whoever needs it has to look for."""
     with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):

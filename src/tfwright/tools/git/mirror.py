@@ -4,15 +4,16 @@ import hashlib
 import re
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git
-from tfwright.tools.git import TreeEntry, demo
-from tfwright.tools.process import file_lock, pipes
+from tfwright.tools.git import TreeEntry, demo, transport
+from tfwright.tools.process import file_lock
 from tfwright.tools.process.runner import Command
 
 ALL_OF_IT = "--depth=2147483647"
@@ -91,7 +92,10 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     each other. Raises SupplyError if the commit, or one of its files, is not to be had.
     """
     mirror = place(store, pin.url)
-    with file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True):
+    with (
+        file_lock.held(mirror.with_suffix(".lock"), f"git fetch {pin.url}", wait=True),
+        _explaining_damage(mirror),
+    ):
         open_or_make(mirror)
         if pin.url == demo.URL:
             _insist_on_bundled(pin, demo.commit(mirror))
@@ -103,15 +107,58 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
     return mirror
 
 
+@contextmanager
+def _explaining_damage(mirror: Path) -> Iterator[None]:
+    """Name the command that helps where git cannot use a mirror of ours."""
+    try:
+        yield
+    except ToolError as fault:
+        raise ToolError(
+            fault.what,
+            remedy=(
+                f"Run 'invoke vault --verify': if it names {mirror}, add --repair and fetch again. "
+                "Otherwise read what git said."
+            ),
+            evidence=fault.evidence,
+        ) from fault
+
+
 def open_or_make(mirror: Path) -> None:
-    """Make a mirror that is not there yet; clean up after a git that was killed in one that is. Its lock has to be held."""
+    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged. Its lock has to be held."""
     if not mirror.exists():
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)
         git.run(git.command(new, "init", "--quiet", "--bare"))
         new.rename(mirror)
+    if not _opens(mirror):
+        _mend(mirror)
     for leftover in (found for pattern in LEFTOVERS for found in mirror.glob(pattern)):
         leftover.unlink(missing_ok=True)
+
+
+def _opens(mirror: Path) -> bool:
+    """Tell whether git takes a directory for a repository, and can read its settings."""
+    try:
+        git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
+        git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
+    except ToolError:
+        return False
+    return True
+
+
+def _mend(mirror: Path) -> None:
+    """Give a mirror its HEAD and settings again; its objects, which took the time, stay.
+
+    Every pin is verified by its commit, so nothing of the mirror is believed for that.
+    """
+    new = _empty(mirror.with_suffix(".new"))
+    git.run(git.command(new, "init", "--quiet", "--bare"))
+    for name in ("HEAD", "config"):
+        files.remove(mirror / name)
+        (new / name).rename(mirror / name)
+    for name in ("refs", "objects"):
+        (mirror / name).mkdir(exist_ok=True)
+    files.remove(new)
 
 
 def _empty(folder: Path) -> Path:
@@ -255,16 +302,11 @@ def _restrained(fault: ToolError) -> bool:
 
 
 def _follow(command: Command, listener: Listener, given: str = "") -> None:
-    """Run a transfer and pass on how far it is; raise as git.run does."""
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as stream:
-        stream.write(given)
+    """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
+    with tempfile.TemporaryFile() as stream:
+        stream.write(given.encode())
         stream.seek(0)
-        try:
-            status, said = pipes.listen(command, stream, lambda lines: _watch(lines, listener))
-        except OSError as fault:
-            raise git.unusable(fault) from fault
-    if status != 0:
-        raise git.failure(command, status, said)
+        transport.fetch(command, command.cwd, lambda lines: _watch(lines, listener), stream)
 
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
@@ -328,12 +370,11 @@ def size(repository: Path) -> int:
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
     try:
-        listed = git.run(
-            git.command(
-                mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
-            )
+        asked = git.command(
+            mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
         )
-    except ToolError:
+        listed = transport.ask(asked, mirror)
+    except (ToolError, SupplyError):
         listener.note(
             f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
         )
@@ -361,7 +402,10 @@ def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
     try:
         git.run(git.command(look, "init", "--quiet", "--bare"))
         git.run(git.command(look, "config", "remote.origin.url", origin.address))
-        git.run(_fetch(look, since, "--filter=tree:0", "origin", f"refs/heads/{pin.branch}"))
+        branch = f"refs/heads/{pin.branch}"
+        transport.fetch(_fetch(look, since, "--filter=tree:0", "origin", branch), look)
+    except SupplyError:
+        return False
     except ToolError as fault:
         return any("no commits selected" in line for line in fault.evidence.lines)
     else:

@@ -28,6 +28,23 @@ def head(store: Path, address: str, branch: str) -> str:
     return names[f"refs/heads/{branch}"]
 
 
+def commit_of(store: Path, address: str, name: str) -> str:
+    """Return the commit that a tag or, if there is no such tag, a branch leads to.
+
+    Raises SupplyError if the repository has neither.
+    """
+    for kind in ("tags", "heads"):
+        # The server lists the commit behind an annotated tag only if it is asked for all of them.
+        names = _refs(store, address, f"refs/{kind}/{name}*")
+        found = names.get(f"refs/{kind}/{name}^{{}}") or names.get(f"refs/{kind}/{name}")
+        if found:
+            return found
+    raise SupplyError(
+        f"{address} has no tag and no branch {name}",
+        remedy="Name one that it has, such as v1.12.0 or r1.12.",
+    )
+
+
 def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
     """Return the name and the commit of the newest version among the tags of a pattern."""
     names = _refs(store, address, "refs/tags/*")

@@ -20,7 +20,7 @@ CHUNK = 1 << 16
 SETTLE_SECONDS = 0.02
 """A question at the end counts once nothing follows it for so long: a pty may split a write."""
 QUIET_SECONDS = 1.5
-"""After so long a silence, a program may be waiting for an answer to a question that is not known."""
+"""After so long a silence, a program may be waiting for the answer to an unknown question."""
 FIRST_PATIENCE = 2
 """How many times longer the first question may take: Bazel unpacks itself before it."""
 MOST_TEXT = 64 << 20
@@ -37,13 +37,13 @@ _QUESTION_ENDS = (":", "?", "]", ")", ">", " ")
 
 
 class Respondent(Protocol):
-    """Knows the questions. `text` is what was printed since the last answer, with plain line ends."""
+    """Knows the questions. `text` is what was printed since the last answer."""
 
     def recognises(self, text: str) -> bool:
         """Say whether `text`, the end of what was printed, ends in a question that is known."""
 
     def answer(self, text: str) -> str:
-        """Return the line to type; raise a TfwrightError if there is none, or none that makes sense."""
+        """Return the line to type; raise a TfwrightError if there is none that makes sense."""
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
 
 
 def _end(child: "pexpect.spawn[str]") -> None:
-    """End the program and its children, who share its session, if they have not ended by themselves."""
+    """End the program and its children, who share its session, if they still run."""
     if child.isalive() and child.pid:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)

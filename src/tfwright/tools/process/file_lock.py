@@ -75,7 +75,10 @@ def _describe(stream: IO[bytes], doing: str) -> None:
 
 def _typed() -> str:
     """Return the command of this process as the user typed it."""
-    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    program = Path(sys.argv[0])
+    # `python -m invoke` shows the file that Python runs for it.
+    name = program.parent.name if program.name == "__main__.py" else program.name
+    return shlex.join([name, *sys.argv[1:]])
 
 
 def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:

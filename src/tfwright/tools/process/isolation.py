@@ -1,22 +1,49 @@
-"""No network: programs that run where there is none but loopback, so that what they do without one is proved."""
+"""No network: programs that run where there is only loopback, which proves that they need no more."""
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfwright.tools.process.runner import Command
+if TYPE_CHECKING:
+    from tfwright.tools.process.runner import Command
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
 LISTENER = Path(__file__).parents[1] / "cache/netlisten.py"
 _PYTHON = (sys.executable, "-I", "-S")
 _ENTER = (*_PYTHON, str(PROGRAM))
+_CLOSED: list[object] = []
+"""One item for each block of `closed` that is under way; threads of a stage see it as well."""
 
 
-def enclosed(command: Command) -> Command:
+@contextmanager
+def closed() -> Iterator[None]:
+    """Let every program that is started in the block run without a network."""
+    token = object()
+    _CLOSED.append(token)
+    try:
+        yield
+    finally:
+        _CLOSED.remove(token)
+
+
+def placed(command: "Command") -> "Command":
+    """Return the command to start for `command`: enclosed in a block of `closed`, else itself."""
+    if not _CLOSED or command.argv[: len(_ENTER)] == _ENTER:
+        return command
+    # A program that is not there fails by itself, which is clearer than through the enclosure.
+    found = shutil.which(command.argv[0], path=command.env.get("PATH"))
+    return enclosed(command) if found else command
+
+
+def enclosed(command: "Command") -> "Command":
     """Return a command in a network of its own that has loopback and nothing else, and that its children inherit."""
     return replace(command, argv=(*_ENTER, *command.argv))
 
@@ -26,9 +53,10 @@ def listening(door: Path, port: int) -> tuple[str, ...]:
     return (*_PYTHON, str(LISTENER), str(door), str(port))
 
 
-def beside(process: int, command: Command) -> Command:
+def beside(process: int, command: "Command") -> "Command":
     """Return a command in the network of a running process: the same command where that is ours too."""
-    if _network(process) == _network(os.getpid()):
+    # In a block of `closed` it has to be said that this command does not go into a network of its own.
+    if _network(process) == _network(os.getpid()) and not _CLOSED:
         return command
     return replace(command, argv=(*_ENTER, "--beside", str(process), *command.argv))
 
@@ -39,7 +67,7 @@ def obstacle() -> str | None:
     if platform.system() != "Linux":
         return f"{platform.system()} has no network namespaces"
     done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
-        enclosed(Command(("/bin/true",), Path("/"))).argv,
+        (*_ENTER, "/bin/true"),
         env={},
         capture_output=True,
         text=True,

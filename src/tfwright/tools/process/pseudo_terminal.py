@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
-from tfwright.tools.process import inside, runner
+from tfwright.tools.process import inside, isolation, runner
 from tfwright.tools.process.runner import Command
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     """
     import pexpect
 
-    command = inside.placed(command, terminal=True)
+    command = inside.placed(isolation.placed(command), terminal=True)
     try:
         child = pexpect.spawn(
             command.argv[0],

@@ -15,7 +15,7 @@ from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk
-from tfwright.tools.process import file_lock, inside
+from tfwright.tools.process import file_lock, inside, isolation
 
 UMASK = 0o022
 TAIL_LINES = 15
@@ -87,7 +87,7 @@ def leashed(
     programs of the one before, still writing. For the same reason it inherits the locks that this
     process holds, see `file_lock.HELD`. The streams are those of Popen.
     """
-    command = inside.placed(command)
+    command = inside.placed(isolation.placed(command))
     terminal, end_of_program = os.openpty()
     try:
         with subprocess.Popen(  # noqa: S603 argv is a tuple, never a shell line
@@ -164,7 +164,7 @@ def show(command: Command) -> int:
 
 def answer(command: Command) -> str:
     """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
-    command = inside.placed(command)
+    command = inside.placed(isolation.placed(command))
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
             command.argv,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
@@ -53,6 +53,27 @@ def venv(
     return home / "bin/python"
 
 
+def home_of(python: Path) -> Path:
+    """Return the directory of a venv, given its Python."""
+    return python.parent.parent
+
+
+def damaged(home: Path) -> bool:
+    """Read a venv, and say whether it holds anything else than when it was made.
+
+    Also true of one that was made before tfwright kept a digest of them.
+    """
+    try:
+        return _record(home).read_text("ascii").strip() != trees.content(home).sha256
+    except (OSError, UnicodeDecodeError):
+        return True
+
+
+def _record(home: Path) -> Path:
+    """Return the file, next to a venv, that holds the digest of everything in it."""
+    return home.with_name(f"{home.name}.sha256")
+
+
 def _insist_on_pins(requirements: Sequence[str]) -> None:
     for line in requirements:
         if not EXACT_PIN.fullmatch(line):
@@ -84,8 +105,8 @@ def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
 
 
 def _holds(home: Path, requirements: Sequence[str]) -> bool:
-    """Tell whether a venv was finished, its interpreter is still there, and what went in has a digest that is wanted."""
-    if not ((home / DONE).is_file() and (home / "bin/python").exists()):
+    """Say whether a venv is finished and sound, and was made from files with a digest that is wanted."""
+    if not ((home / DONE).is_file() and (home / "bin/python").exists()) or damaged(home):
         return False
     inside = {
         pin: digest
@@ -118,6 +139,7 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     ]
     _insist_on_all(home, log)
     files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
+    files.write(_record(home), f"{trees.content(home).sha256}\n")
 
 
 def _insist_on_all(home: Path, log: Path) -> None:

@@ -1,4 +1,4 @@
-"""The bytes of a library, and the only ways in which the readers of this folder take pieces of them."""
+"""The bytes of a library, and the only ways in which this folder's readers take pieces of them."""
 
 import mmap
 import struct
@@ -18,7 +18,10 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
 
 
 def numbers(content: Content, layout: str, start: int, what: str) -> tuple[int, ...]:
-    """Return the numbers at `start`, laid out as `struct` says; raise ValueError outside the file."""
+    """Return the numbers at `start`, laid out as `struct` says.
+
+    Raises ValueError if they are outside the file.
+    """
     return struct.unpack(layout, piece(content, start, struct.calcsize(layout), what))
 
 

@@ -3,14 +3,14 @@
 Where the compiler may use an extension, it uses it all over the library. Code for better CPUs that
 a library chooses at run time is in few functions, and often their names say so (``xnn_…__avx2``,
 ``sha1_block_data_order_avx``). But some libraries, such as OpenBLAS, hold whole sets of functions
-for CPUs that they ask for, under names that nobody could list. So this is decided in three steps:
+for CPUs that they ask for, under names that no list holds. So this is decided in three steps:
 
 1. Functions spread evenly over the library are disassembled. An extension that one in a hundred or
    more of those with vector registers use is common.
-2. A common extension is needed, unless the library asks the CPU what it has (``cpuid``, or functions
-   that the loader lets choose). Then it is needed only if functions of TensorFlow, Eigen and
-   protobuf use it, which choose nothing, or if nearly all functions do. Otherwise whether it is
-   needed is unknown.
+2. A common extension is needed, unless the library asks the CPU what it has (``cpuid``, or
+   functions that the loader lets choose). Then it is needed only if functions of TensorFlow, Eigen
+   and protobuf use it, which choose nothing, or if nearly all functions do. Otherwise it is
+   unknown whether it is needed.
 3. All code is searched for the encodings of the other extensions. One that is found, and is there
    when the function is disassembled, is needed as well where the function is TensorFlow's,
    Eigen's or protobuf's; elsewhere the library is assumed to choose.
@@ -126,7 +126,7 @@ MAY_BE_VECTOR = re.compile(
     rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b" % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
     re.DOTALL,
 )
-"""Bytes that every function with vector registers has, and half of the others: these are skipped."""
+"""Bytes of every function with vector registers; those without them are not disassembled."""
 PATTERNS = {
     # vzeroupper, which compilers put at the end of what uses the long registers.
     "avx": re.compile(rb"\xc5\xf8\x77"),

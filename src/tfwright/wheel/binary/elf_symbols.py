@@ -228,7 +228,7 @@ def _native(image: ElfImage, kind: str, content: bytes) -> "array[int]":
 
 
 def _versioned(versions: "array[int]", number: int) -> bool:
-    """Say whether a symbol has a version with a name; the highest bit only hides it from linkers."""
+    """Say whether a symbol has a version with a name; the highest bit hides it from linkers."""
     return number < len(versions) and versions[number] & 0x7FFF >= _NAMELESS_VERSIONS
 
 

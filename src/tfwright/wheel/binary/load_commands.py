@@ -1,4 +1,4 @@
-"""macOS libraries with other load commands: under which names the loader looks for what they need, and where.
+"""macOS libraries with other load commands: the names of what they need, and where that is.
 
 What Apple's install_name_tool does, on any system and in place. macholib can rename what a library
 needs, but neither add where that is looked for nor keep a signature true, and it reads the whole
@@ -41,7 +41,7 @@ class WantedCommands:
     libraries: Mapping[str, str] = field(default_factory=dict)
     """Name that the linker wrote, as ``@rpath/libcudart.9.2.dylib`` = name to be there instead."""
     rpath: Sequence[str] = ()
-    """Absolute directories in which ``@rpath`` is looked for, instead of those that the linker wrote."""
+    """Absolute directories that ``@rpath`` stands for, instead of those that the linker wrote."""
 
 
 def rewrite(content: Writable, wanted: WantedCommands, name: str) -> tuple[str, ...]:
@@ -87,7 +87,10 @@ def _absolute_rpath(part: Slice, command: LoadCommand) -> bool:
 
 
 def _with_path(part: Slice, command: LoadCommand, path: str) -> LoadCommand:
-    """Return a load command with another path, its other fields as they are; the same one for no path."""
+    """Return a load command with another path, its other fields as they are.
+
+    Return the same command for no path.
+    """
     if not path:
         return command
     (start,) = numbers(command.content, f"{part.order}I", HEAD, "load command with a path")

@@ -1,4 +1,4 @@
-"""How two libraries differ: section by section, in which function, and in what their users see of them."""
+"""How two libraries differ: in which sections and functions, and in what their users see."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -93,7 +93,7 @@ def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Itera
 
 
 def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
-    """Compare the sections that are in both; return those that differ, with how they do as far as both reach."""
+    """Compare the sections that are in both; return how those differ that do."""
     found = dict[str, Apart | None]()
     for name in one.regions.keys() & two.regions.keys():
         before, after = one.regions[name], two.regions[name]

@@ -117,7 +117,7 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
 
 
 def _place(name: str, folder: str) -> str:
-    """Return where a file is installed; projects that call the same thing differently can then be compared."""
+    """Return where a file is installed, so that projects of different names can be compared."""
     data = folder.removesuffix(".dist-info") + ".data/"
     for prefix, place in (
         (f"{data}purelib/", ""),

@@ -58,7 +58,7 @@ class Cursor:
 
 
 def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
-    """Compare the next `size` bytes of two streams, a piece at a time; None if they are the same."""
+    """Compare the next `size` bytes of two streams in pieces; None if they are the same."""
     count, starts, place = 0, list[int](), 0
     while place < size:
         first, second = (stream.read(min(CHUNK, size - place)) for stream in (one, two))

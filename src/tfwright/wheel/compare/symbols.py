@@ -1,7 +1,7 @@
-"""The symbols of a library: which others can use, how large functions are, where in the code one is.
+"""The symbols of a library: exports, sizes of functions, and which function an address is in.
 
-A TensorFlow has a million, whose names alone take 200 MB. So of a name its hash is kept, 64 bits, and where in the
-file it stands, to be read when it is shown.
+A TensorFlow has a million, whose names alone take 200 MB. So of a name its hash is kept, 64 bits,
+and where in the file it stands, to be read when it is shown.
 """
 
 import bisect

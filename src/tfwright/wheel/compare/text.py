@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 CONTEXT = 1
 MOST_LINES = 400
-"""Lines between the first and the last difference that are laid side by side; comparing more takes too long."""
+"""Lines between the first and the last difference that are compared; more take too long."""
 LONGEST = 24
 """Lines of a difference that are shown."""
 WIDEST = 160
 LARGEST_PROGRAM = 2 * 1024**2
 """Bytes of a Python file that is parsed."""
 PYC_HEADER = 16
-"""Bytes before the code in a .pyc file: magic, flags, and the source's time and size or digest (PEP 552)."""
+"""Bytes before the code in a .pyc file (PEP 552): magic, flags, the source's time or digest."""
 
 
 class TextFinding(NamedTuple):
@@ -27,7 +27,7 @@ class TextFinding(NamedTuple):
 
 
 def text(one: bytes, two: bytes) -> TextFinding | None:
-    """Compare two texts line by line; None if one is no text."""
+    """Compare two texts line by line; None if one is not text."""
     try:
         before, after = one.decode(), two.decode()
     except UnicodeDecodeError:
@@ -89,7 +89,10 @@ def _parsed(content: bytes) -> ast.Module | None:
 
 
 def _alike(one: object, two: object, *, documented: bool) -> bool:
-    """Say whether two parts of programs do the same, with or without their docstrings; ends at the first difference, as ast.dump does not."""
+    """Say whether two parts of programs do the same, with or without their docstrings.
+
+    It ends at the first difference, as ast.dump does not.
+    """
     if type(one) is not type(two):
         return False
     if isinstance(one, ast.AST):

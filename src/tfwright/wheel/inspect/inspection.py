@@ -1,4 +1,4 @@
-"""What a wheel is, read from its bytes alone: any wheel, on any machine, without running any of it."""
+"""What a wheel is, read from its bytes alone: any wheel, on any machine, without running it."""
 
 import re
 import zipfile

@@ -74,7 +74,8 @@ def notes(library: Library) -> Iterator[str]:
     if library.text.leaks:
         example = library.text.paths[0]
         yield (
-            f"names paths as on a machine that builds, {library.text.leaks} times, such as {example}"
+            "names paths as on a machine that builds, "
+            f"{library.text.leaks} times, such as {example}"
         )
     if library.elf and (missing := library.elf.symbols.missing):
         least = "at least " if len(missing) == MOST_MISSING else ""

@@ -1,4 +1,4 @@
-"""What is read off a wheel without running anything: whether it is what it says, and keeps its floor."""
+"""What is read off a wheel without running it: that it is what it says, and keeps its floor."""
 
 import zipfile
 from collections.abc import Iterator, Sequence

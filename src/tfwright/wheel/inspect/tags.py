@@ -12,7 +12,10 @@ from tfwright.wheel.binary import elf
 from tfwright.wheel.inspect.library import Library
 
 LEGACY = {"manylinux1": "2.5", "manylinux2010": "2.12", "manylinux2014": "2.17"}
-"""The glibc that the first manylinux tags promise (PEP 513, 571, 599); later ones say it themselves (PEP 600)."""
+"""The glibc that the first manylinux tags promise (PEP 513, 571, 599).
+
+Later ones say it themselves (PEP 600).
+"""
 UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 """macOS wheels for more than one machine."""
 
@@ -46,7 +49,7 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
 
 
 def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
-    """Compare the machine of one library, and the Python that an extension module's name says, with the tags."""
+    """Compare a library's machine, and the Python in an extension module's name, with the tags."""
     machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
@@ -70,7 +73,7 @@ def _machines(platform: str) -> set[str]:
 def _excess(
     what: str, promises: Sequence[tuple[str, str]], needs: Sequence[tuple[str, str]]
 ) -> Iterator[str]:
-    """Compare the oldest system that is promised, by a tag, with the newest that is needed, by a library."""
+    """Compare the oldest system that a tag promises with the newest that a library needs."""
     if not promises or not needs:
         return
     version, platform = min(promises, key=_age)

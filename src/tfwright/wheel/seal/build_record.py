@@ -1,4 +1,4 @@
-"""The build record: a JSON file in a wheel's ``.dist-info`` that says what the wheel was made from, by what and how.
+"""The build record: a JSON file in a wheel that says what it was made from, by what and how.
 
 It names what decides the bytes and nothing else of the host: no path, no time, no user. Built again
 from the same, a wheel holds the same record.
@@ -38,7 +38,7 @@ class RecipeContent(Table):
 
     name: Line
     sha256: Sha256
-    """Of the content as canonical JSON: of what decides the build, so that no comment changes it."""
+    """Of the content as canonical JSON: what decides the build, so no comment changes it."""
     content: dict[str, Any]
     """The recipe's tables without defaults, and without who verified it."""
 
@@ -71,7 +71,7 @@ class RecordedProgram(Table):
 
 
 class Found(Table):
-    """What was found on the host and takes part in the bytes; empty where there is none, or none was wanted."""
+    """What was found on the host and takes part in the bytes; empty where nothing was wanted."""
 
     system: Line
     machine: Line
@@ -133,7 +133,7 @@ class BuildRecord(Table):
     stubs: tuple[Line, ...]
     """Libraries that are there to be imported, and do nothing."""
     checks: tuple[RecordedCheck, ...]
-    """What could be said without running the wheel; what it does when it is run, the statement beside it says."""
+    """What was read without running the wheel; the statement says what it did when it was run."""
 
 
 def recipe_content(recipe: Recipe) -> RecipeContent:

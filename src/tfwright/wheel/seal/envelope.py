@@ -18,12 +18,15 @@ FORGED = "Do not trust the wheel; bring it and what lies beside it again from wh
 
 
 def write(payload: bytes, key: Path) -> bytes:
-    """Return the envelope of a statement, signed with a private key. Raises HostError if the key cannot sign."""
+    """Return the envelope of a statement, signed with a private key.
+
+    Raises HostError if the key cannot sign.
+    """
     return signing.sign(payload, KIND, key)
 
 
 def verify(wheel: Path, key: Path) -> str:
-    """Insist that the holder of a public key signed the statement about exactly this wheel; return the key's id.
+    """Insist that a key's holder signed the statement about exactly this wheel; return its id.
 
     Raises HostError if the key cannot be used, WheelError if the envelope beside the wheel is
     missing or not signed with it, is about another wheel, or says something else than the plain
@@ -42,7 +45,7 @@ def verify(wheel: Path, key: Path) -> str:
 
 
 def _subjects(payload: bytes) -> list[str]:
-    """Return the digests of what a statement is about; its signer is trusted, not to write nonsense, but to be asked about it."""
+    """Return the digests of what a statement is about; even a trusted signer may write nonsense."""
     try:
         return [subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:

@@ -1,4 +1,4 @@
-"""The platform in a wheel's tag, proved: which manylinux policy its libraries keep, as auditwheel judges."""
+"""The platform in a wheel's tag: the manylinux policy that its libraries keep, by auditwheel."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,10 @@ class PlatformProof:
 
 
 def prove(wheel: Path, wanted: str) -> PlatformProof:
-    """Let auditwheel judge a wheel against the platform `wanted`. Raises WheelError if it cannot."""
+    """Let auditwheel judge a wheel against the platform `wanted`.
+
+    Raises WheelError if it cannot.
+    """
     from auditwheel.error import AuditwheelError  # noqa: PLC0415 only such a recipe needs it
     from auditwheel.wheel_abi import analyze_wheel_abi  # noqa: PLC0415 the same
 
@@ -49,7 +52,7 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
 
 
 def insist(wheel: Path, wanted: str) -> None:
-    """Raise WheelError with the symbols and libraries in the way unless a wheel keeps a platform."""
+    """Raise WheelError with what is in the way unless a wheel keeps a platform."""
     proof = prove(wheel, wanted)
     if proof.reasons:
         more = len(proof.reasons) - SHOWN

@@ -1,4 +1,4 @@
-"""The bill of materials in a wheel, ``.dist-info/sboms/`` (PEP 770): CycloneDX 1.6 of the source, the patches and every archive."""
+"""The bill of materials in a wheel (PEP 770): CycloneDX of source, patches and every archive."""
 
 import datetime as dt
 import re
@@ -21,7 +21,10 @@ NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "tfwright.cdx.json")
 GITHUB = re.compile(
     r"https://(?:\S+/)?(?:github\.com|codeload\.github\.com)/([\w.-]+)/([\w.-]+)/(?:archive(?:/refs/tags)?|tar\.gz|releases/download)/([\w.+-]+)"
 )
-"""An archive of a repository on GitHub, also as a mirror lays it out: owner, repository, commit or tag with the ending."""
+"""An archive of a repository on GitHub: owner, repository, commit or tag with the ending.
+
+Mirrors lay them out in the same way.
+"""
 ENDING = re.compile(r"\.(tar\.(gz|bz2|xz)|tgz|zip)$")
 
 
@@ -58,7 +61,7 @@ class Materials:
     """Of the source's repository."""
     commit: str
     epoch: int
-    """When the commit was made, in seconds; the bill is dated so, since its own time would change it."""
+    """When the commit was made, in seconds; the bill's own time would change its bytes."""
     files: Mapping[str, str]
     """Digests of patches and assets, by path."""
     archives: Sequence[ArchiveComponent]
@@ -67,7 +70,10 @@ class Materials:
 
     @property
     def serial(self) -> uuid.UUID:
-        """The number of the bill, which follows from what is in it; what most have none of does not change theirs."""
+        """The number of the bill, which follows from what is in it.
+
+        What most bills do not have at all does not change theirs.
+        """
         clones = "".join(f" {commit} {remote}" for remote, commit in self.clones)
         return uuid.uuid5(NAMESPACE, f"{self!r}{clones}")
 
@@ -219,7 +225,7 @@ def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "
 
 
 def package_url(names: Sequence[str], urls: Sequence[str], sha256: str) -> "PackageURL":
-    """Return the package URL of a file: a registry's, a repository's on GitHub, or a generic one with address and checksum."""
+    """Return the package URL of a file: a registry's, GitHub's, or a generic one with checksum."""
     from packageurl import PackageURL  # noqa: PLC0415 start-up is part of the product
 
     checksum = {"checksum": f"sha256:{sha256}"}

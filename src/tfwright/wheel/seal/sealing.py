@@ -31,7 +31,10 @@ from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
 COMPRESSOR = "deflate"
 """The package that compresses: which version of it was used shows in the bytes."""
 LEVEL = 6
-"""Of libdeflate. For the 1.8 GB of tensorflow 2.20, level 8 would take 2.7 times as long to save one byte in a hundred."""
+"""Of libdeflate.
+
+For the 1.8 GB of tensorflow 2.20, level 8 takes 2.7 times as long to save one byte in a hundred.
+"""
 EARLIEST = dt.datetime(1980, 1, 1, tzinfo=dt.UTC)
 """Zip cannot say an earlier time."""
 LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
@@ -111,7 +114,10 @@ def seal(
 
 
 def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
-    """Compress every file, on all processors, the largest first: no processor is left with a large one at the end."""
+    """Compress every file, on all processors.
+
+    The largest go first, so that none is left for one processor at the end.
+    """
     members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
         return {

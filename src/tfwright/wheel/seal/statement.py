@@ -1,8 +1,8 @@
-"""The statement that lies beside a wheel: SLSA provenance v1 in an in-toto statement v1, as JSON.
+"""The statement about a wheel: SLSA provenance v1 in an in-toto statement v1, as JSON.
 
-https://slsa.dev/spec/v1.0/provenance and https://github.com/in-toto/attestation/blob/main/spec/v1. It
-repeats the wheel's own build record for programs that know these formats, and adds what came after
-the sealing: what the wheel did when it was run, and when. Its signed form is an envelope of its own.
+https://slsa.dev/spec/v1.0/provenance and https://github.com/in-toto/attestation/blob/main/spec/v1.
+It repeats the wheel's own build record for programs that know these formats, and adds what came
+after the sealing: what the wheel did when it was run, and when. Its signed form is an envelope.
 """
 
 import datetime as dt
@@ -41,7 +41,7 @@ def write(
     sha256: str,
     outcome: BuildOutcome,
 ) -> bytes:
-    """Return the statement about a wheel that has a build record, given its file's name and digest."""
+    """Return the statement about a wheel with a build record, given its name and digest."""
     record = build_record.read(wheel)
     if record is None:
         message = f"{name} has no build record"
@@ -72,7 +72,7 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
             name: said[name]
             for name in ("build", "found", "lock", "source", "stubs", "substitutions")
         },
-        "resolvedDependencies": [*_pinned(record), *_materials(wheel)],
+        "resolvedDependencies": [*_pinned(record), *_image(record), *_materials(wheel)],
     }
 
 
@@ -91,8 +91,17 @@ def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
     }
 
 
+def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
+    """Yield the container image that the build ran in, if it did."""
+    image = record.recipe.content.get("host", {}).get("image")
+    if image:
+        algorithm, _, digest = image["digest"].partition(":")
+        uri = f"pkg:oci/{image['name']}@{image['digest']}"
+        yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
+
+
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
-    """Yield the rest of the wheel's bill: patches, archives, and clones, which a commit stands for."""
+    """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
     bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
     for one in bill["components"]:
         digests = {
@@ -107,7 +116,7 @@ def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
 
 
 def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
-    """Return who built it, and what came of it; fields of one's own carry one's name, as SLSA asks."""
+    """Return who built it, and what came of it; our own fields carry our name, as SLSA asks."""
     return {
         "builder": {
             "id": BUILDER,

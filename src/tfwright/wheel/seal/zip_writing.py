@@ -1,4 +1,4 @@
-"""A zip archive of members that are compressed already, without the fields that zip programs add of their own.
+"""A zip archive of compressed members, without the fields that zip programs add of their own.
 
 Layout and numbers: PKWARE's APPNOTE.TXT 6.3.10, sections 4.3 to 4.5. The 64-bit fields stand only
 where a number needs them.
@@ -41,7 +41,7 @@ class ZipMember:
 
 
 class ZipWriter:
-    """Writes an archive to a stream, member by member, all with one time. The stream need not be seekable."""
+    """Writes an archive to a stream, seekable or not, member by member, all with one time."""
 
     def __init__(self, stream: IO[bytes], moment: Moment) -> None:
         """Begin with an empty archive."""
@@ -77,7 +77,7 @@ def _packed(moment: Moment) -> tuple[int, int]:
 
 
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
-    """Return what stands before a member's bytes. With a 64-bit field, it has to hold both sizes."""
+    """Return what stands before a member's bytes; a 64-bit field has to hold both sizes."""
     wide = max(member.size, member.packed) >= LARGEST_PLAIN
     sizes = (FULL_32, FULL_32) if wide else (member.packed, member.size)
     extra = _wide_field([member.size, member.packed]) if wide else b""
@@ -131,7 +131,7 @@ def _wide_field(numbers: list[int]) -> bytes:
 
 
 def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
-    """Yield the records that say where the directory is, the 64-bit ones only if they are needed."""
+    """Yield the records that say where the directory is, in 64 bits only if that is needed."""
     wide = count >= FULL_16 or max(start, size) >= LARGEST_PLAIN
     if wide:
         yield struct.pack(

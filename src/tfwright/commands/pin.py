@@ -1,0 +1,93 @@
+"""`invoke pin`: exact versions and checksums for what a recipe leaves open."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import HostError
+from tfwright.host import pythons
+from tfwright.pipeline.job import BuildRequest
+from tfwright.tools import toml_editing
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.python import resolving
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What was written into a recipe."""
+
+    path: Path
+    lists: dict[str, tuple[str, ...]]
+    """The packages by the key of their list."""
+    changes: tuple[str, ...]
+    """Each pin that is new, gone or of another version."""
+    bazel: str
+    """The checksum of Bazel's binary for this machine; empty if it was there already."""
+
+
+def pin(job: BuildRequest, path: Path, added: Sequence[str] = ()) -> Pinned:
+    """Resolve the packages of a recipe with everything they need, and write them as exact pins.
+
+    `added` are further requirements, such as ``h5py`` or ``numpy==1.14.5``; the pins that are there
+    keep their versions. Raises HostError if the target Python is not here, SupplyError if pip finds
+    no versions that fit together.
+    """
+    recipe = job.recipe
+    interpreter = pythons.find(recipe.host.python, job.host_file)
+    if interpreter is None:
+        raise HostError(
+            f"Python {recipe.host.python} is not on this host",
+            remedy="Install it, or name it under [pythons] in the host file.",
+        )
+    version = pythons.version_of(interpreter)
+    log = job.log("pin")
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lists = {}
+    for key, wanted in _wanted(recipe, added).items():
+        if wanted:
+            lists[key] = resolving.closure(interpreter, version, wanted, log)
+            toml_editing.put_list(path, key.split("."), lists[key])
+    changes = tuple(_changes(recipe, lists))
+    return Pinned(path, lists, changes, _pin_bazel(job, path))
+
+
+def _wanted(recipe: Recipe, added: Sequence[str]) -> dict[str, list[str]]:
+    """Return what each list has to hold; verify tries the numpy that the build used."""
+    building = _merged(recipe.host.requirements, added)
+    numpy = [line for line in building if resolving.packages_name(line) == "numpy"]
+    verifying = _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
+    return {"host.requirements": building, "verify.requirements": verifying}
+
+
+def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
+    """Return pins with requirements in the place of those of the same package."""
+    names = {resolving.packages_name(line) for line in added}
+    kept = [line for line in pins if resolving.packages_name(line) not in names]
+    return [*kept, *added]
+
+
+def _changes(recipe: Recipe, lists: dict[str, tuple[str, ...]]) -> list[str]:
+    before = {
+        "host.requirements": set(recipe.host.requirements),
+        "verify.requirements": set(recipe.verify.requirements),
+    }
+    found = []
+    for key, pins in lists.items():
+        found += [f"+ {pin}  ({key})" for pin in sorted(set(pins) - before[key])]
+        found += [f"- {pin}  ({key})" for pin in sorted(before[key] - set(pins))]
+    return found
+
+
+def _pin_bazel(job: BuildRequest, path: Path) -> str:
+    """Write the checksum of Bazel's binary for this machine, unless the recipe has it."""
+    bazel = job.recipe.bazel
+    if bazels.here() in bazel.sha256:
+        return ""
+    given = job.host_file.bazels.get(bazel.version)
+    note = job.listener.note
+    binary = bazels.obtain(
+        bazel.version, {}, job.places.vault, given=given, offline=job.offline, note=note
+    )
+    toml_editing.put_value(path, ("bazel", "sha256", bazels.here()), binary.sha256)
+    return f"{bazels.here()} {binary.sha256}"

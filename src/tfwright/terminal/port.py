@@ -1,0 +1,63 @@
+"""The page of port, pin and new: what a recipe got, and what is left to decide."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from tfwright.terminal import text
+from tfwright.terminal.text import Style, Styled
+
+if TYPE_CHECKING:
+    from tfwright.commands.new import NewRecipe
+    from tfwright.commands.pin import Pinned
+    from tfwright.commands.port import Port
+    from tfwright.configure.prompt import Prompt
+
+COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
+
+
+def show_port(port: "Port") -> None:
+    """Print the verdict about each pin, what must change first; the new file on stdout."""
+    from tfwright.commands.port import worst_first  # noqa: PLC0415 only this page needs it
+
+    for pin in worst_first(port.pins):
+        state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
+        text.line(state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}")
+    changes = sum(pin.state == "change" for pin in port.pins)
+    text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    text.tell(f"Then: invoke build --recipe {port.path} --until configure")
+    print(port.path)
+
+
+def show_pinned(pinned: "Pinned") -> None:
+    """Print what was resolved; the recipe's file on stdout."""
+    for key, pins in pinned.lists.items():
+        text.tell(f"  {key}: {text.counted(len(pins), 'package')}")
+    for change in pinned.changes:
+        text.tell(f"    {change}")
+    if pinned.bazel:
+        text.tell(f"  bazel.sha256: {pinned.bazel}")
+    print(pinned.path)
+
+
+def show_new(made: "NewRecipe") -> None:
+    """Print what is left to decide; the new file on stdout."""
+    for line in made.open:
+        text.paragraph(Styled("  decide: ", text.WARNING), line, indent=10)
+    text.tell(f"Then: invoke lint --recipe {made.path}")
+    text.tell(f"      invoke build --recipe {made.path} --until configure")
+    print(made.path)
+
+
+def ask(prompt: "Prompt", default: str) -> str:
+    """Ask a person for an answer in TOML's form; without a terminal, or for Enter, the default."""
+    if not sys.stdin.isatty():
+        return default
+    question = prompt.support or prompt.question or prompt.variable
+    text.tell(f"{prompt.variable}: {question} [{default}]")
+    given = sys.stdin.readline().strip()
+    if not given:
+        return default
+    if prompt.yes_no:
+        return "true" if given.lower() in {"y", "yes", "true"} else "false"
+    return json.dumps(given)

@@ -1,0 +1,68 @@
+"""git commands that talk to a server, within bounds: a server may send a pack, or names of branches, without end.
+
+git itself verifies each object by its id, refuses slow connections (`gitconfig`), follows no redirect to
+another transport, and runs no hook or filter of what it receives. What it does not bound is how much it
+takes: disk, memory and time.
+"""
+
+import shutil
+from collections import deque
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+from tfwright.errors import Evidence, SupplyError
+from tfwright.printable import printable
+from tfwright.tools import git
+from tfwright.tools.process import supervised
+from tfwright.tools.process.runner import TAIL_LINES, Command
+from tfwright.tools.process.supervised import Allowance
+
+LARGEST = 16 * 2**30
+"""Bytes that one transfer may bring; TensorFlow with all its history has less than two GiB."""
+LONGEST_ANSWER = 120.0
+"""Seconds in which a server has to answer which commit a branch is at."""
+Hear = Callable[[Iterable[str]], list[str]]
+"""Reads the lines of git's progress, and returns those that are no progress."""
+
+
+def fetch(
+    command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
+) -> None:
+    """Run a transfer into a repository. Raises ToolError with git's complaint, SupplyError for an excess."""
+    free = shutil.disk_usage(repository).free
+    allowance = Allowance(repository, min(LARGEST, free // 2))
+    _run(command, allowance, hear or _last, given)
+
+
+def ask(command: Command, repository: Path) -> str:
+    """Return what a server answers to a question that brings no object. Raises as `fetch`."""
+    allowance = Allowance(repository, growth=supervised.OUTPUT, seconds=LONGEST_ANSWER)
+    return _run(command, allowance, _last, None)
+
+
+def _last(lines: Iterable[str]) -> list[str]:
+    return list(deque((line.rstrip() for line in lines), TAIL_LINES))
+
+
+def _run(command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None) -> str:
+    try:
+        ended, said = supervised.run(command, allowance, hear, given)
+    except OSError as fault:
+        raise git.unusable(fault) from fault
+    if ended.excess:
+        _remove_unfinished(allowance.place)
+        raise SupplyError(
+            f"git was stopped: {ended.excess}",
+            remedy="Do not use this server; name a mirror in the host file: [mirrors].",
+            evidence=Evidence(command=command.argv, lines=said[-TAIL_LINES:]),
+        )
+    if ended.status != 0:
+        raise git.failure(command, ended.status, [printable(line) for line in said])
+    return ended.printed.decode("utf-8", "surrogateescape")
+
+
+def _remove_unfinished(repository: Path) -> None:
+    """Give the room of a pack back that will never be complete."""
+    for path in repository.glob("objects/pack/tmp_*"):
+        path.unlink(missing_ok=True)

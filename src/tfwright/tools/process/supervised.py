@@ -1,0 +1,128 @@
+"""Programs that talk to strangers, watched while they run: ended when they take what no honest work takes."""
+
+import io
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TypeVar
+
+from tfwright.tools.process import gauge
+from tfwright.tools.process.runner import Command, end, leashed
+
+EVERY = 0.25
+"""Seconds between two looks."""
+MEMORY = 4 * 2**30
+"""Bytes of memory that a program and its children may hold."""
+OUTPUT = 16 * 2**20
+"""Bytes that it may print."""
+
+Heard = TypeVar("Heard")
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a program may take."""
+
+    place: Path
+    """The directory that it writes to."""
+    growth: int
+    """Bytes by which that may grow."""
+    seconds: float = float("inf")
+    memory: int = MEMORY
+    output: int = OUTPUT
+
+
+@dataclass(frozen=True)
+class Supervised:
+    """What became of a program."""
+
+    status: int
+    """Exit status; negative for the number of the signal that ended it."""
+    printed: bytes
+    """Its standard output."""
+    excess: str
+    """What it took too much of, if that is why it was ended."""
+
+
+def run(
+    command: Command,
+    allowance: Allowance,
+    hear: Callable[[Iterable[str]], Heard],
+    given: IO[bytes] | None = None,
+) -> tuple[Supervised, Heard]:
+    """Run a program within an allowance, and pass the lines of its standard error on as they come.
+
+    Raises OSError if it cannot be started.
+    """
+    with tempfile.TemporaryFile() as output:
+        streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
+        with leashed(command, *streams) as process, _watching(process, allowance, output) as excess:
+            lines = io.TextIOWrapper(
+                process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
+            )
+            heard = hear(_shortened(lines))
+            process.wait()
+        output.seek(0)
+        printed = output.read(allowance.output)
+    return Supervised(process.returncode, printed, "".join(excess)), heard
+
+
+def _shortened(lines: IO[str]) -> Iterator[str]:
+    """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
+    while line := lines.readline(4096):
+        yield line
+
+
+@contextmanager
+def _watching(
+    process: "subprocess.Popen[bytes]", allowance: Allowance, output: IO[bytes]
+) -> Iterator[list[str]]:
+    """End the program in a thread of its own once it takes too much, and say of what."""
+    excess: list[str] = []
+    over = threading.Event()
+
+    def watch() -> None:
+        begun, before = time.monotonic(), _size(allowance.place)
+        while not over.wait(EVERY):
+            why = _excess(process.pid, allowance, output, begun, before)
+            if why:
+                excess.append(why)
+                end(process)
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield excess
+    finally:
+        over.set()
+        watcher.join()
+
+
+def _excess(pid: int, allowance: Allowance, output: IO[bytes], begun: float, before: int) -> str:
+    """Say what the program takes too much of; empty if nothing."""
+    if time.monotonic() - begun > allowance.seconds:
+        return f"it took more than {allowance.seconds:,.0f} seconds"
+    if _size(allowance.place) - before > allowance.growth:
+        return f"it wrote more than {allowance.growth:,} bytes"
+    if gauge.held(pid) > allowance.memory:
+        return f"it took more than {allowance.memory:,} bytes of memory"
+    if output.seek(0, io.SEEK_END) > allowance.output:
+        return f"it printed more than {allowance.output:,} bytes"
+    return ""
+
+
+def _size(place: Path) -> int:
+    """Return the bytes of all files below a directory; a file that goes meanwhile does not count."""
+    total = 0
+    for path in place.rglob("*"):
+        try:
+            total += path.stat().st_size
+        except OSError:
+            continue
+    return total

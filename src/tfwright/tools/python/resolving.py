@@ -1,0 +1,58 @@
+"""All packages that some packages need, at the versions that pip of the target Python chooses."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfwright.errors import SupplyError, ToolError
+from tfwright.tools.process import runner
+from tfwright.tools.process.runner import Command
+from tfwright.tools.python import package_clients, packages, venv
+
+BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}
+"""What a fresh venv has; it is pinned only where the recipe names it."""
+
+
+def closure(
+    interpreter: Path, version: str, requirements: Sequence[str], log: Path
+) -> tuple[str, ...]:
+    """Return exact pins for requirements and everything that they need, sorted.
+
+    pip installs them into a venv that is thrown away: the pip of an old Python knows no dry run,
+    and a source package says only while it is built what it needs. Raises SupplyError if pip finds
+    no versions that fit together.
+    """
+    with tempfile.TemporaryDirectory(prefix="tfwright-pin-") as folder:
+        home = Path(folder) / "venv"
+        venv.create(interpreter, version, home, log)
+        pip = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check")
+        environment = package_clients.of("pip", (home / "bin",))
+        listed = Path(folder) / "requirements.txt"
+        listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
+        install = Command((*pip, "install", "-r", str(listed)), home, environment)
+        try:
+            runner.run(install, log, remedy="Correct the requirement that pip names.")
+        except ToolError as fault:
+            raise SupplyError(
+                f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
+                remedy="Correct the requirement that pip names, or pin an older version of it.",
+                evidence=fault.evidence,
+            ) from fault
+        asked = Command((*pip, "list", "--format=json"), home, environment)
+        installed = json.loads(runner.run(asked, log, remedy="See the log.").splitlines()[0])
+    named = {packages_name(line) for line in requirements}
+    pins = []
+    for package in installed:
+        name = packages_name(package["name"])
+        if name in named or name not in BROUGHT_ALONG:
+            pins.append(f"{name}=={package['version']}")
+    return tuple(sorted(pins))
+
+
+def packages_name(requirement: str) -> str:
+    """Return the name of a requirement as indexes compare it."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(Requirement(requirement).name)

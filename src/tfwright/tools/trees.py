@@ -1,0 +1,105 @@
+"""Directories as one digest: of their content, and of what the file system says at a glance."""
+
+import ctypes
+import errno
+import hashlib
+import os
+import platform
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tfwright.tools import files
+
+DEEPEST = 100
+"""Directories within each other; links may lead in a circle."""
+
+
+class TreeContent(NamedTuple):
+    """What a directory holds."""
+
+    sha256: str
+    """Of the paths, kinds, modes and contents of everything in it."""
+    files: int
+    size: int
+    """Bytes of its files."""
+
+
+def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> TreeContent:
+    """Read a directory; raise OSError if a part of it cannot be read.
+
+    With `follow`, a link counts as what it leads to: Bazel's runfiles are links, and what is packed
+    is what they lead to. Paths that end with one of `without` are left out.
+    """
+    whole, count, size = hashlib.sha256(), 0, 0
+    for path, state in _walk(root, follow=follow):
+        name = path.relative_to(root).as_posix()
+        if name.endswith(tuple(without)):
+            continue
+        executable = "x" if state.st_mode & stat.S_IXUSR else "-"
+        whole.update(
+            f"{_kind(path, state)} {executable} {name}\0".encode("utf-8", "surrogateescape")
+        )
+        if stat.S_ISREG(state.st_mode):
+            count, size = count + 1, size + state.st_size
+    return TreeContent(whole.hexdigest(), count, size)
+
+
+def glance(root: Path, *, follow: bool = False) -> str:
+    """Return a digest of what the file system says of everything in a directory, without reading it.
+
+    While it stays the same, so does the content: a file cannot be changed without its time of
+    change. Raises OSError if the directory is gone.
+    """
+    whole = hashlib.sha256()
+    for path, state in _walk(root, follow=follow):
+        seen = (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
+
+
+def settle(place: Path) -> None:
+    """Wait until everything that programs wrote to the disk of `place` is on it.
+
+    Bazel leaves its outputs to the system, which writes them some time later, in any order. A stamp
+    is on the disk at once. After a power cut it could speak of outputs whose names and times came
+    to the disk, and whose bytes did not. So the outputs go first, then the stamp.
+    """
+    if platform.system() != "Linux":
+        os.sync()
+        return
+    handle = os.open(place, os.O_RDONLY)
+    try:
+        # Only this disk: os.sync() would wait for all others as well.
+        ctypes.CDLL(None, use_errno=True).syncfs(handle)
+    finally:
+        os.close(handle)
+
+
+def _walk(folder: Path, *, follow: bool, depth: int = 0) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield everything below a directory with its state, sorted by name in each directory."""
+    with os.scandir(folder) as found:
+        entries = sorted(found, key=lambda entry: entry.name)
+    for entry in entries:
+        path, state = folder / entry.name, _state(entry, follow=follow)
+        yield path, state
+        if stat.S_ISDIR(state.st_mode) and depth < DEEPEST:
+            yield from _walk(path, follow=follow, depth=depth + 1)
+
+
+def _state(entry: "os.DirEntry[str]", *, follow: bool) -> os.stat_result:
+    """Return the state of what a name stands for; of a link that leads nowhere, its own."""
+    try:
+        return entry.stat(follow_symlinks=follow)
+    except OSError as fault:
+        if fault.errno not in {errno.ENOENT, errno.ELOOP}:
+            raise
+        return entry.stat(follow_symlinks=False)
+
+
+def _kind(path: Path, state: os.stat_result) -> str:
+    """Return a word for what is at a path: for a file its digest, for a link where it leads."""
+    if stat.S_ISREG(state.st_mode):
+        return files.sha256(path)
+    return f"link {path.readlink()}" if stat.S_ISLNK(state.st_mode) else "folder"

@@ -1,0 +1,94 @@
+"""Whether everything that build_out keeps for later builds still is what it was."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.errors import TfwrightError
+from tfwright.tools import files, git
+from tfwright.tools.bazel import client
+from tfwright.tools.python import installed
+from tfwright.vault.toolkit import tree
+from tfwright.vault.usage import BAZEL, VENV, VaultEntry
+
+FETCH = "invoke fetch"
+TOOLKIT = "invoke toolkit"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """Something that is not what it was."""
+
+    path: Path
+    why: str
+    remedy: str
+    """The command that brings it again once it is removed."""
+    removable: bool = True
+    """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by hand."""
+
+
+def damages(build_out: Path, entries: Sequence[VaultEntry]) -> Iterator[Damage]:
+    """Yield what is damaged of the vault's entries, the git mirrors and the toolkits."""
+    for entry in entries:
+        if why := _of_entry(entry):
+            yield Damage(entry.path, why, FETCH)
+    for mirror in mirrors(build_out):
+        if why := _of_mirror(mirror):
+            yield Damage(mirror, why, FETCH)
+    for root in toolkits(build_out):
+        if why := _of_toolkit(root):
+            yield Damage(root, why, TOOLKIT, removable=False)
+
+
+def mirrors(build_out: Path) -> list[Path]:
+    """Return the git repositories that recipes share."""
+    return sorted((build_out / "git").glob("*.git"))
+
+
+def toolkits(build_out: Path) -> list[Path]:
+    """Return the CUDA toolkits that have a record."""
+    return sorted(path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}"))
+
+
+def _of_entry(entry: VaultEntry) -> str:
+    if entry.file and files.sha256(entry.file) != entry.path.name:
+        return "its checksum is not the one that it is kept under"
+    if entry.kind == VENV and (changed := installed.changes(entry.path)):
+        return f"{_counted(changed)} not as installed"
+    if entry.kind == BAZEL and entry.file:
+        try:
+            client.known_options(entry.file)
+        except (ValueError, TypeError):
+            return "options.json cannot be read"
+    return ""
+
+
+def _of_mirror(mirror: Path) -> str:
+    """Let git read every pack: a changed byte changes the pack's checksum."""
+    packs = sorted(mirror.glob("objects/pack/*.idx"))
+    try:
+        git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
+        git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
+        if packs:
+            git.run(git.command(mirror, "verify-pack", "--", *map(str, packs)))
+    except TfwrightError as fault:
+        return fault.what
+    return ""
+
+
+def _of_toolkit(root: Path) -> str:
+    recorded = {
+        path: checksum
+        for part in tree.read(root).parts.values()
+        for path, checksum in part.files.items()
+    }
+    if not recorded:
+        return f"{tree.RECORD} cannot be read"
+    now = tree.content(root)
+    changed = [path for path, checksum in recorded.items() if now.get(path) != checksum]
+    return f"{_counted(changed)} not as unpacked" if changed else ""
+
+
+def _counted(changed: Sequence[str]) -> str:
+    more = f" and {len(changed) - 1} more files are" if len(changed) > 1 else " is"
+    return f"{changed[0]}{more}"

@@ -1,0 +1,116 @@
+"""The whole program on the demo: built for real, again and again, after something was damaged."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents.recipe import ROOT
+from tfwright.tools import files
+
+EXPECTED = {0, 2, 3, 4, 5, 6, 130}
+"""Exit statuses that a message goes with; 1 is a fault of tfwright's own."""
+LONGEST = 600.0
+"""Seconds that a build of the demo may take on a busy machine."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A run of the program."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def fault(self) -> str:
+        """What is wrong with how it ended; empty where it succeeded, or said what to do."""
+        if "Traceback (most recent call last)" in self.err:
+            return f"a traceback: {self.err.strip().splitlines()[-1][:200]}"
+        if self.status not in EXPECTED:
+            return f"exit status {self.status}: {self.err.strip()[-200:]}"
+        if self.status and "do:" not in self.err:
+            return f"no remedy: {self.err.strip()[-200:]}"
+        return ""
+
+
+class Demo:
+    """The demo in a build directory of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.build_out = folder, folder / "out"
+        self.host_file = folder / "host.toml"
+        self.host_file.write_text(f'build_out = "{self.build_out}"\n', "utf-8")
+        first = self.run("build")
+        assert first.status == 0, first.err
+        self.wheel = Path(first.out.strip().splitlines()[-1])
+        self.sha256 = files.sha256(self.wheel)
+
+    def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
+        """Start a command in a process group of its own."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "invoke", *words],
+            cwd=ROOT,
+            env={**os.environ, "TFWRIGHT_HOST_FILE": str(self.host_file), **env},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, *words: str, **env: str) -> Ended:
+        """Run a command to its end."""
+        process = self.start(*words, **env)
+        try:
+            out, err = process.communicate(timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            return Ended(124, out, f"it did not end within {LONGEST:.0f} s\n{err}")
+        return Ended(process.returncode, out, err)
+
+    def killed(self, number: int, after: float, *words: str) -> int | None:
+        """Start a command and send it a signal; return its status, None if it ended before."""
+        process = self.start(*words)
+        try:
+            process.communicate(timeout=after)
+        except subprocess.TimeoutExpired:
+            process.send_signal(number)
+            process.communicate(timeout=60)
+            return process.returncode
+        return None
+
+    def wrong(self, ended: Ended, *, may_fail: bool = False) -> str:
+        """Say in what a build ended otherwise than it should: another wheel, or an error."""
+        if ended.fault:
+            return ended.fault
+        if ended.status:
+            return "" if may_fail else f"it failed: {ended.err.strip()[:300]}"
+        made = Path(ended.out.strip().splitlines()[-1])
+        return "" if files.sha256(made) == self.sha256 else "another wheel was made, and published"
+
+    def forget(self) -> None:
+        """Let the next build begin with its sources: all that was made for the recipe goes."""
+        for place in ("stamps", "tree", "dist"):
+            shutil.rmtree(self.build_out / "demo" / place, ignore_errors=True)
+
+
+SIGNALS = {
+    "SIGKILL": signal.SIGKILL,
+    "SIGTERM": signal.SIGTERM,
+    "SIGINT": signal.SIGINT,
+    "SIGHUP": signal.SIGHUP,
+}
+
+
+def seconds_of(demo: Demo) -> float:
+    """Return how long a build takes that begins with the sources."""
+    demo.forget()
+    begun = time.monotonic()
+    demo.run("build")
+    return time.monotonic() - begun

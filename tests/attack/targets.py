@@ -1,0 +1,210 @@
+"""Every reader of what strangers wrote, and samples of what each reads.
+
+A reader ends with a result, or with an error that says what is wrong. ValueError is such an error
+only where a caller is documented to catch it: below `wheel.inspect.library`.
+"""
+
+import io
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.documents import recipe
+from tfwright.errors import TfwrightError
+from tfwright.wheel import headers, record, tags
+from tfwright.wheel.binary import elf, fatbin, libraries, macho_content
+from tfwright.wheel.compare import comparison
+from tfwright.wheel.inspect import build_info, inspection, text
+from tfwright.wheel.seal import build_record
+
+CORPUS = Path(__file__).parents[1] / "wheel/corpus"
+NAME = "small-1.0-cp36-cp36m-manylinux1_x86_64.whl"
+INFO = "small-1.0.dist-info"
+
+
+@dataclass(frozen=True)
+class Target:
+    """A reader."""
+
+    read: Callable[[bytes], object]
+    samples: Callable[[], list[bytes]]
+    allowed: tuple[type[Exception], ...] = (TfwrightError,)
+    """The errors by which it may refuse."""
+
+
+def corpus(pattern: str) -> Callable[[], list[bytes]]:
+    """Return what reads samples from the folder of libraries."""
+    return lambda: [path.read_bytes() for path in sorted(CORPUS.glob(pattern))]
+
+
+def files(folder: Path, pattern: str) -> Callable[[], list[bytes]]:
+    """Return what reads samples from a folder of the checkout."""
+    return lambda: [path.read_bytes() for path in sorted(folder.glob(pattern))]
+
+
+@contextmanager
+def written(content: bytes, name: str) -> Iterator[Path]:
+    """Write content to a file of a name."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        yield path
+
+
+def by_path(read: Callable[[Path], object], name: str) -> Callable[[bytes], object]:
+    """Return a reader of content that a reader of files reads."""
+
+    def reader(content: bytes) -> object:
+        with written(content, name) as path:
+            return read(path)
+
+    return reader
+
+
+def wheel_with(name: str, content: bytes) -> bytes:
+    """Return a wheel in which one file is as given."""
+    members = {
+        "small/a.so": (CORPUS / "elf-code").read_bytes(),
+        "small/b.dylib": (CORPUS / "macho-symbols").read_bytes(),
+        "small/platform/build_info.py": b"build_info = {'cuda_version': '9.0'}\nx = ('a', 1)\n",
+        f"{INFO}/METADATA": b"Metadata-Version: 2.1\nName: small\nVersion: 1.0\n",
+        f"{INFO}/WHEEL": b"Wheel-Version: 1.0\nTag: cp36-cp36m-manylinux1_x86_64\n",
+        f"{INFO}/RECORD": b"small/a.so,sha256=x,1\n",
+    }
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for member, own in (members | ({name: content} if name else {})).items():
+            archive.writestr(zipfile.ZipInfo(member), own, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
+
+
+def member(name: str, read: Callable[[zipfile.ZipFile], object]) -> Callable[[bytes], object]:
+    """Return a reader of content that is a file of a wheel."""
+
+    def reader(content: bytes) -> object:
+        with zipfile.ZipFile(io.BytesIO(wheel_with(name, content))) as archive:
+            return read(archive)
+
+    return reader
+
+
+def inspected(path: Path) -> None:
+    """Inspect a wheel whose names may be there twice."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        inspection.inspect(path)
+
+
+def compared(content: bytes) -> object:
+    """Compare a damaged library with a sound one."""
+    sound = (CORPUS / "elf-code").read_bytes()
+    return comparison.content("a.so", sound, content)
+
+
+def as_patch(path: Path) -> object:
+    from tfwright.tools.git import patching  # noqa: PLC0415 only where it is attacked
+
+    return patching.read(path)
+
+
+def as_lock(path: Path) -> object:
+    from tfwright.vault import lock  # noqa: PLC0415 only where it is attacked
+
+    return lock.read(path)
+
+
+def as_bundle(path: Path) -> object:
+    """Read and unpack a bundle; nothing may land outside of the folder for it."""
+    from tfwright.progress import SILENCE  # noqa: PLC0415 only where it is attacked
+    from tfwright.vault import bundle  # noqa: PLC0415 the same
+
+    manifest = bundle.read(path)
+    into = path.parent / "into"
+    into.mkdir()
+    bundle.unpack(path, manifest, into, SILENCE.progress)
+    others = {entry.name for entry in path.parent.iterdir()} - {path.name, "into"}
+    assert not others, f"it wrote {others}"
+    return manifest
+
+
+def a_bundle() -> list[bytes]:
+    """Return a sound bundle."""
+    from tests.vault.test_bundle import manifest  # noqa: PLC0415 only where it is attacked
+
+    from tfwright.progress import SILENCE  # noqa: PLC0415 the same
+    from tfwright.vault import bundle  # noqa: PLC0415 the same
+
+    with written(b"content", "a.txt") as path:
+        content = bundle.Content.of("patch", path, "demo/0001-a.patch")
+        sources = {content.member: content.source}
+        bundle.write(path.parent / "a.tar", manifest((content.member,)), sources, SILENCE.progress)
+        return [(path.parent / "a.tar").read_bytes()]
+
+
+def as_log(content: bytes) -> object:
+    from tfwright.diagnosis import reader  # noqa: PLC0415 only where it is attacked
+
+    return reader.read(io.BytesIO(content))
+
+
+def as_rules(content: bytes) -> object:
+    from tfwright.rules import repositories  # noqa: PLC0415 only where it is attacked
+
+    return repositories.read({"WORKSPACE": content.decode("utf-8", "replace")})
+
+
+def as_host_file(path: Path) -> object:
+    from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only where it is attacked
+    from tfwright.documents.toml import load  # noqa: PLC0415 the same
+
+    return load(path, HostFile)
+
+
+def a_wheel() -> list[bytes]:
+    return [wheel_with("", b"")]
+
+
+TREE = recipe.ROOT / "src/tfwright/demo/tree"
+HOST_FILE = b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
+TARGETS = {
+    "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
+    "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
+    "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
+    "registered operations": Target(libraries.read, corpus("elf-*"), (ValueError,)),
+    "texts": Target(text.search, lambda: [b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0"]),
+    "library compared": Target(compared, corpus("elf-code")),
+    "wheel": Target(by_path(inspected, NAME), a_wheel),
+    "RECORD": Target(
+        member(f"{INFO}/RECORD", record.faults), lambda: [b"small/a.so,sha256=x,1\n" * 9]
+    ),
+    "METADATA": Target(
+        member(f"{INFO}/METADATA", lambda archive: str(headers.read(archive, "METADATA"))),
+        lambda: [b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"],
+    ),
+    "WHEEL": Target(
+        member(f"{INFO}/WHEEL", tags.stated_tags), lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"]
+    ),
+    "build_info": Target(
+        member("small/platform/build_info.py", build_info.read),
+        lambda: [b"build_info = {'cuda_version': '9.0'}\nx = ('a', 1)\n"],
+    ),
+    "build record": Target(
+        member(f"{INFO}/tfwright.json", build_record.read), lambda: [b'{"format": 1, "sealer": {}}']
+    ),
+    "recipe": Target(
+        by_path(lambda path: recipe.read(str(path)), "mine.toml"), files(recipe.RECIPES, "*.toml")
+    ),
+    "host file": Target(by_path(as_host_file, "host.toml"), lambda: [HOST_FILE]),
+    "patch": Target(by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
+    "lock": Target(by_path(as_lock, "a.lock"), files(recipe.RECIPES, "*.lock*")),
+    "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
+    "log": Target(
+        as_log,
+        lambda: [b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"],
+    ),
+    "Bazel rules": Target(as_rules, files(TREE, "WORKSPACE")),
+}

@@ -1,0 +1,86 @@
+"""A directory as one digest: what changes it, what does not, and what links are."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools import trees
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    made = tmp_path / "root"
+    (made / "inner").mkdir(parents=True)
+    (made / "inner/file").write_text("one", "utf-8")
+    (made / "program").write_text("two", "utf-8")
+    (tmp_path / "outside").write_text("three", "utf-8")
+    (made / "link").symlink_to(tmp_path / "outside")
+    return made
+
+
+def flip(root: Path) -> None:
+    """Change a byte, and put the old times back as well as anybody can."""
+    path = root / "inner/file"
+    before = path.stat()
+    path.write_text("two", "utf-8")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "a byte": flip,
+    "a new file": lambda root: (root / "inner/new").touch(),
+    "a new directory": lambda root: (root / "empty").mkdir(),
+    "a lost file": lambda root: (root / "program").unlink(),
+    "another name": lambda root: (root / "program").rename(root / "other"),
+    "a mode": lambda root: (root / "program").chmod(0o755),
+    "a link": lambda root: ((root / "link").unlink(), (root / "link").symlink_to("program")),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_shows_at_a_glance_and_in_the_content(root: Path, change: str) -> None:
+    before = trees.glance(root), trees.content(root).sha256
+    CHANGES[change](root)
+    after = trees.glance(root), trees.content(root).sha256
+    assert before[0] != after[0]
+    assert before[1] != after[1]
+
+
+def test_touching_a_file_changes_the_glance_and_not_the_content(root: Path) -> None:
+    before = trees.glance(root), trees.content(root)
+    os.utime(root / "program")
+    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (True, True)
+
+
+def test_the_content_does_not_depend_on_the_place(root: Path) -> None:
+    before = trees.content(root)
+    assert trees.content(root.rename(root.with_name("elsewhere"))) == before
+    assert (before.files, before.size) == (2, 6)
+
+
+def test_what_a_link_leads_to_counts_only_where_links_are_followed(root: Path) -> None:
+    kept, followed = trees.content(root), trees.content(root, follow=True)
+    seen = trees.glance(root, follow=True)
+    (root.parent / "outside").write_text("four", "utf-8")
+    assert trees.content(root) == kept
+    assert trees.content(root, follow=True) != followed
+    assert trees.glance(root, follow=True) != seen
+
+
+def test_links_that_lead_nowhere_or_in_a_circle_end(root: Path) -> None:
+    (root / "nowhere").symlink_to("gone")
+    (root / "inner/circle").symlink_to(root / "inner")
+    assert trees.content(root, follow=True).files < 10 * trees.DEEPEST
+
+
+def test_paths_that_are_left_out_do_not_count(root: Path) -> None:
+    before = trees.content(root, without=("inner/file",))
+    flip(root)
+    assert trees.content(root, without=("inner/file",)) == before
+
+
+def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        trees.glance(tmp_path / "gone")

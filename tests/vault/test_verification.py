@@ -1,0 +1,176 @@
+"""What `invoke vault --verify` notices: a change in anything that later builds use."""
+
+import base64
+import hashlib
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import vault
+from tfwright.errors import SupplyError
+from tfwright.tools import files
+from tfwright.tools.bazel import binary as bazels
+from tfwright.tools.python import packages
+from tfwright.tools.python.venv import DONE
+from tfwright.vault import bundle
+from tfwright.vault.store import Store
+from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
+
+
+@pytest.fixture
+def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(vault, "_recipes", list)
+    return tmp_path / "build_out"
+
+
+def recorded(content: bytes) -> str:
+    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    return f"sha256={digest}"
+
+
+@pytest.fixture
+def venv(build_out: Path) -> Path:
+    """Make what is left in the vault of a venv with one package."""
+    home = build_out / "vault/pythons/3.11.7-0123456789ab"
+    site = home / "lib/python3.11/site-packages"
+    (site / "wheel-1.0.dist-info").mkdir(parents=True)
+    (site / "wheel").mkdir()
+    (site / "wheel/__init__.py").write_bytes(b"VERSION = 1\n")
+    lines = f"wheel/__init__.py,{recorded(b'VERSION = 1' + bytes([10]))},12\nwheel-1.0.dist-info/RECORD,,\n"
+    (site / "wheel-1.0.dist-info/RECORD").write_text(lines, "utf-8")
+    (home / DONE).write_text("wheel==1.0\n", "utf-8")
+    return home
+
+
+def damaged(build_out: Path, *, repair: bool = False) -> SupplyError:
+    with pytest.raises(SupplyError) as caught:
+        vault.verify(build_out, repair=repair)
+    return caught.value
+
+
+def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> None:
+    assert [entry.path for entry in vault.verify(build_out, repair=False)] == [venv]
+
+
+@pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
+def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path, harm: str) -> None:
+    site = venv / "lib/python3.11/site-packages"
+    changed = {
+        "edit": site / "wheel/__init__.py",
+        "remove": site / "wheel/__init__.py",
+        "add a module": site / "sitecustomize.py",
+        "add a .pth": site / "evil.pth",
+    }[harm]
+    changed.write_text("VERSION = 2\n", "utf-8")
+    if harm == "remove":
+        changed.unlink()
+    told = damaged(build_out)
+    assert f"{changed.relative_to(venv)} is not as installed" in told.evidence.lines[0]
+    assert "invoke vault --verify --repair" in told.remedy
+    assert "invoke fetch" in damaged(build_out, repair=True).remedy
+    assert not venv.exists()
+    vault.verify(build_out, repair=False)
+
+
+@pytest.fixture
+def mirror(build_out: Path, tmp_path: Path) -> Path:
+    """Make a mirror with one pack."""
+    work = tmp_path / "work"
+    git = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(work))
+    subprocess.run(["git", "init", "-q", str(work)], check=True)
+    (work / "file").write_text("content\n" * 100, "utf-8")
+    for command in (("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
+        subprocess.run([*git, *command], check=True)
+    bare = build_out / "git/work-01234567.git"
+    subprocess.run(["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)], check=True)
+    return bare
+
+
+def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
+    assert mirror.is_dir()
+    vault.verify(build_out, repair=False)
+
+
+@pytest.mark.parametrize("harm", ["pack", "HEAD", "config"])
+def test_damage_in_a_mirror_is_noticed(build_out: Path, mirror: Path, harm: str) -> None:
+    path = next(mirror.glob("objects/pack/*.pack")) if harm == "pack" else mirror / harm
+    path.chmod(0o644)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content if harm == "pack" else b"damaged")
+    assert str(mirror) in damaged(build_out).evidence.lines[0]
+
+
+def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out: Path) -> None:
+    root = build_out / "toolkits/cuda-9.2"
+    files.write(root / "lib64/libcudart.so", "CUDA")
+    part = InstalledPart(
+        version="9.2",
+        way="by hand",
+        sources={},
+        licence_accepted_by="me",
+        on="2026-01-01",
+        files=tree.content(root),
+    )
+    files.write(root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json())
+    vault.verify(build_out, repair=False)
+    files.write(root / "lib64/libcudart.so", "other")
+    told = damaged(build_out, repair=True)
+    assert "lib64/libcudart.so is not as unpacked" in told.evidence.lines[0]
+    assert "invoke toolkit" in told.remedy
+    assert root.is_dir()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 1}'])
+def test_a_damaged_record_of_a_bazel_stops_nothing(
+    build_out: Path, tmp_path: Path, content: str
+) -> None:
+    found = tmp_path / "found"
+    found.write_text("a Bazel", "utf-8")
+    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    kept.path.with_name("about.json").write_text(content, "utf-8")
+    assert bazels.stored("0.26.1", {}, build_out / "vault") is None
+    vault.look(build_out)
+    bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    assert bazels.stored("0.26.1", {}, build_out / "vault") == kept
+
+
+def test_damaged_options_of_a_bazel_are_noticed(build_out: Path, tmp_path: Path) -> None:
+    found = tmp_path / "found"
+    found.write_text("a Bazel", "utf-8")
+    kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")
+    kept.path.with_name("options.json").write_text("{", "utf-8")
+    assert "options.json cannot be read" in damaged(build_out).evidence.lines[0]
+
+
+@pytest.fixture
+def full_disk() -> Iterator[None]:
+    """Let this process write no byte to any file, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_unused_files_are_removed_from_a_full_disk(
+    build_out: Path, request: pytest.FixtureRequest
+) -> None:
+    store = Store(build_out / "vault/repository_cache")
+    sha256 = hashlib.sha256(b"idle").hexdigest()
+    with store.admitting(sha256, "a test") as path:
+        path.write_bytes(b"idle")
+    for aged in (store.path(sha256), store.path(sha256).parent):
+        os.utime(aged, (10**9, 10**9))
+    (build_out / bundle.UNPACKING).mkdir()
+    (build_out / "small").mkdir()
+    (build_out / "small/lock").touch()
+    packages.write_page(build_out / "vault")
+    request.getfixturevalue("full_disk")
+    vault.collect(build_out, lambda _: None)
+    assert not store.holds(sha256)
+    assert not (build_out / bundle.UNPACKING).exists()
