@@ -26,7 +26,6 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import CacheTable
 from tfwright.pipeline import engine, stamps
 from tfwright.pipeline.results import Built, SealedWheel
-from tfwright.pipeline.stage import Job
 from tfwright.tools import files
 
 NGINX = """\
@@ -216,16 +215,16 @@ def faulty(url: str, fault: str) -> Iterator[str]:
 RECIPE = ["demo"]
 
 
-def job_with(version: str, cache: CacheTable, room: Path) -> Job:
+def job_with(version: str, cache: CacheTable, room: Path) -> BuildRequest:
     """Return a build of the demo with some Bazel; all of them share what they fetched."""
     recipe = recipes.read(RECIPE[0])
     bazel = recipe.bazel.model_copy(update={"version": version, "sha256": {}})
     named = recipe.model_copy(update={"bazel": bazel, "name": f"demo-{version}"})
     settings = host_file.read().model_copy(update={"build_out": room, "cache": cache})
-    return Job(named, settings, until="seal")
+    return BuildRequest(recipe=named, host_file=settings, until="seal")
 
 
-def built(job: Job) -> tuple[str, str]:
+def built(job: BuildRequest) -> tuple[str, str]:
     """Build from an empty output base; return the wheel's digest, and what the cache did."""
     files.remove(job.places.bazel)
     engine.build(job, again="compile")

@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import lint, new
+from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
@@ -56,7 +57,7 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_pa
 def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> None:
     asked = []
 
-    def ask(prompt: new.Prompt, default: str) -> str:
+    def ask(prompt: Prompt, default: str) -> str:
         asked.append(prompt.variable)
         return "true" if prompt.variable == "TF_NEED_S3" else default
 

@@ -32,5 +32,5 @@ def test_the_new_name_says_the_new_release() -> None:
 
 
 def test_what_must_change_comes_first() -> None:
-    pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]  # type: ignore[arg-type]  # each is a state
+    pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]
     assert [pin.state for pin in port.worst_first(pins)] == ["change", "look", "fits"]

@@ -5,7 +5,7 @@ recipe, then each commit. A good build's recipe is read from the record inside i
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.commands.nightly import targets
@@ -13,14 +13,14 @@ from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly import due, halving
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.halving import Culprits, TrialAnswer
 from tfwright.pipeline import engine
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import NAMES
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git import remote
 from tfwright.wheel import archive
@@ -176,7 +176,8 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
         if not link.exists():
             link.symlink_to(shared, target_is_directory=True)
     try:
-        engine.build(replace(Job(found, own, listener), until=stage))
+        request = BuildRequest(recipe=found, host_file=own, listener=listener, until=stage)
+        engine.build(request)
     except HostError:
         raise
     except TfwrightError as fault:

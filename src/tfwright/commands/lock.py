@@ -51,7 +51,8 @@ def write(job: BuildRequest, path: Path) -> Lock:
 
 def _knows_needs(locked: Lock) -> bool:
     """Tell whether Bazel was asked when a lock was written."""
-    return any(entry.needed is not None for entry in (*locked.archives, *locked.clones))
+    archives = any(archive.needed is not None for archive in locked.archives)
+    return archives or any(clone.needed is not None for clone in locked.clones)
 
 
 def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
@@ -85,7 +86,9 @@ def _wanted(
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            calls = Invocation.of(job, job.recipe.compile, inputs, tree, configured)
+            calls = Invocation.of(
+                job, job.recipe.compile, job.recipe.bazel.version, inputs, tree, configured
+            )
             return analysis.wanted(calls), None
     except TfwrightError as fault:
         return None, fault

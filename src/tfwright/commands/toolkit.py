@@ -340,8 +340,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
 
 
 def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
-    pins: Mapping[str, str] = dict(recipe.host.sha256)
-    return pins.get(kind.name, "")
+    return next((pin for name, pin in recipe.host.sha256.items() if name == kind.name), "")
 
 
 def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:

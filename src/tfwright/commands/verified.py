@@ -8,7 +8,6 @@ import datetime as dt
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright import __version__
@@ -67,7 +66,7 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     """Say what changed since a recipe was verified; empty if nothing did, or it never was."""
     if recipe.verified is None:
         return ""
-    before: Mapping[str, str] = recipe.verified.digests
+    before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     if not before:
         return "not bound to what was built"
     now = parts(recipe, lock)
