@@ -25,6 +25,7 @@ from tfwright.documents import host_file
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import CacheTable
 from tfwright.pipeline import engine, stamps
+from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Built, SealedWheel
 from tfwright.tools import files
 

@@ -21,6 +21,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, targets
 from tfwright.nightly import night
 from tfwright.nightly import state as states
+from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.night import BuildHost, BuildOrder
 from tfwright.nightly.pages import write_pages
 
@@ -28,7 +29,7 @@ from tfwright.nightly.pages import write_pages
 class IdleBuilder(PipelineBuilder):
     """Takes real fingerprints, and builds small wheels in the first night."""
 
-    def build(self, order: BuildOrder) -> object:  # type: ignore[override]
+    def build(self, order: BuildOrder) -> NightlyBuild:
         """Write a small wheel instead of running the pipeline."""
         return FakeBuilder(SimulatedClock(order.started)).build(order)
 

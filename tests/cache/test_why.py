@@ -1,5 +1,6 @@
 """Why two builds' actions differ: causes before consequences."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,17 @@ from tfwright.errors import HostError, RecipeError
 from tfwright.tools.cache import wire
 
 
-def action(output: str, *, arguments: tuple[str, ...] = (), **inputs: str) -> bytes:
+def action(
+    output: str,
+    *,
+    arguments: tuple[str, ...] = (),
+    inputs: Mapping[str, str] | None = None,
+    **named: str,
+) -> bytes:
     """Return a SpawnExec after its length, as Bazel writes it."""
     message = b"".join(wire.field(1, argument.encode()) for argument in ("gcc", *arguments))
     message += wire.field(2, wire.field(1, b"PATH") + wire.field(2, b"/usr/bin"))
-    for path, digest in inputs.items():
+    for path, digest in {**(inputs or {}), **named}.items():
         name = path.replace("__", "/").encode()
         message += wire.field(
             4, wire.field(1, name) + wire.field(2, wire.field(1, digest.encode()))
@@ -62,8 +69,8 @@ def test_the_same_action_is_recognised_under_another_configuration(settings: Hos
 
 
 def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
-    first = action("lib", **{"a.o": "1"}) + action("a.o", a__cc="1")
-    second = action("lib", **{"a.o": "2"}) + action("a.o", a__cc="2")
+    first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
+    second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="2")
     changes = compared(settings, first, second).changes
     assert [(change.name, change.follows) for change in changes] == [("a.o", False), ("lib", True)]
 

@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 from tfwright import tools
-from tfwright.configure import bazelrc
+from tfwright.configure import bazelrc, rendering
 from tfwright.configure.answering import Typist
+from tfwright.configure.dialect import of_tensorflow
+from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease
 from tfwright.tools.process import dialogue, environment
 from tfwright.tools.process.runner import Command
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
-RELEASE = Release(1, 12)
+VERSION = ExactRelease(1, 12)
 CUDA: dict[str, bool | str] = {
     "TF_NEED_CUDA": True,
     "TF_CUDA_VERSION": "9.2.148",
@@ -83,7 +85,7 @@ class Site:
 
     def configure(self, answers: dict[str, bool | str]) -> list[str]:
         """Run ./configure, answered as the stage answers it; return what it asked for."""
-        typist = Typist(RELEASE, self.system, answers)
+        typist = Typist(self.interview(answers))
         env = environment.clean(self.folder, (self.programs,))
         dialogue.converse(
             Command((str(self.tree / "configure"),), self.tree, env),
@@ -100,7 +102,10 @@ class Site:
 
     def rendered(self, answers: dict[str, bool | str]) -> str:
         """What 1.12 writes, by the template that is checked against the real one."""
-        return bazelrc.render(RELEASE, self.system, answers, by="dialogue", python="3.11")
+        return rendering.render(self.interview(answers))
+
+    def interview(self, answers: dict[str, bool | str]) -> Interview:
+        return Interview(of_tensorflow(VERSION, self.system), answers, python="3.11")
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import json
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.nightly.wheels import write_wheel
@@ -14,8 +15,9 @@ from tfwright.nightly.index import catalog, matching, write
 from tfwright.nightly.index.wheels import parse_name, read_wheel
 
 
-def page(folder: Path, project: str = "demo", place: str = "simple") -> dict:
-    return json.loads((folder / place / project / "index.json").read_text())
+def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / place / project / "index.json").read_text())
+    return found
 
 
 class Anchors(HTMLParser):

@@ -8,6 +8,7 @@ import sys
 import textwrap
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.nightly.fake import FakeBuilder, host_with
@@ -42,7 +43,7 @@ def pass_night(host: BuildHost, **options: object) -> NightOutcome:
     return outcome
 
 
-def latest(host: BuildHost) -> dict[str, dict]:
+def latest(host: BuildHost) -> dict[str, dict[str, Any]]:
     page = json.loads((host.site / "latest.json").read_text())
     return {target["name"]: target for target in page["targets"]}
 

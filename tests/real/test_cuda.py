@@ -49,6 +49,7 @@ def wheel_of(library: Path) -> Path:
 
 def test_inspect_lists_the_architectures_that_nvcc_compiled_for(library: Path) -> None:
     report = inspection.inspect(wheel_of(library), None)
+    assert report.summary
     assert report.summary.architectures == ("sm_75", "sm_86", "compute_86")
 
 
@@ -64,5 +65,6 @@ def test_inspect_agrees_with_cuobjdump(library: Path) -> None:
         text=True,
     ).stdout
     report = inspection.inspect(wheel_of(library), None)
+    assert report.summary
     native = [name for name in report.summary.architectures if name.startswith("sm_")]
     assert all(f".{name}." in listed for name in native)

@@ -12,7 +12,9 @@ BUSY = Progress(
 
 def plain(progress: Progress, room: int) -> list[str]:
     rows = foot.rows_of("compile", progress, room)
-    return ["".join(getattr(part, "text", part) for part in row) for row in rows]
+    return [
+        "".join(str(part if isinstance(part, str) else part.text) for part in row) for row in rows
+    ]
 
 
 def test_the_foot_shows_how_far_the_build_is_and_what_takes_long() -> None:

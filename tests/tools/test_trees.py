@@ -28,6 +28,11 @@ def flip(root: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
+def replace_link(root: Path) -> None:
+    (root / "link").unlink()
+    (root / "link").symlink_to("program")
+
+
 CHANGES: dict[str, Callable[[Path], object]] = {
     "a byte": flip,
     "a new file": lambda root: (root / "inner/new").touch(),
@@ -35,7 +40,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "a lost file": lambda root: (root / "program").unlink(),
     "another name": lambda root: (root / "program").rename(root / "other"),
     "a mode": lambda root: (root / "program").chmod(0o755),
-    "a link": lambda root: ((root / "link").unlink(), (root / "link").symlink_to("program")),
+    "a link": replace_link,
 }
 
 

@@ -4,6 +4,7 @@ import heapq
 import random
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,8 @@ def simulated(recipes: Mapping[str, float], workers: int, losses: int) -> tuple[
     chance = random.Random(1)
     doomed = {f"w{number}" for number in chance.sample(range(workers), losses)}
     names = [f"w{number}" for number in range(workers)]
-    current, events, now = schedule.planned(list(recipes), names, recipes), [], 0.0
+    current, now = schedule.planned(list(recipes), names, recipes), 0.0
+    events: list[Any] = []
     while not current.over:
         current, begun = current.started()
         for given in begun:

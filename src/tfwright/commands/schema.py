@@ -35,7 +35,7 @@ NEVER_WRITTEN = {"Recipe": {"name"}}
 """Fields that no file holds: a recipe's name is that of its file."""
 DERIVED = {"SourceTable": {"release"}}
 """Fields without a default that are read off others where they are missing."""
-PAGES = {
+PAGES: dict[Path, type[Table]] = {
     RECIPES / "README.md": Recipe,
     ROOT / "docs/host.md": HostFile,
     ROOT / "docs/build-host.md": NightlyFile,

@@ -14,7 +14,7 @@ from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
 
 FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
-ANSWERS = {
+ANSWERS: dict[str, bool | str] = {
     **{f"TF_NEED_{feature}": False for feature in FEATURES},
     **dict.fromkeys(("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False),
     "CC_OPT_FLAGS": "-O2",

@@ -135,6 +135,7 @@ def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str
         table,
         job.recipe.bazel,
         job.recipe.configure,
+        job.recipe.nccl,
         facts,
         inputs,
         source,
@@ -723,7 +724,7 @@ recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_valida
 job = BuildRequest(recipe=recipe, host_file=settings)
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
-    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, *results)
+    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, recipe.nccl, *results)
 """
 
 

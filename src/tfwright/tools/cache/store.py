@@ -220,7 +220,10 @@ def _known(found: os.stat_result) -> _Known:
 
 
 def _sha256(stream: BinaryIO) -> str:
-    return hashlib.file_digest(stream, "sha256").hexdigest()
+    digest = hashlib.sha256()
+    while piece := stream.read(PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:
