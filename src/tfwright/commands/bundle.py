@@ -142,7 +142,8 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     for path in found:
         if path.suffix != ".whl":
             job.listener.note(
-                f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins"
+                f"{path.name} is no wheel: it is built where it is installed, with what the "
+                "recipe pins"
             )
     return found
 
