@@ -255,3 +255,8 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
         return files
 
     return make
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name functions by their name: the address in their text differs in each worker of xdist."""
+    return str(getattr(val, "__name__", argname)) if callable(val) else None

@@ -55,6 +55,9 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
+_EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
+_COMPILED = ("bazel-", "link-", "host-", "nvcc-")
+"""Families of a build's tools: an exception of Python may use the same words about a library."""
 _COMMAND = re.compile(
     r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
 )
@@ -72,14 +75,14 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Recognition:
     """What one family makes of a line."""
 
     family: Family
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-Judged = tuple[Reading, ...]
+Judged = tuple[Recognition, ...]
 """What the families make of a line, the most particular first."""
 
 
@@ -212,16 +215,19 @@ def _readings(said: str, numbers: Iterable[int]) -> Judged:
     The next families are more general, and would add guesses.
     """
     refinement = general = weak = None
+    exception = _EXCEPTION.match(said)
     for number in sorted(numbers):
         family = everything()[number]
         if (family.sample and refinement) or (family.rank == "weak" and weak):
+            continue
+        if exception and not family.sample and family.id.startswith(_COMPILED):
             continue
         if not any(literal in said for literal in family.literals):
             continue
         parameters = family.match(said)
         if parameters is None:
             continue
-        reading = Reading(family, parameters)
+        reading = Recognition(family, parameters)
         if family.sample:
             refinement = reading
         elif family.rank == "weak":
