@@ -49,7 +49,7 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    shown = scripts or {}
+    shown = traits.readable(scripts or {})
     # The recipe's own wording of a question takes the place of the catalogue's.
     known = [
         prompt

@@ -13,8 +13,8 @@ FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
-OWN_WORDS = "write_to_bazelrc"
-"""A function of every configure.py of TensorFlow's. A script written by others, such as the bundled
+OWN_WORDS = "environ_cp"
+"""A variable of every configure.py of TensorFlow's. A script written by others, such as the bundled
 demo's, has none of the signs, and that tells nothing about what it writes."""
 
 Scripts = Mapping[str, str]
@@ -71,9 +71,14 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    if OWN_WORDS in scripts.get(SCRIPT, ""):
+    if SCRIPT in scripts:
         traits |= _shown(scripts)
     return traits
+
+
+def readable(scripts: Scripts) -> Scripts:
+    """Return the scripts, or none where their configure.py is not TensorFlow's own."""
+    return scripts if OWN_WORDS in scripts.get(SCRIPT, "") else {}
 
 
 def _shown(scripts: Scripts) -> dict[str, bool]:
