@@ -13,8 +13,8 @@ FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
-OWN_WORDS = "environ_cp"
-"""A variable of every configure.py of TensorFlow's. A script written by others, such as the bundled
+OWN_WORDS = re.compile("environ_cp|write_to_bazelrc")
+"""What every configure.py of TensorFlow's is full of. A script written by others, such as the bundled
 demo's, has none of the signs, and that tells nothing about what it writes."""
 
 Scripts = Mapping[str, str]
@@ -78,7 +78,7 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
 
 def readable(scripts: Scripts) -> Scripts:
     """Return the scripts, or none where their configure.py is not TensorFlow's own."""
-    return scripts if OWN_WORDS in scripts.get(SCRIPT, "") else {}
+    return scripts if OWN_WORDS.search(scripts.get(SCRIPT, "")) else {}
 
 
 def _shown(scripts: Scripts) -> dict[str, bool]:
