@@ -43,6 +43,20 @@ def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path)
     assert "skopeo copy" in caught.value.remedy
 
 
+def test_a_bundle_carries_an_image_by_its_blobs(root: Path, tmp_path: Path) -> None:
+    added = image.add(root, tmp_path / "one")
+    carried = {}
+    for blob in added.blobs():
+        carried[blob.name] = tmp_path / blob.name
+        carried[blob.name].write_bytes(blob.read_bytes())
+    assert image.put(carried, added.digest, tmp_path / "two").digest == added.digest
+
+
+def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SupplyError, match="is missing"):
+        image.put({}, "sha256:" + "0" * 64, tmp_path)
+
+
 def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
     layer = max((added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)

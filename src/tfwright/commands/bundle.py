@@ -11,12 +11,13 @@ from tfwright.documents.recipe import PATCHES, RECIPES, ROOT, Recipe
 from tfwright.documents.toml import load
 from tfwright.errors import Evidence, RecipeError, SupplyError, ToolError
 from tfwright.host import cuda
-from tfwright.pipeline import engine
+from tfwright.pipeline import containers, engine
 from tfwright.pipeline.job import BuildRequest, Places
 from tfwright.pipeline.results import Inputs
 from tfwright.progress import Listener
 from tfwright.tools import files
 from tfwright.tools.bazel import binary
+from tfwright.tools.container import image
 from tfwright.tools.git import clones, demo, git_bundle, mirror
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
@@ -109,16 +110,23 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
+    yield from (Content.of("package", path) for path in _packages(job, inputs.python, room))
+    if job.recipe.host.image:
+        for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
+            yield Content.of("image", blob, blob.name, blob.name)
+    yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+
+
+def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
+    """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
-    for name, pins in (
-        ("build", locking.pinned(job.recipe.host.requirements, locked)),
-        ("verify", [*verify.requirements, *verify.plugins]),
-    ):
-        yield from (
-            Content.of("package", path) for path in _pinned(job, inputs.python, pins, room / name)
-        )
-    yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+    built = locking.pinned(job.recipe.host.requirements, locked)
+    tried = [*verify.requirements, *verify.plugins]
+    # The target Python may be that of an image, and then runs only there.
+    with containers.around(job, "fetch"):
+        found = _pinned(job, python, built, room / "build")
+        return [*found, *_pinned(job, python, tried, room / "verify")]
 
 
 def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
@@ -134,7 +142,8 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     for path in found:
         if path.suffix != ".whl":
             job.listener.note(
-                f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins"
+                f"{path.name} is no wheel: it is built where it is installed, with what the "
+                "recipe pins"
             )
     return found
 
@@ -214,7 +223,7 @@ def _place(
     places = Places(build_out, recipe.name)
     # git reads its bundles in a repository of the scratch directory before anything has its place.
     _verify_commits(recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git")
-    _place_shared(manifest, unpacked, places)
+    _place_shared(manifest, recipe, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
     files.write(places.own / "bundle.json", manifest.encoded())
@@ -309,7 +318,7 @@ def _differs(target: Path, source: Path) -> bool:
 
 
 def _place_shared(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest, recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places
 ) -> None:
     """Put what has a digest for a name into the vault, and what the user added beside it."""
     store = Store(places.vault / "repository_cache")
@@ -324,6 +333,9 @@ def _place_shared(
     packages.keep(
         {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
     )
+    blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
+    if recipe.host.image:
+        image.put(blobs, recipe.host.image.digest, places.vault)
     for member, path in _of("added", unpacked).items():
         files.move(path, places.build_out / "added" / member.name, 0o644)
 

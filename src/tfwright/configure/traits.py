@@ -13,12 +13,17 @@ FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
-OWN_WORDS = re.compile("environ_cp|write_to_bazelrc")
-"""What every configure.py of TensorFlow's is full of. A script written by others, such as the bundled
-demo's, has none of the signs, and that tells nothing about what it writes."""
-
 Scripts = Mapping[str, str]
 """Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
+
+
+OWN_FUNCTION = "def write_to_bazelrc("
+"""In TensorFlow's own script of every release that has signs, and of its forks."""
+
+
+def are_of_tensorflow(scripts: Scripts) -> bool:
+    """Say whether signs can be looked for; a script of other authors has none."""
+    return OWN_FUNCTION in scripts.get(SCRIPT, "")
 
 
 class Trait(Table):
@@ -71,14 +76,9 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    if SCRIPT in scripts:
+    if are_of_tensorflow(scripts):
         traits |= _shown(scripts)
     return traits
-
-
-def readable(scripts: Scripts) -> Scripts:
-    """Return the scripts, or none where their configure.py is not TensorFlow's own."""
-    return scripts if OWN_WORDS.search(scripts.get(SCRIPT, "")) else {}
 
 
 def _shown(scripts: Scripts) -> dict[str, bool]:

@@ -55,6 +55,9 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
+_EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
+_COMPILED = ("bazel-", "link-", "host-", "nvcc-")
+"""Families of a build's tools: an exception of Python may use the same words about a library."""
 _COMMAND = re.compile(
     r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
 )
@@ -103,9 +106,9 @@ def kept(sketch: Sketch) -> list[Line]:
     found: list[Line] = []
     for piece in sketch.pieces:
         rows = piece.data.removesuffix(b"\n").split(b"\n")
-        numbered = list(enumerate(rows, piece.line))
         plain = _is_plain(piece.data)
-        for number, row in _both_ends(numbered, MOST_LINES):
+        for offset in _both_ends(range(len(rows)), MOST_LINES):
+            number, row = piece.line + offset, rows[offset]
             if plain and len(row) < lines.WIDEST:
                 found.append(Line(number, row.decode("ascii")))
             else:
@@ -127,9 +130,11 @@ def _unwritten(number: int, row: bytes) -> list[Line]:
     return [Line(number, text) for text in texts[:-1] if text] + [Line(number, texts[-1])]
 
 
-def _both_ends(items: list[Item], most: int) -> list[Item]:
+def _both_ends(items: Sequence[Item], most: int) -> Sequence[Item]:
     """Return at most that many of some items: the first and the last ones."""
-    return items if len(items) <= most else items[: most // 2] + items[-most // 2 :]
+    if len(items) <= most:
+        return items
+    return [*items[: most // 2], *items[-most // 2 :]]
 
 
 def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
@@ -210,9 +215,12 @@ def _readings(said: str, numbers: Iterable[int]) -> Judged:
     The next families are more general, and would add guesses.
     """
     refinement = general = weak = None
+    exception = _EXCEPTION.match(said)
     for number in sorted(numbers):
         family = everything()[number]
         if (family.sample and refinement) or (family.rank == "weak" and weak):
+            continue
+        if exception and not family.sample and family.id.startswith(_COMPILED):
             continue
         if not any(literal in said for literal in family.literals):
             continue

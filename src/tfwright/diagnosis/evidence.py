@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ _XCODE = Path("/var/db/xcode_select_link")
 """Where `xcode-select` keeps its choice."""
 _CUDA = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
 """Where toolkits mostly lie."""
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
@@ -82,19 +84,21 @@ def _compiler(_: Path) -> str:
 
 def _cuda(_: Path) -> str:
     """Say where a toolkit lies, and of which version it is."""
-    places = [Path(each) for each in (os.environ.get("CUDA_HOME", ""), *_CUDA) if each]
-    named = []
-    for place in places:
-        versions = [place / name for name in ("version.json", "version.txt")]
-        if place.is_dir() and place.resolve() not in named:
-            text = next(
-                (file.read_text("utf-8", "replace") for file in versions if file.is_file()), ""
-            )
-            version = "".join(text.split('"version" : "', 1)[-1:]).split('"', 1)[0].strip()
-            named.append(f"{place.resolve()} {version.splitlines()[0] if version else ''}".strip())
+    places = [Path(each).resolve() for each in (os.environ.get("CUDA_HOME", ""), *_CUDA) if each]
+    named = [_toolkit(place) for place in dict.fromkeys(places) if place.is_dir()]
     if named:
-        return "CUDA lies in " + ", ".join(dict.fromkeys(named))
+        return "CUDA lies in " + ", ".join(named)
     return "no CUDA toolkit lies in the usual places" if sys.platform != "darwin" else ""
+
+
+def _toolkit(place: Path) -> str:
+    """Name a toolkit with the version that a file of its own states."""
+    for name in ("version.json", "version.txt"):
+        file = place / name
+        found = _VERSION.search(file.read_text("utf-8", "replace")) if file.is_file() else None
+        if found:
+            return f"{place} (version {found[0]})"
+    return str(place)
 
 
 _LOOK: dict[Fact, Callable[[Path], str]] = {

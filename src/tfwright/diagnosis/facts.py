@@ -108,7 +108,7 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     for name, pattern in _SHOWN:
         value = None if getattr(found, name) else pattern.search(text)
         if value:
-            found = replace(found, **{name: value["value"]})
+            found = _stated(found, name, value["value"])
     if not found.system:
         system = next((name for name, pattern in _SYSTEM if pattern.search(text)), "")
         found = replace(found, system=system)
@@ -117,6 +117,13 @@ def of(texts: Sequence[str], known: Facts | None = None) -> Facts:
     if found.gpu is None:
         found = replace(found, gpu=_gpu(text))
     return found
+
+
+def _stated(found: Facts, name: str, value: str) -> Facts:
+    """Return the facts with one version added."""
+    if name == "bazel":
+        return replace(found, bazel=value)
+    return replace(found, release=value) if name == "release" else replace(found, python=value)
 
 
 def _gpu(text: str) -> bool | None:

@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 
 LONGEST_COMPONENT = 200
-"""Bytes of one component of a path; file systems take 255, and temporary names are longer than the final ones."""
+"""Bytes of one component of a path; file systems take 255, and temporary names are longer than the
+final ones."""
 LONGEST_PATH = 1000
 """Bytes of a relative path; Linux and macOS take 4,096 and 1,024 for all of an absolute one."""
 SHARED = frozenset(
@@ -30,14 +31,16 @@ SHARED = frozenset(
         *("toolkits", "unbundling", "vault", "wheelhouse", "wheels", "nightly", "tmp"),
     }
 )
-"""Directories of build_out that belong to all recipes: `invoke clean` removes the one named like its recipe."""
+"""Directories of build_out that belong to all recipes: `invoke clean` removes the one named like
+its recipe."""
 EXACT_PIN = re.compile(
     r"(?P<name>[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)"
     r"(?P<extras>\[[A-Za-z0-9,._-]+\])?"
     r"==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)"
     r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})*)"
 )
-"""``name==version`` with pip's hashes behind it: the only form of a requirement that reaches pip."""
+"""``name==version`` with pip's hashes behind it: the only form of a requirement that reaches
+pip."""
 PACKAGE_URL = re.compile(
     r"pkg:(?P<kind>npm|pypi|deb)/((?P<space>@[a-z0-9._-]+|debian|ubuntu)/)?"
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]*)(@(?P<version>[A-Za-z0-9][A-Za-z0-9.+~:_-]*))?"
@@ -72,7 +75,8 @@ def inner_path(text: str) -> str:
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
-            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
+            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no "
+            "'\\'"
         )
     for component in path.parts:
         if is_git_directory(component):
@@ -116,7 +120,8 @@ def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run "
+            "must start with https://, ssh://, file:/// or bundled: (git's other transports can "
+            "run "
             "commands), and have no blank or leading -"
         )
     return one_line(text)

@@ -34,6 +34,8 @@ WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
 """From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
 DESTINATION = "@DESTINATION@"
 """Stands for a directory in the arguments of the program that makes the wheel."""
+SHORTEST_QUESTION = 3
+"""Characters without the asterisks; less would match any text."""
 MOST_WILDCARDS = 4
 """In one question of a recipe; more could make the search for it slow."""
 RECIPES = ROOT / "recipes"
@@ -59,6 +61,8 @@ def _question(text: str) -> str:
     if text.count("*") > MOST_WILDCARDS:
         message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
         raise ValueError(message)
+    if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
+        raise ValueError("must hold some words of the question; an asterisk matches anything")
     return text
 
 
@@ -117,7 +121,8 @@ class SourceTable(Table):
     assets: dict[InnerPath, InnerPath] = {}
     """Files put into the tree before the patches: path in the tree = file under patches/."""
     exclude: tuple[InnerPath, ...] = ()
-    """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+    """Paths of the tree that are neither transferred nor checked out (test data, other
+    languages)."""
     _beside: Path = PrivateAttr(default=PATCHES)
     # Where the recipe's own patches/ would be; no part of what the recipe says.
 
@@ -141,7 +146,7 @@ class SourceTable(Table):
         named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
         if values.get("interface") == "own":
             return {"release": NO_RELEASE, **values}
-        stated = values.get("version") or values.get("release") or named
+        stated = values.get("release") or named or values.get("version")
         found = {"release": stated} if stated else {}
         if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
             found["version"] = stated
@@ -166,9 +171,11 @@ class SubstituteTable(Table):
     """Other bytes for an archive whose servers are gone. The wheel is then not built from the pinned bytes."""
 
     reason: Line
-    """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel is described."""
+    """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
+    is described."""
     replaces: Sha256 | None = None
-    """The checksum that the tree pins. Where the tree pins another archive, the recipe is refused."""
+    """The checksum that the tree pins. Where the tree pins another archive, the recipe is
+    refused."""
     sha256: Sha256
     """Of the file that is used instead."""
     urls: tuple[DownloadUrl, ...] = ()
@@ -177,7 +184,8 @@ class SubstituteTable(Table):
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
     commit: Commit | None = None
     prefix: InnerPath | None = None
-    """The directory that the commit is packed into, where it is not the one that the rule strips."""
+    """The directory that the commit is packed into, where it is not the one that the rule
+    strips."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the commit that are left out of the pack."""
     strip_prefix: Line | None = None
@@ -196,15 +204,18 @@ class FileSourceTable(Table):
     sha256: Sha256
     """Of the file, as the tree or a substitute pins it."""
     git: GitUrl | None = None
-    """A repository. Alone, it is one more repository for the archive or the commit that is packed anyway."""
+    """A repository. Alone, it is one more repository for the archive or the commit that is packed
+    anyway."""
     ref: Name | None = None
-    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by gzip."""
+    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by
+    gzip."""
     prefix: InnerPath | None = None
     """The directory in that archive: ``eigen-3.3.9``."""
     blob: Commit | None = None
     """Git's id of the file's content, where the file itself is in the repository."""
     package: PackageUrl | None = None
-    """A package of a registry: ``pkg:npm/sqlite3@4.0.4``, ``pkg:pypi/NAME@VERSION``, ``pkg:deb/debian/NAME``."""
+    """A package of a registry: ``pkg:npm/sqlite3@4.0.4``, ``pkg:pypi/NAME@VERSION``,
+    ``pkg:deb/debian/NAME``."""
     member: InnerPath | None = None
     """The file in the package; for a distribution's source package the name of one of its files."""
 
@@ -264,7 +275,8 @@ class HostTable(Table):
     driver: Version | None = None
     """The oldest NVIDIA driver that runs the result."""
     programs: tuple[Name, ...] = ()
-    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
+    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl,
+    bison."""
     sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: ImageTable | None = None
@@ -287,7 +299,8 @@ class PromptTable(Table):
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
     question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
-    """The text of the question, to its very end; ``*`` stands for what differs from host to host."""
+    """The text of the question, to its very end; ``*`` stands for what differs from host to
+    host."""
     kind: Literal["yes-no", "text"] = "text"
     yes: Line = "y"
     """What is typed where the answer is true."""
@@ -301,6 +314,16 @@ class PromptTable(Table):
     """The program never asks it; it reads the variable from its environment."""
 
 
+def _bazelrc_line(text: str) -> str:
+    if not re.fullmatch(r"(build|test|run|common)(:[\w.+-]+)? -\S.*", text):
+        raise ValueError("must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'")
+    return one_line(text)
+
+
+BazelrcLine = Annotated[str, AfterValidator(_bazelrc_line)]
+"""One line of a bazelrc that sets flags; it cannot import another file."""
+
+
 class BazelrcTable(Table):
     """What ./configure writes for Bazel, where it is not what TensorFlow's of this version writes.
 
@@ -308,11 +331,12 @@ class BazelrcTable(Table):
     for the target Python and its site-packages.
     """
 
-    lines: tuple[Line, ...] = ()
-    """The whole file, for a repository with an interface of its own. Without them it is not checked."""
-    adds: tuple[Line, ...] = ()
+    lines: tuple[BazelrcLine, ...] = ()
+    """The whole file, for a repository with an interface of its own. Without them it is not
+    checked."""
+    adds: tuple[BazelrcLine, ...] = ()
     """Lines that a fork, or a patch of ./configure, writes in addition."""
-    omits: tuple[Line, ...] = ()
+    omits: tuple[BazelrcLine, ...] = ()
     """Lines that it does not write although TensorFlow does."""
 
 
@@ -331,7 +355,8 @@ class ConfigureTable(Table):
     """Questions that no catalogue knows, in the order of asking."""
     bazelrc: BazelrcTable = BazelrcTable()
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
-    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
+    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks
+    itself."""
 
 
 class CompileTable(Table):
@@ -359,18 +384,21 @@ class PackageTable(Table):
 
     project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
     program: InnerPath | None = None
-    """The program that makes the wheel, in the tree, where it is not TensorFlow's build_pip_package."""
+    """The program that makes the wheel, in the tree, where it is not TensorFlow's
+    build_pip_package."""
     arguments: tuple[Line, ...] = (DESTINATION,)
     """Its arguments; ``@DESTINATION@`` stands for the directory that the wheel belongs in."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
-    """The platform of the wheel's tag, which its libraries must prove: ``manylinux_2_31_x86_64``."""
+    """The platform of the wheel's tag, which its libraries must prove:
+    ``manylinux_2_31_x86_64``."""
     libraries: dict[LibraryName, LibraryName] = {}
-    """macOS: name that the linker wrote = name to be there instead:
-    ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
+    """macOS: name that the linker wrote = name to be there instead: ``"@rpath/libcudart.9.2.dylib"
+    = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
     rpath: tuple[LibraryFolder, ...] = ()
-    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead of the building machine's."""
+    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead
+    of the building machine's."""
 
 
 class VerifyTable(Table):
@@ -385,15 +413,16 @@ class VerifyTable(Table):
     plugins: tuple[PackagePin, ...] = ()
     """Installed beside the wheel at test time only, such as tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
-    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
-    skipped, and said to be, on a machine without."""
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What
+    they need a GPU for is skipped, and said to be, on a machine without."""
     tests: tuple[InnerPath, ...] = ()
     """Tests of the source tree itself that must pass with the installed wheel."""
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""
     cpu: CpuLevel | None = None
-    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with Haswell, each for all before it."""
+    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with
+    Haswell, each for all before it."""
     macos: Version | None = None
     """The oldest macOS that the wheel must load on."""
     architectures: tuple[Architecture, ...] = ()
@@ -450,7 +479,10 @@ class Recipe(Table):
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
         if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
-            message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
+            message = (
+                f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
+                "only 1.0 to 1.12 do"
+            )
             raise ValueError(message)
         return self
 
@@ -458,7 +490,8 @@ class Recipe(Table):
     def _libraries_are_of_a_mac(self) -> Self:
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
-                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none"
+                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
+                "none"
             )
         return self
 

@@ -1,17 +1,21 @@
 """Failures and what is known of them, as people read them."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tfwright.terminal import text
+from tfwright.terminal.text import Styled
 
 if TYPE_CHECKING:
     from tfwright.diagnosis.excerpt import Excerpt
     from tfwright.diagnosis.learn import Lesson
     from tfwright.diagnosis.reader import Diagnosis, Match
 
+LABEL = 10
+"""Columns of the labels before the parts of a finding."""
 MOST_CAUSES = 3
 """How many possible causes of a failure are shown."""
 MOST_OTHERS = 3
@@ -32,7 +36,8 @@ def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) ->
         tell_match(match, Path.cwd())
     _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
-        text.tell(f"  harmless: {match.entry.id}, line {match.line}: {match.cause}")
+        label = Styled("  harmless:", text.DETAIL)
+        _part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         print(report)
@@ -50,16 +55,27 @@ def tell_match(match: "Match", place: Path) -> None:
     """Show what is known of an error: why, what helps, what this host shows, who met it."""
     from tfwright.diagnosis import evidence  # noqa: PLC0415 only a failure needs it
 
-    # Only what the line and the facts prove is called known.
-    label = "known:  " if match.certain else "likely: " if match.entry.sample else "kind:   "
     where = f", line {match.line}" if match.line else ""
-    text.tell(f"  {label}{match.entry.id}{where}")
-    text.tell(f"    why:  {match.cause}")
-    text.tell(f"    do:   {match.remedy}")
+    _part(_label(match), f"{match.entry.id}{where}")
+    _part("    why:", match.cause)
+    _part("    do:", match.remedy)
     for shown in evidence.of(match.entry, place, match.parameters):
-        text.tell(f"    here: {shown}")
+        _part("    here:", shown)
     if match.entry.links:
-        text.tell(f"    seen: {match.entry.links[0]}")
+        _part("    seen:", match.entry.links[0])
+
+
+def _label(match: "Match") -> "Styled":
+    """Say how sure the cause is: only what the line and the facts prove is called known."""
+    if match.certain:
+        return Styled("  known:", text.GOOD)
+    return Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
+
+
+def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+    """Write one part; paths below the working directory are relative."""
+    shown = sentence.replace(str(Path.cwd()) + "/", "")
+    text.paragraph(label, shown, indent=indent, to=sys.stderr)
 
 
 def _without_error(found: "Diagnosis") -> str:
@@ -71,22 +87,22 @@ def _without_error(found: "Diagnosis") -> str:
 
 
 def _tell_excerpt(first: "Excerpt") -> None:
-    """Show the root line first, then what surrounds it."""
-    text.tell(f"Line {first.line}: {first.what}")
+    """Show the root line first, then what follows it and what was being done."""
+    _part(Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: "))
     for line in first.lines[1:]:
-        text.tell(f"    | {line}")
+        text.tell(f"    | {line}", text.DETAIL)
     if first.action and first.action not in first.what:
-        text.tell(f"  action: {first.action}")
+        _part("  action:", first.action)
     if first.where:
-        text.tell(f"  where:  {first.where}")
+        _part("  where:", first.where)
 
 
 def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
-        text.tell(f"  also:   {match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
+        _part("  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
     if len(others) > MOST_OTHERS:
-        text.tell(f"  also:   {len(others) - MOST_OTHERS} more kinds of complaints")
+        _part("  also:", f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint")
 
 
 def _as_json(found: "Diagnosis") -> None:

@@ -45,6 +45,7 @@ Kind = Literal[
     "package",
     "tool",
     "toolkit",
+    "image",
     "added",
 ]
 UNPACKING = "unbundling"
@@ -57,7 +58,8 @@ class BundleMember(Table):
     kind: Kind
     """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit
     that a rule clones, as a git bundle too; ``tool``: a package that tfwright itself needs;
-    ``toolkit``: one of CUDA, its libraries or its compiler."""
+    ``toolkit``: one of CUDA, its libraries or its compiler; ``image``: a blob of the container
+    image."""
     name: InnerPath
     """For a patch its path under patches/, for an archive and a part of a toolkit its checksum, for a
     clone its commit, else a file's name."""

@@ -31,7 +31,10 @@ LOOPBACK = "127.0.0.1"
 SHORT = "/tmp"  # noqa: S108 made by mkdtemp
 """Where local sockets lie: their paths may have no more than a hundred characters."""
 SOCKET_TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
-"""Where Linux says who has opened which socket; https://docs.kernel.org/networking/proc_net_tcp.html."""
+"""Where Linux says who has opened which socket.
+
+https://docs.kernel.org/networking/proc_net_tcp.html
+"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class CacheProxy:
                         self._listen(socket.socket(fileno=descriptor), private=True)
                     connection.sendall(b"1")
 
-    def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 a thread's argument
+    def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
         with suppress(OSError):
             while True:
                 connection, _ = listener.accept()
@@ -137,11 +140,13 @@ class CacheProxy:
             connection.sendall(_head(404, 0))
             return
         with stream:
-            size = stream.seek(0, 2)
+            size = stream.seek(0, os.SEEK_END)
             stream.seek(0)
-            connection.sendall(_head(200, size))
-            if request.method == b"GET" and size:
-                connection.sendfile(stream)
+            # One packet for the head and the first piece: most blobs have no more than that.
+            first = stream.read(PIECE) if request.method == b"GET" else b""
+            connection.sendall(_head(200, size) + first)
+            if len(first) < size and request.method == b"GET":
+                connection.sendfile(stream, offset=len(first))
 
     def _take(self, request: _Request, incoming: BinaryIO) -> None:
         """Read a body to its end, whatever becomes of it: the next request follows it."""

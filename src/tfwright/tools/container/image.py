@@ -40,6 +40,11 @@ class KeptImage:
     size: int
     """Bytes of all blobs."""
 
+    def blobs(self) -> list[Path]:
+        """Return the files that the image consists of, each named by its digest."""
+        named = (path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file())
+        return sorted(named)
+
 
 def place(vault: Path, digest: str) -> Path:
     """Return where an image is kept."""
@@ -65,7 +70,7 @@ def kept(vault: Path, digest: str) -> KeptImage:
 
 
 def add(root: Path, vault: Path) -> KeptImage:
-    """Make an image of a file system in a tar file (plain or gzip); the same bytes give the same digest.
+    """Make an image of a file system in a tar file; the same bytes give the same digest.
 
     Raises SupplyError if the file cannot be read.
     """
@@ -88,7 +93,27 @@ def add(root: Path, vault: Path) -> KeptImage:
             "layers": [described],
         }
     )
-    entry = _descriptor(MANIFEST_TYPE, _written(blobs, manifest))
+    return _settled(incoming, _written(blobs, manifest), vault)
+
+
+def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
+    """Move the blobs of an image, by their SHA-256, into the vault; verify all of them.
+
+    Raises SupplyError if one is missing or damaged.
+    """
+    incoming = vault / "images" / "incoming"
+    files.remove(incoming)
+    for name, path in blobs.items():
+        files.move(path, incoming / "blobs/sha256" / name)
+    manifest = incoming / "blobs/sha256" / digest.removeprefix("sha256:")
+    if not manifest.is_file():
+        raise _damaged(incoming, f"{digest} is missing")
+    return _settled(incoming, manifest, vault)
+
+
+def _settled(incoming: Path, manifest: Path, vault: Path) -> KeptImage:
+    """Complete a layout with its index, and give it its place."""
+    entry = _descriptor(MANIFEST_TYPE, manifest)
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")

@@ -72,7 +72,7 @@ def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object
             name: said[name]
             for name in ("build", "found", "lock", "source", "stubs", "substitutions")
         },
-        "resolvedDependencies": [*_pinned(record), *_materials(wheel)],
+        "resolvedDependencies": [*_pinned(record), *_image(record), *_materials(wheel)],
     }
 
 
@@ -89,6 +89,15 @@ def _pinned(record: BuildRecord) -> Iterator[dict[str, object]]:
         "uri": f"pkg:github/bazelbuild/bazel@{bazel.version}",
         "digest": {"sha256": bazel.sha256},
     }
+
+
+def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
+    """Yield the container image that the build ran in, if it did."""
+    image = record.recipe.content.get("host", {}).get("image")
+    if image:
+        algorithm, _, digest = image["digest"].partition(":")
+        uri = f"pkg:oci/{image['name']}@{image['digest']}"
+        yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
 
 
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
