@@ -11,7 +11,8 @@ LONGEST_LINE = 500
 """Characters of a foreign line that are shown; a server can send a reason phrase of 64 KiB."""
 CUT = "…"
 _UNSAFE = re.compile(r"[^\x20-\x7e]")
-"""Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is slow."""
+"""Candidates only: most text is ASCII, and `str.isprintable` on each letter of a long log is
+slow."""
 _KEPT_IN_TEXT = frozenset("\n\t")
 
 

@@ -47,11 +47,13 @@ def pack(
     *,
     with_toolkit: bool = False,
 ) -> Manifest:
-    """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
+    """Write the bundle of the recipe in the file `document`.
+
+    What is not on this host yet is fetched first.
 
     `added` are files of the user's own choice. `with_toolkit` says that the user may pass on the
-    packages that the recipe pins for its toolkit: licences forbid it in general.
-    Returns what is in the bundle. Raises SupplyError for what cannot be had.
+    packages that the recipe pins for its toolkit: licences forbid it in general. Returns what is in
+    the bundle. Raises SupplyError for what cannot be had.
     """
     inputs = engine.build(replace(job, until="fetch"))
     if not isinstance(inputs, Inputs):
@@ -99,7 +101,10 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
-    """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
+    """Yield what was fetched.
+
+    The tree that tfwright ships is no part of it: every tfwright has it.
+    """
     if job.recipe.source.url != demo.URL:
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
@@ -196,7 +201,9 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
 
 
 def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
-    """Verify a bundle and put everything in it where an offline build finds it; return what was in it.
+    """Verify a bundle and put everything in it where an offline build finds it.
+
+    Return what was in it.
 
     Nothing is put anywhere before all of it is verified. Raises SupplyError naming the member that
     is at fault, RecipeError if a document of the bundle would take the place of a different one.

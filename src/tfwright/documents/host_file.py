@@ -116,12 +116,14 @@ class HostFile(Table):
     jobs: Annotated[int, Field(gt=0)] | None = None
     """Actions that Bazel runs at once; without it: cores, bounded by memory."""
     mirrors: Annotated[dict[str, str], AfterValidator(_repeating)] = {}
-    """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which the
-    value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
+    """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which
+    the value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
     downloads: dict[str, str] = {}
-    """Beginning of a url = what is put in its place, to be asked after the url itself: ``"https://github.com/" = "https://mirror.example/github/"``."""
+    """Beginning of a url = what is put in its place, to be asked after the url itself:
+    ``"https://github.com/" = "https://mirror.example/github/"``."""
     drop: HostPath | None = None
-    """A folder of files given by hand, found by their digest: what needs a login, or has no server any more."""
+    """A folder of files given by hand, found by their digest: what needs a login, or has no server
+    any more."""
     pythons: dict[str, HostPath] = {}
     """Target Python version = interpreter, before PATH and pyenv are searched."""
     bazels: dict[str, HostPath] = {}
@@ -166,7 +168,10 @@ class HostFile(Table):
         return self.model_copy(update=places)
 
     def mirror_of(self, url: str) -> str | None:
-        """Return the mirror of a repository, if this host names one; a literal key wins over fields."""
+        """Return the mirror of a repository, if this host names one.
+
+        A literal key wins over fields.
+        """
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():
@@ -181,7 +186,8 @@ class HostFile(Table):
 def toolkit_root(build_out: Path, recipe: Recipe) -> Path | None:
     """Return where `invoke toolkit` puts CUDA and its libraries; None for a recipe without CUDA.
 
-    They share one root: TensorFlow from 1.14 on finds headers only below it, earlier ones there too.
+    They share one root: TensorFlow from 1.14 on finds headers only below it, earlier ones there
+    too.
     """
     wanted = recipe.host
     versions = {

@@ -11,7 +11,8 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 
 LONGEST_COMPONENT = 200
-"""Bytes of one component of a path; file systems take 255, and temporary names are longer than the final ones."""
+"""Bytes of one component of a path; file systems take 255, and temporary names are longer than the
+final ones."""
 LONGEST_PATH = 1000
 """Bytes of a relative path; Linux and macOS take 4,096 and 1,024 for all of an absolute one."""
 SHARED = frozenset(
@@ -30,14 +31,16 @@ SHARED = frozenset(
         *("toolkits", "unbundling", "vault", "wheelhouse", "wheels", "nightly", "tmp"),
     }
 )
-"""Directories of build_out that belong to all recipes: `invoke clean` removes the one named like its recipe."""
+"""Directories of build_out that belong to all recipes: `invoke clean` removes the one named like
+its recipe."""
 EXACT_PIN = re.compile(
     r"(?P<name>[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)"
     r"(?P<extras>\[[A-Za-z0-9,._-]+\])?"
     r"==(?P<version>[A-Za-z0-9][A-Za-z0-9.!+_-]*)"
     r"(?P<hashes>( --hash=sha256:[0-9a-f]{64})*)"
 )
-"""``name==version`` with pip's hashes behind it: the only form of a requirement that reaches pip."""
+"""``name==version`` with pip's hashes behind it: the only form of a requirement that reaches
+pip."""
 PACKAGE_URL = re.compile(
     r"pkg:(?P<kind>npm|pypi|deb)/((?P<space>@[a-z0-9._-]+|debian|ubuntu)/)?"
     r"(?P<name>[A-Za-z0-9][A-Za-z0-9._+-]*)(@(?P<version>[A-Za-z0-9][A-Za-z0-9.+~:_-]*))?"
@@ -58,7 +61,10 @@ def one_line(text: str) -> str:
 
 
 def no_option(text: str) -> str:
-    """Accept a name that no program takes for an option or a range of commits. Raises ValueError."""
+    """Accept a name that no program takes for an option or a range of commits.
+
+    Raises ValueError.
+    """
     if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
         raise ValueError(
             "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
@@ -67,7 +73,10 @@ def no_option(text: str) -> str:
 
 
 def inner_path(text: str) -> str:
-    """Accept a relative path that stays below its root and out of git's own directory. Raises ValueError."""
+    """Accept a relative path that stays below its root and out of git's own directory.
+
+    Raises ValueError.
+    """
     path = PurePosixPath(text)
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
@@ -130,7 +139,10 @@ def download_url(text: str) -> str:
 
 
 def exact_pin(text: str) -> str:
-    """Accept a requirement that pins one version; pip would obey an option on such a line. Raises ValueError."""
+    """Accept a requirement that pins one version; pip would obey an option on such a line.
+
+    Raises ValueError.
+    """
     if not EXACT_PIN.fullmatch(text):
         raise ValueError(
             'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like'
@@ -139,7 +151,10 @@ def exact_pin(text: str) -> str:
 
 
 def package_url(text: str) -> str:
-    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package. Raises ValueError."""
+    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package.
+
+    Raises ValueError.
+    """
     if not PACKAGE_URL.fullmatch(text):
         raise ValueError(
             'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '

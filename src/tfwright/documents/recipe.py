@@ -117,7 +117,8 @@ class SourceTable(Table):
     assets: dict[InnerPath, InnerPath] = {}
     """Files put into the tree before the patches: path in the tree = file under patches/."""
     exclude: tuple[InnerPath, ...] = ()
-    """Paths of the tree that are neither transferred nor checked out (test data, other languages)."""
+    """Paths of the tree that are neither transferred nor checked out (test data, other
+    languages)."""
     _beside: Path = PrivateAttr(default=PATCHES)
     # Where the recipe's own patches/ would be; no part of what the recipe says.
 
@@ -163,12 +164,17 @@ class SourceTable(Table):
 
 
 class SubstituteTable(Table):
-    """Other bytes for an archive whose servers are gone. The wheel is then not built from the pinned bytes."""
+    """Other bytes for an archive whose servers are gone.
+
+    The wheel is then not built from the pinned bytes.
+    """
 
     reason: Line
-    """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel is described."""
+    """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
+    is described."""
     replaces: Sha256 | None = None
-    """The checksum that the tree pins. Where the tree pins another archive, the recipe is refused."""
+    """The checksum that the tree pins. Where the tree pins another archive, the recipe is
+    refused."""
     sha256: Sha256
     """Of the file that is used instead."""
     urls: tuple[DownloadUrl, ...] = ()
@@ -177,7 +183,8 @@ class SubstituteTable(Table):
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
     commit: Commit | None = None
     prefix: InnerPath | None = None
-    """The directory that the commit is packed into, where it is not the one that the rule strips."""
+    """The directory that the commit is packed into, where it is not the one that the rule
+    strips."""
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the commit that are left out of the pack."""
     strip_prefix: Line | None = None
@@ -196,15 +203,18 @@ class FileSourceTable(Table):
     sha256: Sha256
     """Of the file, as the tree or a substitute pins it."""
     git: GitUrl | None = None
-    """A repository. Alone, it is one more repository for the archive or the commit that is packed anyway."""
+    """A repository. Alone, it is one more repository for the archive or the commit that is packed
+    anyway."""
     ref: Name | None = None
-    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by gzip."""
+    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by
+    gzip."""
     prefix: InnerPath | None = None
     """The directory in that archive: ``eigen-3.3.9``."""
     blob: Commit | None = None
     """Git's id of the file's content, where the file itself is in the repository."""
     package: PackageUrl | None = None
-    """A package of a registry: ``pkg:npm/sqlite3@4.0.4``, ``pkg:pypi/NAME@VERSION``, ``pkg:deb/debian/NAME``."""
+    """A package of a registry: ``pkg:npm/sqlite3@4.0.4``, ``pkg:pypi/NAME@VERSION``,
+    ``pkg:deb/debian/NAME``."""
     member: InnerPath | None = None
     """The file in the package; for a distribution's source package the name of one of its files."""
 
@@ -264,7 +274,8 @@ class HostTable(Table):
     driver: Version | None = None
     """The oldest NVIDIA driver that runs the result."""
     programs: tuple[Name, ...] = ()
-    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl, bison."""
+    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl,
+    bison."""
     sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: ImageTable | None = None
@@ -287,7 +298,8 @@ class PromptTable(Table):
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
     question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
-    """The text of the question, to its very end; ``*`` stands for what differs from host to host."""
+    """The text of the question, to its very end; ``*`` stands for what differs from host to
+    host."""
     kind: Literal["yes-no", "text"] = "text"
     yes: Line = "y"
     """What is typed where the answer is true."""
@@ -309,7 +321,8 @@ class BazelrcTable(Table):
     """
 
     lines: tuple[Line, ...] = ()
-    """The whole file, for a repository with an interface of its own. Without them it is not checked."""
+    """The whole file, for a repository with an interface of its own. Without them it is not
+    checked."""
     adds: tuple[Line, ...] = ()
     """Lines that a fork, or a patch of ./configure, writes in addition."""
     omits: tuple[Line, ...] = ()
@@ -331,7 +344,8 @@ class ConfigureTable(Table):
     """Questions that no catalogue knows, in the order of asking."""
     bazelrc: BazelrcTable = BazelrcTable()
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
-    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks itself."""
+    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks
+    itself."""
 
 
 class CompileTable(Table):
@@ -359,18 +373,21 @@ class PackageTable(Table):
 
     project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
     program: InnerPath | None = None
-    """The program that makes the wheel, in the tree, where it is not TensorFlow's build_pip_package."""
+    """The program that makes the wheel, in the tree, where it is not TensorFlow's
+    build_pip_package."""
     arguments: tuple[Line, ...] = (DESTINATION,)
     """Its arguments; ``@DESTINATION@`` stands for the directory that the wheel belongs in."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
-    """The platform of the wheel's tag, which its libraries must prove: ``manylinux_2_31_x86_64``."""
+    """The platform of the wheel's tag, which its libraries must prove:
+    ``manylinux_2_31_x86_64``."""
     libraries: dict[LibraryName, LibraryName] = {}
-    """macOS: name that the linker wrote = name to be there instead:
-    ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
+    """macOS: name that the linker wrote = name to be there instead: ``"@rpath/libcudart.9.2.dylib"
+    = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
     rpath: tuple[LibraryFolder, ...] = ()
-    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead of the building machine's."""
+    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead
+    of the building machine's."""
 
 
 class VerifyTable(Table):
@@ -385,15 +402,16 @@ class VerifyTable(Table):
     plugins: tuple[PackagePin, ...] = ()
     """Installed beside the wheel at test time only, such as tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
-    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What they need a GPU for is
-    skipped, and said to be, on a machine without."""
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What
+    they need a GPU for is skipped, and said to be, on a machine without."""
     tests: tuple[InnerPath, ...] = ()
     """Tests of the source tree itself that must pass with the installed wheel."""
     env: dict[Variable, Line] = {}
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""
     cpu: CpuLevel | None = None
-    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with Haswell, each for all before it."""
+    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with
+    Haswell, each for all before it."""
     macos: Version | None = None
     """The oldest macOS that the wheel must load on."""
     architectures: tuple[Architecture, ...] = ()

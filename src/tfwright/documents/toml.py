@@ -184,7 +184,8 @@ def line_of(text: str, location: "Location") -> int:
 
     tomllib keeps no positions. A flat document is one ``[table]`` header and one ``key =`` per
     line, so the deepest header and key that match are looked for; a missing key is placed at its
-    table's header, an unknown table at line 1. The n-th ``[[table]]`` header is item n - 1 of its list.
+    table's header, an unknown table at line 1. The n-th ``[[table]]`` header is item n - 1 of its
+    list.
     """
     parts, seen = list(location), Counter[str]()
     best, depth, table = 1, 0, list[int | str]()

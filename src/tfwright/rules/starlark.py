@@ -25,7 +25,8 @@ LONGEST_FILE = 4_000_000
 Result = TypeVar("Result")
 
 Expressions = Generator[tuple[ast.stmt, ast.expr, "Scope"], None, "Scope"]
-"""What `Program.walk` yields: an expression, where it stands, what is known there; in the end what is known then."""
+"""What `Program.walk` yields: an expression, where it stands, what is known there; in the end what
+is known then."""
 
 
 class UnknownError(ValueError):
@@ -196,7 +197,10 @@ class Program:
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
     def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
-        """Return what a function knows when it is called; a parameter without a value is `missing`."""
+        """Return what a function knows when it is called.
+
+        A parameter without a value is `missing`.
+        """
         outer = self.globals(function.module)
         given = function.node.args
         names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
@@ -212,7 +216,10 @@ class Program:
         return outer.bind(**bound)
 
     def arguments(self, call: ast.Call, scope: Scope) -> Arguments:
-        """Return what a call passes, its ``**`` opened. Raises UnknownError if that cannot be known."""
+        """Return what a call passes, its ``**`` opened.
+
+        Raises UnknownError if that cannot be known.
+        """
         named: dict[str, object] = {}
         for keyword in call.keywords:
             if keyword.arg:
@@ -254,7 +261,10 @@ class Program:
         return self._picks[self._picked - 1][0]
 
     def force(self, thing: object) -> object:
-        """Work out what is still to be worked out. Raises UnknownError if only running would tell."""
+        """Work out what is still to be worked out.
+
+        Raises UnknownError if only running would tell.
+        """
         match thing:
             case Unset():
                 raise thing.fault
@@ -375,7 +385,10 @@ class Program:
         )
 
     def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
-        """Return what is known in each turn of a loop; where that is unknown, one turn stands for all."""
+        """Return what is known in each turn of a loop.
+
+        Where that is unknown, one turn stands for all.
+        """
         try:
             items = self.value(loop.iter, scope)
         except UnknownError as fault:
@@ -506,7 +519,10 @@ def _filled(text: object, values: object) -> str:
 
 
 def _formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
-    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``; nothing else is known."""
+    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
+
+    Nothing else is known.
+    """
     if not isinstance(text, str):
         raise UnknownError("formats what is not a text")
     values = {**{str(index): one for index, one in enumerate(positional)}, **named}

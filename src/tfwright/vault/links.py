@@ -16,7 +16,8 @@ from tfwright.vault.store import Store
 AT_ONCE = 16
 
 SERVES, ANSWERS, OTHER, GONE, SILENT = "serves", "answers", "other bytes", "gone", "silent"
-"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has another file; it has none, or none came; nobody answered."""
+"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has
+another file; it has none, or none came; nobody answered."""
 GOOD = (SERVES, ANSWERS)
 
 

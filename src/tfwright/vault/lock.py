@@ -82,12 +82,14 @@ class LockedArchive(Table):
     names: tuple[RepositoryName, ...]
     """The repositories that are made from it."""
     urls: tuple[Url, ...]
-    """Where the rules look for it; a file of a package registry by its package URL, whatever host it is asked of."""
+    """Where the rules look for it; a file of a package registry by its package URL, whatever host
+    it is asked of."""
     sha256: Sha256
     size: Size | None = None
     """Missing until it was obtained once."""
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked, or cannot tell."""
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked,
+    or cannot tell."""
     of_bazel: bool = False
     """Whether the pinned Bazel declares it, and not the tree."""
 
@@ -101,7 +103,8 @@ class Cloned(Table):
     """As the rules spell it."""
     commit: Commit
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked."""
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not
+    asked."""
 
     @property
     def clone(self) -> Clone:
@@ -213,12 +216,16 @@ class Gathered:
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
     wanted: Mapping[str, str] | None = None
-    """The repositories that Bazel wants for the recipe's target, with digest or commit where it told; None if it was not asked."""
+    """The repositories that Bazel wants for the recipe's target, with digest or commit where it
+    told; None if it was not asked."""
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
 def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
-    """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
+    """Build the lock of a recipe.
+
+    Nested calls that were followed are to be joined to the rules before.
+    """
     return Lock(
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
         bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
@@ -248,9 +255,9 @@ def read(path: Path) -> Lock:
 def differences(lock: Lock, now: Lock) -> list[str]:
     """Return what an input is now and what the lock says, a sentence each; nothing if they agree.
 
-    What is not known on one side (a size before the first download, whether Bazel wants an archive, a
-    binary for another platform, the place that the same binary came from) is no difference. Where no
-    Bazel runs, what it declares is not known either.
+    What is not known on one side (a size before the first download, whether Bazel wants an archive,
+    a binary for another platform, the place that the same binary came from) is no difference. Where
+    no Bazel runs, what it declares is not known either.
     """
     archives = [one for one in lock.archives if now.bazel.binaries or not one.of_bazel]
     platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
@@ -313,7 +320,10 @@ def _names(users: Iterable[Repository]) -> tuple[str, ...]:
 
 
 def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
-    """Tell whether Bazel wants an archive or commit; a rule that downloads in its own code may be wanted, and not have downloaded it."""
+    """Tell whether Bazel wants an archive or commit.
+
+    A rule that downloads in its own code may be wanted, and not have downloaded it.
+    """
     if gathered.wanted is None:
         return None
     pinned = {one.used: one.sha256 for one in gathered.substitutes}

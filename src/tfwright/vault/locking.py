@@ -36,7 +36,10 @@ def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
 
 
 def outdated(recipe: Recipe, lock: Lock) -> list[str]:
-    """Return, a sentence each, what a recipe pins by now and its lock does not; nothing but the two is read."""
+    """Return, a sentence each, what a recipe pins by now and its lock does not.
+
+    Nothing but the two is read.
+    """
     commit, bazel = recipe.source.commit, recipe.bazel.version
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
     return [

@@ -1,4 +1,7 @@
-"""What a recipe's tree downloads, the files of archives included that declare more; and that all of it is in the vault."""
+"""What a recipe's tree downloads, the files of archives included that declare more.
+
+And that all of it is in the vault.
+"""
 
 import tarfile
 import zipfile
@@ -26,7 +29,8 @@ class Suppliers:
 
     obtain: Callable[[Sequence[WantedArchive]], Supply]
     clone: Callable[[Clone], Path]
-    """Brings a commit that a rule clones and returns its repository, or raises SupplyError or RecipeError."""
+    """Brings a commit that a rule clones and returns its repository, or raises SupplyError or
+    RecipeError."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Reached:
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
 
-        Those are the ones that Bazel was seen to want when the lock was written; the ones that hold a
-        file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
+        Those are the ones that Bazel was seen to want when the lock was written; the ones that hold
+        a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
         used = {substitute.sha256: substitute.used for substitute in replaced}
@@ -206,7 +210,10 @@ def _file(
 def _texts(
     nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store
 ) -> dict[str, str]:
-    """Return the .bzl files of the repository that a nested call leads into; nothing if that is not here."""
+    """Return the .bzl files of the repository that a nested call leads into.
+
+    Nothing if that is not here.
+    """
     for one in reached.rules.repositories:
         if one.name == nested.archive and one.reached:
             table = tables.get(one.name)
@@ -222,7 +229,10 @@ def _texts(
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
-    """Return the .bzl files in an archive by their paths below `strip_prefix`; what is no archive has none."""
+    """Return the .bzl files in an archive by their paths below `strip_prefix`.
+
+    What is no archive has none.
+    """
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     for path, content in _members(archive):

@@ -24,7 +24,10 @@ def named(url: str) -> str:
 
 
 def of_file(name: str) -> str:
-    """Return the package URL of a Debian package or a wheel by the name of its file; a url as it is."""
+    """Return the package URL of a Debian package or a wheel by the name of its file.
+
+    A url as it is.
+    """
     if name.endswith(".deb"):
         package, version, architecture = name.removesuffix(".deb").split("_")
         parts = {"space": "debian", "name": package, "version": version, "arch": architecture}

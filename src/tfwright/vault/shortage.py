@@ -24,7 +24,10 @@ class Shortage:
     clones: Mapping[Clone, TfwrightError]
 
     def error(self, host_file: HostFile, log: Path) -> SupplyError:
-        """Return the error that names everything which is missing; every attempt is written to `log`."""
+        """Return the error that names everything which is missing.
+
+        Every attempt is written to `log`.
+        """
         files.write(log, "".join(f"{line}\n" for line in self._report()))
         names = [
             *(missing.wanted.name for missing in self.archives),

@@ -1,8 +1,8 @@
 """The store: files by the SHA-256 of their content, in the layout that Bazel reads.
 
 Bazel looks for an archive with a known digest at ``content_addressable/sha256/<digest>/file`` below
-its ``--repository_cache`` (seen with 0.17.2, 0.24.1 and 0.26.1). The store keeps that layout, so that
-a build reads from it without a copy.
+its ``--repository_cache`` (seen with 0.17.2, 0.24.1 and 0.26.1). The store keeps that layout, so
+that a build reads from it without a copy.
 """
 
 from collections.abc import Iterator

@@ -31,7 +31,9 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
 
 
 def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
-    """Raise RecipeError unless each substitute names the archive that the tree pins; all faults at once.
+    """Raise RecipeError unless each substitute names the archive that the tree pins.
+
+    All faults at once.
 
     A recipe that was copied for another release would replace other versions without a word.
     """
@@ -69,7 +71,9 @@ def _origin(repository: Repository) -> str:
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
-    """Return the archive of the tree that a substitute stands in for; what other repositories declare by that name comes too late.
+    """Return the archive of the tree that a substitute stands in for.
+
+    What other repositories declare by that name comes too late.
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
@@ -93,7 +97,8 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
     Each rule's sha256 is replaced, and its urls and strip_prefix where the substitute has its own;
-    then the result is read again. Raises RecipeError for a rule that does not come out as it should.
+    then the result is read again. Raises RecipeError for a rule that does not come out as it
+    should.
     """
     changed: dict[str, str] = {}
     found = repositories.read(texts).repositories

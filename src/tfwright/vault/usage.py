@@ -28,9 +28,11 @@ ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
     "venv",
     "leftover",
 )
-"""Kinds of things. What Bazel has put into the store by itself is named by no document, and so is never taken."""
+"""Kinds of things. What Bazel has put into the store by itself is named by no document, and so is
+never taken."""
 RECENT = 86400.0
-"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to somebody."""
+"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to
+somebody."""
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _VENV = re.compile(r"/pythons/([\w.-]+)/")
 _PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
@@ -71,7 +73,8 @@ class Needs:
     recipe: str
     keys: frozenset[str]
     complete: bool
-    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its archives."""
+    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its
+    archives."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,10 @@ class Inventory:
 
 
 def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
-    """Look through the vault of `build_out`; `recipes` come with their files. What else was built there counts too."""
+    """Look through the vault of `build_out`; `recipes` come with their files.
+
+    What else was built there counts too.
+    """
     known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
     built = {
         path.name
@@ -129,7 +135,10 @@ def collect(
     recipes: Sequence[tuple[Recipe, Path]],
     report: Callable[[Sequence[VaultEntry]], None],
 ) -> None:
-    """Remove what nobody needs, and report it before. Raises HostError if a build is running: it may be about to need something."""
+    """Remove what nobody needs, and report it before.
+
+    Raises HostError if a build is running: it may be about to need something.
+    """
     with ExitStack() as stack:
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))

@@ -1,4 +1,7 @@
-"""Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
+"""Brings the source, what its rules download, Bazel and the target Python's packages in.
+
+After it a build needs no network.
+"""
 
 import hashlib
 import json

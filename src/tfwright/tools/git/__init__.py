@@ -92,7 +92,10 @@ def _settled() -> dict[str, str]:
 
 
 def run(command: Command) -> str:
-    """Run git to its end and return what it printed; raise ToolError with what it complained about."""
+    """Run git to its end and return what it printed.
+
+    Raise ToolError with what it complained about.
+    """
     ended = collect(command)
     return ended.printed.decode("utf-8", "surrogateescape")
 
@@ -153,7 +156,8 @@ def _said(version: tuple[int, int]) -> str:
 def reader(repository: Path) -> "Iterator[git.Repo]":
     """Open a repository with GitPython.
 
-    It hands its own process's environment to git, so that for as long as it reads, this is the clean one.
+    It hands its own process's environment to git, so that for as long as it reads, this is the
+    clean one.
     """
     import git
 
@@ -182,7 +186,10 @@ def is_repository(path: Path) -> bool:
 
 
 def kind(repository: Path, name: str) -> str | None:
-    """Return what an id names, such as ``commit`` or ``tag``; None if the repository does not have it."""
+    """Return what an id names, such as ``commit`` or ``tag``.
+
+    None if the repository does not have it.
+    """
     try:
         return run(command(repository, "cat-file", "-t", name)).strip()
     except ToolError:
@@ -201,7 +208,10 @@ def entries(repository: Path, commit: str) -> list[TreeEntry]:
 
 
 def missing(repository: Path, commit: str) -> set[str]:
-    """Return the ids of what a commit has and a repository lacks; what it borrows from others it has."""
+    """Return the ids of what a commit has and a repository lacks.
+
+    What it borrows from others it has.
+    """
     listed = run(
         command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
     )
@@ -384,14 +394,20 @@ def check_out(tree: Path, content: str) -> None:
 
 
 def changed(tree: Path) -> list[str]:
-    """Return the tracked files of a tree that are no longer as they were checked out; only touched ones are read."""
+    """Return the tracked files of a tree that are no longer as they were checked out.
+
+    Only touched ones are read.
+    """
     return run(
         inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
     ).split("\0")[:-1]
 
 
 def strangers(tree: Path) -> list[str]:
-    """Return the files of a tree that are not of its commit, or not as there; without Bazel's links."""
+    """Return the files of a tree that are not of its commit, or not as there.
+
+    Without Bazel's links.
+    """
     options = ("--others", "--modified", "-z", "--exclude=/bazel-*")
     listed = run(inside(tree, "ls-files", *options)).split("\0")[:-1]
     return sorted(set(listed))

@@ -31,7 +31,10 @@ class SourceArchive:
 
     @classmethod
     def of(cls, url: str) -> Self | None:
-        """Read an address of GitHub, or of a mirror that keeps GitHub's path; None for any other."""
+        """Read an address of GitHub, or of a mirror that keeps GitHub's path.
+
+        None for any other.
+        """
         found = _URL.fullmatch(url)
         return (
             cls(
@@ -102,9 +105,9 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
 def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     """Write `archive` to `target` from a bare mirror of its repository.
 
-    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the time
-    zone of California, which its file times are written in. Raises SupplyError if the mirror lacks the
-    ref or one of its files; whether the bytes are the pinned ones, the caller checks.
+    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the
+    time zone of California, which its file times are written in. Raises SupplyError if the mirror
+    lacks the ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
     form = ("--format=zip",) if archive.form == "zip" else ("--format=tar",)
     _write(mirror, (*form, f"--prefix={archive.prefix}"), (archive.ref,), target)
@@ -163,7 +166,10 @@ def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:
-    """Write a file's content, given by its id, to `target`. Raises SupplyError if the repository lacks it."""
+    """Write a file's content, given by its id, to `target`.
+
+    Raises SupplyError if the repository lacks it.
+    """
     if git.kind(mirror, blob) != "blob":
         raise SupplyError(
             f"{mirror} has no file with the id {blob}",

@@ -30,7 +30,9 @@ def place(store: Path, remote: str) -> Path:
 
 
 def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
-    """See to it that a commit is there with its history, and return its repository; offline nobody is asked.
+    """See to it that a commit is there with its history, and return its repository.
+
+    Offline nobody is asked.
 
     Raises SupplyError if it is not to be had.
     """
@@ -79,7 +81,10 @@ def pack(wanted: Clone, repository: Path, to: Path) -> None:
 
 
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
-    """Put a commit that came as a git bundle where `bring` finds it. Raises ToolError if the bundle has it not, with all its history."""
+    """Put a commit that came as a git bundle where `bring` finds it.
+
+    Raises ToolError if the bundle has it not, with all its history.
+    """
     kept = place(store, wanted.remote)
     with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
         mirror.open_or_make(kept)

@@ -75,7 +75,10 @@ def place(store: Path, url: str) -> Path:
 
 
 def fetching(mirror: Path, pin: Pin) -> Command:
-    """Return the command that brings the pinned commit; with paths left out, the other files come after it."""
+    """Return the command that brings the pinned commit.
+
+    With paths left out, the other files come after it.
+    """
     return _fetch(
         mirror,
         "--depth=1",
@@ -124,7 +127,10 @@ def _explaining_damage(mirror: Path) -> Iterator[None]:
 
 
 def open_or_make(mirror: Path) -> None:
-    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged. Its lock has to be held."""
+    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged.
+
+    Its lock has to be held.
+    """
     if not mirror.exists():
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)
@@ -259,7 +265,10 @@ def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> Non
 
 
 def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the commit alone; a server that gives none but its branches is asked for the whole branch."""
+    """Ask for the commit alone.
+
+    A server that gives none but its branches is asked for the whole branch.
+    """
     try:
         _follow(fetching(mirror, pin), listener)
     except ToolError as fault:
@@ -272,7 +281,10 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
 
 
 def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the missing files by their ids; a server that gives no single files is asked for all."""
+    """Ask for the missing files by their ids.
+
+    A server that gives no single files is asked for all.
+    """
     lacking = _lacking(mirror, pin)
     if not lacking:
         return
@@ -290,7 +302,10 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
 
 
 def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
-    """Return a transfer; `claiming` tells the server which commits are here, whose files it then takes to be here too."""
+    """Return a transfer.
+
+    `claiming` tells the server which commits are here, whose files it then takes to be here too.
+    """
     host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
     options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
@@ -368,7 +383,10 @@ def size(repository: Path) -> int:
 
 
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
+    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
+
+    It is never followed.
+    """
     try:
         asked = git.command(
             mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()

@@ -46,7 +46,9 @@ class FilePatch:
 
 
 def header(patch: Path) -> PatchHeader:
-    """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch; the next lines may go on.
+    """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch.
+
+    The next lines may go on.
 
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """

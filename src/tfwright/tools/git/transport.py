@@ -29,7 +29,10 @@ Hear = Callable[[Iterable[str]], list[str]]
 def fetch(
     command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
 ) -> None:
-    """Run a transfer into a repository. Raises ToolError with git's complaint, SupplyError for an excess."""
+    """Run a transfer into a repository.
+
+    Raises ToolError with git's complaint, SupplyError for an excess.
+    """
     free = shutil.disk_usage(repository).free
     allowance = Allowance(repository, min(LARGEST, free // 2))
     _run(command, allowance, hear or _last, given)

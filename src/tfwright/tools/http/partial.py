@@ -28,8 +28,8 @@ class BusyError(Exception):
 class HashingWriter:
     """A file that grows at its end and whose digest is known at every moment.
 
-    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to write
-    them early, so that a single large file waits neither for its digest nor for the disk.
+    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to
+    write them early, so that a single large file waits neither for its digest nor for the disk.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
