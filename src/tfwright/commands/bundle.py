@@ -66,7 +66,9 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
-        sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
+        sources = {
+            each.member: each.source for each in sorted(found, key=lambda each: each.member.path)
+        }
         manifest = _manifest(job, inputs, tuple(sources))
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
@@ -80,7 +82,7 @@ def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ..
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
+        clones=tuple(Carried(remote=each.remote, commit=each.commit) for each in inputs.clones),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -110,8 +112,8 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
-    for one in inputs.archives:
-        yield Content.of("archive", one.path, one.sha256, one.sha256)
+    for each in inputs.archives:
+        yield Content.of("archive", each.path, each.sha256, each.sha256)
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
@@ -144,9 +146,7 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     )
     for path in found:
         if path.suffix != ".whl":
-            job.listener.note(
-                f"{path.name} is no wheel: it is built where it is installed, with what the recipe pins"
-            )
+            job.listener.note(f"{path.name} is not a wheel: it is built where it is installed")
     return found
 
 
@@ -236,7 +236,7 @@ def _place(
 
 
 def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a patch or asset that the recipe does not name: it would only lie in wait under patches/."""
+    """Refuse a patch or asset that the recipe does not name."""
     source = recipe.source
     named = {*source.patches, *source.assets.values()}
     carried = {member.name for member in manifest.members if member.kind == "patch"}
@@ -349,13 +349,13 @@ def _place_clones(
 ) -> None:
     """Put the commits that rules clone where Bazel's git is led to."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
-    for one in manifest.clones:
-        if one.commit not in packed:
+    for each in manifest.clones:
+        if each.commit not in packed:
             raise SupplyError(
-                f"The bundle has no member clone/{one.commit}, of {one.remote}",
+                f"The bundle has no member clone/{each.commit}, of {each.remote}",
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
-        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
+        clones.unpack(Clone(each.remote, each.commit), packed[each.commit], places.git)
 
 
 def _place_source(

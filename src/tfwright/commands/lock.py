@@ -93,7 +93,7 @@ def _wanted(
 
 
 def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
-    """Let the target Python's pip choose a file for each requirement, and return them with their checksums."""
+    """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted, system = job.recipe.host.requirements, job.recipe.host.system
     if not wanted:
         return ()

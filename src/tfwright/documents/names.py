@@ -1,7 +1,8 @@
-"""What may be a name, a path or an argument: the one place that decides it, for every document that people write.
+"""What may be a name, a path or an argument, in every document that people write.
 
-Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an option
-by a program, leave its directory, end a line of somebody else's format, or change what a terminal shows.
+Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an
+option by a program, leave its directory, end a line of somebody else's format, or change what a
+terminal shows.
 """
 
 import re
@@ -81,7 +82,8 @@ def inner_path(text: str) -> str:
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
-            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no '\\'"
+            "must be a relative path that stays inside: "
+            "no leading '/', '~' or '-', no '..', no '\\'"
         )
     for component in path.parts:
         if is_git_directory(component):
@@ -97,7 +99,7 @@ def inner_path(text: str) -> str:
 
 
 def is_git_directory(component: str) -> bool:
-    """Tell whether a file system may take this name for ``.git``: in other letters, with dots or blanks behind it."""
+    """Tell whether a file system may take this name for ``.git``, as ``.GIT`` or ``.git.``."""
     plain = component.partition(":")[0].rstrip(" .")
     return bool(_GIT_DIRECTORY.fullmatch(plain))
 
@@ -125,8 +127,8 @@ def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled: (git's other transports can run "
-            "commands), and have no blank or leading -"
+            "must start with https://, ssh://, file:/// or bundled: "
+            "(git's other transports can run commands), and have no blank or leading -"
         )
     return one_line(text)
 

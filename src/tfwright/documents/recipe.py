@@ -198,7 +198,7 @@ class SubstituteTable(Table):
 
 
 class FileSourceTable(Table):
-    """One more place that has exactly the pinned bytes of a file: a git repository, or a member of a package."""
+    """One more place that has exactly the pinned bytes of a file."""
 
     sha256: Sha256
     """Of the file, as the tree or a substitute pins it."""
@@ -293,7 +293,7 @@ class BazelTable(Table):
 
 
 class PromptTable(Table):
-    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
+    """A question that the recipe adds: of a fork, a patched ./configure, another repository."""
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
@@ -468,7 +468,10 @@ class Recipe(Table):
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
         if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
-            message = f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; only 1.0 to 1.12 do"
+            message = (
+                f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
+                "only 1.0 to 1.12 do"
+            )
             raise ValueError(message)
         return self
 
@@ -476,7 +479,8 @@ class Recipe(Table):
     def _libraries_are_of_a_mac(self) -> Self:
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
-                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has none"
+                "package.libraries and package.rpath rewrite macOS libraries; "
+                "a Linux recipe has none"
             )
         return self
 

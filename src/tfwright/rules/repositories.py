@@ -88,7 +88,7 @@ class Repository:
 
     @property
     def clone(self) -> Clone | None:
-        """What the rule clones, if it pins that: a tag may move, and a part of a commit's id be another's as well."""
+        """What the rule clones, if it pins a whole commit id: a tag may move."""
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
         return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 
@@ -104,7 +104,7 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Nested:
-    """A call of something that another repository defines: `follow` reads it once its files are there."""
+    """A call of a symbol of another repository: `follow` reads it once its files are there."""
 
     archive: str
     """Name of that repository. Not all are archives: a rule of the tree may write one itself, as
@@ -175,7 +175,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
 
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
-    """Read what a nested call downloads, given the .bzl files of its repository by their paths there."""
+    """Read what a nested call downloads, given the .bzl files of its repository by path."""
     reading = _Reading(Program(texts, ("", nested.archive)), place=f"@{nested.archive}//")
     with reading.bounded(nested.path):
         reading.follow(nested.path, nested.symbol)
@@ -273,7 +273,8 @@ class _Reading:
                 path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named))
             )
         if made and isinstance(callee, External):
-            return  # another repository's rule is taken, like Bazel's own, to download what it is told to
+            # Another repository's rule, like Bazel's own, downloads what its arguments say.
+            return
         outer, self._declared = (
             self._declared,
             (*self._declared, *((one.name, one.sha256) for one in made)),
@@ -447,7 +448,7 @@ class _Reading:
         self._record(Unreadable(self._place + path, line, why))
 
     def _record(self, one: Repository | Unreadable | Nested) -> None:
-        """Keep a finding, unless it repeats the declaration whose macro is being read, or one that is reached."""
+        """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(one, Repository) and (
             (one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found
         ):
@@ -470,7 +471,7 @@ def _tells_origin(argument: str) -> bool:
 
 
 def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield addresses and digest of each file: ``urls`` belong to ``sha256``, ``jar_urls`` to ``jar_sha256``."""
+    """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
     if "artifact" in known:
         yield (
             tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
@@ -503,7 +504,8 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     group, _, rest = artifact.partition(":")
     name, _, version = rest.partition(":")
     for server in _urls(servers):
-        yield f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"
+        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        yield f"{folder}/{name}-{version}.jar"
 
 
 def _urls(value: object) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Starlark, read as far as it can be known without running it: loads, names, functions, and what values they may have.
+"""Starlark, read as far as it can be known without running it: loads, names, functions, values.
 
-Python's own parser reads it. Conditions are never decided: both branches count, and where they leave
-a name with two values, both are tried. Texts are untrusted, so that only what leaves a value readable
-is known here (no repetition, no width in a format), and all work is counted.
+Python's own parser reads it. Conditions are never decided: both branches count, and where they
+leave a name with two values, both are tried. Texts are untrusted, so that only what leaves a value
+readable is known here (no repetition, no width in a format), and all work is counted.
 """
 
 import ast
@@ -155,7 +155,7 @@ class Program:
         return self._globals[module]
 
     def walk(self, body: Sequence[ast.stmt], scope: Scope) -> Expressions:
-        """Yield every expression of `body` as if all branches were taken, each with what is known there."""
+        """Yield every expression of `body`, in all branches, each with what is known there."""
         for statement in body:
             self.spend()
             match statement:
@@ -249,7 +249,7 @@ class Program:
         raise UnknownError(message)
 
     def _begin(self, picks: Sequence[tuple[int, int]] = ()) -> None:
-        """Forget what was worked out, and choose the alternatives as `picks` says, the first ones after that."""
+        """Forget what was worked out, and choose alternatives: `picks`, then the first ones."""
         self._known: dict[object, object] = {}
         self._picks, self._picked = list(picks), 0
 
@@ -483,7 +483,7 @@ def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _located(label: str, seen_from: str) -> tuple[str | None, str]:
-    """Return repository (None for the same one) and path of a label such as ``@repo//package:file.bzl``."""
+    """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
     found = re.fullmatch(
         r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?",
         label,

@@ -72,7 +72,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
         except ToolError as fault:
             raise SupplyError(
                 f"{package} could not be downloaded: {_complaint(fault)}",
-                remedy=f"Check how {fault.evidence.command[0] if fault.evidence.command else 'the client'} reaches its registry.",
+                remedy="Check how that registry's client reaches its servers.",
             ) from fault
 
 

@@ -1,4 +1,4 @@
-"""Archives that others made, unpacked as data: nothing in them is run, and nothing gets out of the directory that it is given."""
+"""Archives that others made, unpacked as data: nothing is run, nothing leaves its directory."""
 
 import lzma
 import re
@@ -88,14 +88,17 @@ class _Room:
         self.left -= size
         self.members -= 1
         if self.left < 0 or self.members < 0:
-            what = f"There is no room for {self.archive.name} on the disk of {self.into}, less {KEPT_FREE // GIB} GiB that are left free"
+            what = (
+                f"There is no room for {self.archive.name} on the disk of {self.into}, "
+                f"less {KEPT_FREE // GIB} GiB that are left free"
+            )
             raise HostError(
                 what, remedy="Free some space, or set build_out in the host file to a larger disk."
             )
 
 
 def _data_of_package(stream: BufferedReader) -> IO[bytes]:
-    """Return the files of a Debian package: it is an ar archive, and they are its member data.tar."""
+    """Return the files of a Debian package, which are the member data.tar of an ar archive."""
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
         name, size = header[:16].decode("ascii").strip(), int(header[48:58])

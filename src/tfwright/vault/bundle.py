@@ -1,9 +1,9 @@
-"""The bundle: everything that one recipe's build needs in one file, for a host that never had a network.
+"""The bundle: everything that one recipe's build needs in one file, for a host without a network.
 
-It is a tar of one form only: the manifest, then the members that it lists, in its order, and nothing
-else. Reading it, no header is interpreted: each has to be, byte for byte, the one that is written for
-that member. A link, a device, a sparse file, a second member of one name or a path out of the bundle
-cannot be said in this form.
+It is a tar of one form only: the manifest, then the members that it lists, in its order, and
+nothing else. Reading it, no header is interpreted: each has to be, byte for byte, the one that is
+written for that member. A link, a device, a sparse file, a second member of one name or a path out
+of the bundle cannot be said in this form.
 """
 
 import hashlib
@@ -117,7 +117,7 @@ def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
 
 
 class Absent(Table):
-    """What a build needs and a bundle does not hold, since its licence or its login forbids that."""
+    """What a build needs and a bundle does not hold, because of its licence or login."""
 
     name: Line
     files: dict[InnerPath, Sha256] = {}
@@ -248,7 +248,7 @@ class _Whole:
     def refused(self, why: str) -> SupplyError:
         return SupplyError(
             f"{self.complaint}: {why}",
-            remedy="Bring the bundle again, and compare its size and digest with where it was made.",
+            remedy="Copy the bundle again, and compare its size and checksum with the original.",
         )
 
 

@@ -228,7 +228,7 @@ def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
 def _from_git(
     table: FileSourceTable, wanted: WantedArchive
 ) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
-    """Yield how a file is made of a repository that the recipe names: the ref, and what writes it."""
+    """Yield how a file is made of a repository that the recipe names: ref, and writer."""
     if table.blob:
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
@@ -246,7 +246,7 @@ def obtain(
     origins: Origins,
     report: Callable[[Progress], None],
 ) -> Supply:
-    """Bring what can be found into the store: all that have urls at once, then the rest one after the other.
+    """Bring what can be found into the store: all with urls at once, then the rest in turn.
 
     What the store holds is hashed, and a file that was changed there is fetched again.
     """

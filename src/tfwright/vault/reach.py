@@ -114,7 +114,7 @@ def bring(
     store: Store,
     suppliers: Suppliers,
 ) -> Reached:
-    """Obtain what the rules of a tree name, then what that declares itself, until nothing new comes.
+    """Obtain what the rules of a tree name, then what that declares, until nothing is new.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
@@ -159,7 +159,7 @@ def _cloned(wanted: Clone, suppliers: Suppliers) -> Path | TfwrightError:
 def wanted(
     found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
 ) -> list[WantedArchive]:
-    """Return the files that are to be had: those that WORKSPACE leads to, each once, and the substitutes in place of what they stand for."""
+    """Return the files that WORKSPACE leads to, each once, or their substitutes."""
     leading = {nested.archive for nested in found.nested}
     idle = {
         one.sha256
@@ -243,7 +243,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
 
 
 def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
-    """Yield the plain files of a tar or zip file that are small enough to hold rules, with a way to read each."""
+    """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
     elif tarfile.is_tarfile(archive):

@@ -1,4 +1,4 @@
-"""What a build needs and no source gave: all of it in one error, each attempt in the log, and the ways out."""
+"""What a build needs and no source gave: all in one error, each attempt in the log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,8 @@ class Shortage:
         drop = (
             f"Copy each file, under any name, into {host_file.drop}"
             if host_file.drop
-            else f'Copy each file, under any name, into a folder, and name it in {place}: drop = "/path/to/folder"'
+            else f"Copy each file, under any name, into a folder, and name it in {place}: "
+            'drop = "/path/to/folder"'
         )
         return (
             f"{drop}; or name a mirror in [mirrors] or [downloads] of {place}; or add another "

@@ -51,7 +51,10 @@ class Store:
             if found != sha256:
                 raise SupplyError(
                     f"{origin} gave other bytes than were pinned: sha256 {found}, wanted {sha256}",
-                    remedy="Trust the pin, not the server: obtain the file from a mirror, or put the right one into the drop folder.",
+                    remedy=(
+                        "Trust the pin, not the server: get the file from a mirror, "
+                        "or copy the right one into the drop folder."
+                    ),
                 )
 
     def digests(self) -> list[str]:

@@ -1,7 +1,7 @@
-"""Care of the vault: what is in it, who needs it, whether it still is what it was, and what nobody needs any more.
+"""The vault's content: what is in it, which recipes need it, and what is unused.
 
-What a recipe needs is read generously: every digest that its text, its lock, its stamps or its bundle
-name, for whatever reason. So a need that is not known here keeps its file as well.
+What a recipe needs is read generously: every digest that its text, its lock, its stamps or its
+bundle name, for whatever reason. So a need that is not known here keeps its file as well.
 """
 
 import json
@@ -86,12 +86,12 @@ class Inventory:
 
     def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
-        return [one.recipe for one in self.needs if not one.keys.isdisjoint(thing.keys)]
+        return [need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)]
 
     @property
     def unknown(self) -> list[str]:
         """The recipes whose archives nobody knows yet."""
-        return [one.recipe for one in self.needs if not one.complete]
+        return [need.recipe for need in self.needs if not need.complete]
 
     @property
     def undecided(self) -> list[VaultEntry]:
@@ -148,7 +148,7 @@ def collect(
 
 
 def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
-    """Remove entries. On a full disk there has to be something to remove before the page is written."""
+    """Remove entries; on a full disk that makes room for the page, which is written last."""
     taken = list(things)
     for entry in taken:
         files.remove(entry.path)

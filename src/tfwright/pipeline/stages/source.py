@@ -1,4 +1,4 @@
-"""Checks out the pinned commit, puts in the assets, the patches in order, and the recipe's substitutes."""
+"""Checks out the pinned commit with the recipe's assets, patches and substitutes."""
 
 from collections.abc import Mapping, Sequence
 

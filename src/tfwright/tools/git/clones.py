@@ -1,7 +1,7 @@
-"""Repositories that repository rules clone: the pinned commit with all its history, in a bare repository on this host.
+"""Repositories that rules clone: the pinned commit with its history, in a local bare repository.
 
-A rule of Bazel's asks for branches and then looks for its commit, so that a shallow repository would
-not do; git refuses to take those in unasked. Bazel is led here by git's own ``insteadOf``.
+A rule of Bazel's asks for branches and then looks for its commit, so that a shallow repository
+would not do; git refuses to take those in unasked. Bazel is led here by git's own ``insteadOf``.
 """
 
 from collections.abc import Mapping
@@ -62,7 +62,8 @@ def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
         )
         transport.fetch(asked, kept)
     except ToolError as fault:
-        message = f"{origin.address} does not give {wanted.commit}: {fault.what.removeprefix('git failed: ')}"
+        why = fault.what.removeprefix("git failed: ")
+        message = f"{origin.address} does not give {wanted.commit}: {why}"
         raise SupplyError(
             message,
             remedy="Name a mirror that has it in the host file: [mirrors].",
@@ -94,7 +95,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
 
 
 def configuration(kept: Mapping[str, Path]) -> str:
-    """Return what git has to read, as its user's, to clone from this host what it is told to clone from a remote."""
+    """Return the user's git configuration that leads clones of remotes to this host."""
     return "".join(
         f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n'
         for remote, path in sorted(kept.items())

@@ -1,4 +1,4 @@
-"""Bare mirrors of source repositories: one per url, shared by all recipes, holding what their pins need and no more."""
+"""Bare mirrors of source repositories: one per url, with what the pins of all recipes need."""
 
 import hashlib
 import re
@@ -55,7 +55,10 @@ class Origin:
         if address != demo.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
                 f"{named!r} is no repository that can be asked",
-                remedy=f"Give an absolute path, or a url with https, ssh or file; the only bundled one is {demo.URL}.",
+                remedy=(
+                    "Give an absolute path, or a url with https, ssh or file; "
+                    f"the only bundled one is {demo.URL}."
+                ),
             )
         return cls(address)
 
@@ -185,8 +188,11 @@ def _insist_on_all(mirror: Path, pin: Pin) -> None:
     lacking = _lacking(mirror, pin)
     if lacking is None or lacking:
         raise SupplyError(
-            f"{pin} is not in the mirror of {pin.url}, and an offline build asks nobody",
-            remedy="Run 'invoke build --until fetch' for this recipe once with a network, or copy the mirror's directory from a host that has it.",
+            f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
+            remedy=(
+                "Run 'invoke fetch' for this recipe once with a network, "
+                "or copy the mirror's directory from a host that has it."
+            ),
             evidence=Evidence(where=str(mirror)),
         )
 
@@ -257,7 +263,7 @@ def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> Non
     lacking = _lacking(mirror, pin)
     if lacking is None:
         raise SupplyError(
-            f"{pin} is not to be had from {origin.address}: the branch does not lead to it",
+            f"{pin} was not found at {origin.address}: the branch does not lead to it",
             remedy=f"{REMEDY}.",
         )
     if lacking:
@@ -312,7 +318,7 @@ def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
 
 
 def _restrained(fault: ToolError) -> bool:
-    """Say whether a server has more than it gives: of old, git asked only for what branches and tags name."""
+    """Say whether a server gives only what its branches and tags name, as old ones do."""
     return any("unadvertised object" in line for line in fault.evidence.lines)
 
 
@@ -353,7 +359,8 @@ def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightErr
     if lacking:
         return _incomplete(pin, origin, lacking)
     return SupplyError(
-        f"{pin} could not be fetched from {origin.address}: {fault.what.removeprefix('git failed: ')}",
+        f"{pin} could not be fetched from {origin.address}: "
+        f"{fault.what.removeprefix('git failed: ')}",
         remedy=f"{REMEDY}.",
         evidence=fault.evidence,
     )
@@ -363,14 +370,15 @@ def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> Suppl
     paths = [entry.path for entry in lacking]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return SupplyError(
-        f"{origin.address} lacks {len(paths)} of the files of {pin}: {', '.join(paths[:SHOWN])}{more}",
+        f"{origin.address} lacks {len(paths)} of the files of {pin}: "
+        f"{', '.join(paths[:SHOWN])}{more}",
         remedy=f"{REMEDY}; or leave out what the build does not need: exclude = [...] in [source].",
         evidence=Evidence(lines=paths),
     )
 
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
-    """Say what a transfer came to, and what the whole repository would have been where that can be seen."""
+    """Say what a transfer cost, and the size of the whole repository if it is local."""
     whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
     return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
 
@@ -394,7 +402,8 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
         listed = transport.ask(asked, mirror)
     except (ToolError, SupplyError):
         listener.note(
-            f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
+            f"The server did not say whether branch {pin.branch} has moved; "
+            "the pinned commit is in the mirror"
         )
         return
     tip = listed.partition("\t")[0]
@@ -414,7 +423,7 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
 
 
 def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
-    """Say whether the branch is known not to contain the pinned commit, by a look at the commits since it and at no file."""
+    """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
     since = f"--shallow-since={git.epoch(mirror, pin.commit)}"
     look = _empty(mirror.with_suffix(".look"))
     try:

@@ -60,8 +60,12 @@ def header(patch: Path) -> PatchHeader:
     wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
     if wrong:
         raise RecipeError(
-            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} once, with a text",
-            remedy="Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) and 'Drop when: ...', each on a line of its own.",
+            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} "
+            "once, with a text",
+            remedy=(
+                "Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) "
+                "and 'Drop when: ...', each on a line of its own."
+            ),
             evidence=Evidence(where=f"{patch}:1"),
         )
     known = dict(fields)
@@ -310,13 +314,16 @@ def _verify(
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
             f"{patch}: {path} is not what the patch says after git applied it",
-            remedy="Make the patch anew with 'git diff' against the pinned commit, one section for each file.",
+            remedy=(
+                "Make the patch again with 'git diff' against the pinned commit, "
+                "one section for each file."
+            ),
             evidence=Evidence(where=path),
         )
 
 
 def _done(tree: Path, file: FilePatch, change: Change) -> bool:
-    """Say whether a file lost and gained just the lines of its hunks, and holds what each leaves behind."""
+    """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     repository = git.repository_of(tree)
     before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
     expected = Counter(before)

@@ -1,8 +1,8 @@
-"""git commands that talk to a server, within bounds: a server may send a pack, or names of branches, without end.
+"""git commands that talk to a server, within bounds: a server may send without end.
 
-git itself verifies each object by its id, refuses slow connections (`gitconfig`), follows no redirect to
-another transport, and runs no hook or filter of what it receives. What it does not bound is how much it
-takes: disk, memory and time.
+git itself verifies each object by its id, refuses slow connections (`gitconfig`), follows no
+redirect to another transport, and runs no hook or filter of what it receives. What it does not
+bound is how much it takes: disk, memory and time.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""The download engine: many files at once, each verified, from the first of its urls that gives it."""
+"""The download engine: many files at once, each verified, from the first url that gives it."""
 
 import math
 import ssl
@@ -112,7 +112,7 @@ class _Host:
 
 
 class _Run:
-    """All downloads of one call: threads that take files, and a main thread that watches and reports."""
+    """All downloads of one call: threads that take files, and a main thread that watches them."""
 
     def __init__(self, transfers: Sequence[FileTransfer], limits: Limits) -> None:
         self.transfers, self.limits = transfers, limits
@@ -218,7 +218,7 @@ class _Run:
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
     def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
-        """Make one attempt, keep the file if it is complete, and let it wait if it has no outcome yet."""
+        """Make one attempt; keep the file if it is complete, or let it wait for the next."""
         try:
             complete = self._visit(transfer, session)
             if complete and transfer.partial:

@@ -1,4 +1,4 @@
-"""One answer of a server: asked for, checked before it is read, and read no further than it may be."""
+"""One answer of a server: checked before it is read, and read no further than allowed."""
 
 import ssl
 import time

@@ -1,4 +1,4 @@
-"""One file on its way into place: which url has its turn, how far it has come, and what became of it."""
+"""One file on its way into place: the url that has its turn, the progress, the outcome."""
 
 import math
 import time

@@ -1,4 +1,4 @@
-"""Programs that talk to strangers, watched while they run: ended when they take what no honest work takes."""
+"""Programs that talk to strangers, watched while they run, and ended when they take too much."""
 
 import io
 import subprocess

@@ -45,7 +45,7 @@ class Sdist:
 
     @classmethod
     def of(cls, url: str) -> Self | None:
-        """Read an address at which the package index, or a mirror of it, keeps a source package; None for any other."""
+        """Read an address of a source package in the index or a mirror; None for any other."""
         from packaging.version import InvalidVersion, Version
 
         found = _URL.fullmatch(url)
@@ -87,7 +87,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
 
 
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
-    """Return pip's command line: the file with that digest, as source, nothing beside it and nothing built."""
+    """Return pip's command line: one source package, without dependencies, nothing built."""
     options = (
         "--no-deps",
         "--no-binary=:all:",
