@@ -49,7 +49,8 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    shown = scripts or {}
+    # Another program that answers to the same interface has none of the signs.
+    shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
     # The recipe's own wording of a question takes the place of the catalogue's.
     known = [
         prompt

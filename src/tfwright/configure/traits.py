@@ -21,6 +21,15 @@ Scripts = Mapping[str, str]
 """Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
 
 
+OWN_FUNCTION = "def write_to_bazelrc("
+"""In TensorFlow's own script of every release that has signs, and of its forks."""
+
+
+def are_of_tensorflow(scripts: Scripts) -> bool:
+    """Tell whether signs can be looked for; a script of other authors has none."""
+    return OWN_FUNCTION in scripts.get(SCRIPT, "")
+
+
 class Trait(Table):
     """One difference, in one range of versions."""
 

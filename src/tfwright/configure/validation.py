@@ -23,6 +23,10 @@ FROM_THE_HOST = {
 """Answers that the host file and the host add, whether or not the release asks for them."""
 
 
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables of the environment that decide which programs run, and that builds are repeatable."""
+
+
 @dataclass(frozen=True)
 class AnswerFault:
     """One answer that cannot be what its author meant."""
@@ -48,6 +52,9 @@ def faults(interview: Interview) -> list[AnswerFault]:
 
 def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
     prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
+    if variable in RESERVED:
+        what = "is a variable that tfwright sets for every program it starts"
+        yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:
         yield from _of_value(interview, prompts[0], answer)
         if not any(prompt.applies(interview.answers) for prompt in prompts):

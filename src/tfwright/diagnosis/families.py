@@ -79,7 +79,7 @@ def _bounded(pattern: str) -> str:
 
 
 class Family(Table):
-    """One kind of failure. ``grammars/README.md`` describes the keys for authors."""
+    """One kind of failure. ``docs/diagnosis.md`` says how to write one."""
 
     id: Line
     stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"

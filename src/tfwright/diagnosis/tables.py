@@ -58,6 +58,9 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
 
     def part(found: re.Match[str]) -> str:
         names = [place["name"] for place in _PLACE.finditer(found[1])]
+        if not names:
+            # Plain angle brackets, as around the name of a header.
+            return found[0]
         return found[1] if any(parameters.get(name) for name in names) else ""
 
     text = _PLACE.sub(value, _PART.sub(part, template))

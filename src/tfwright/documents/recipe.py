@@ -34,6 +34,8 @@ WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
 """From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
 DESTINATION = "@DESTINATION@"
 """Stands for a directory in the arguments of the program that makes the wheel."""
+SHORTEST_QUESTION = 3
+"""Characters without the asterisks; less would match any text."""
 MOST_WILDCARDS = 4
 """In one question of a recipe; more could make the search for it slow."""
 RECIPES = ROOT / "recipes"
@@ -59,6 +61,8 @@ def _question(text: str) -> str:
     if text.count("*") > MOST_WILDCARDS:
         message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
         raise ValueError(message)
+    if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
+        raise ValueError("must hold some words of the question; an asterisk matches anything")
     return text
 
 
@@ -142,7 +146,7 @@ class SourceTable(Table):
         named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
         if values.get("interface") == "own":
             return {"release": NO_RELEASE, **values}
-        stated = values.get("version") or values.get("release") or named
+        stated = values.get("release") or named or values.get("version")
         found = {"release": stated} if stated else {}
         if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
             found["version"] = stated
@@ -313,6 +317,16 @@ class PromptTable(Table):
     """The program never asks it; it reads the variable from its environment."""
 
 
+def _bazelrc_line(text: str) -> str:
+    if not re.fullmatch(r"(build|test|run|common)(:[\w.+-]+)? -\S.*", text):
+        raise ValueError("must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'")
+    return one_line(text)
+
+
+BazelrcLine = Annotated[str, AfterValidator(_bazelrc_line)]
+"""One line of a bazelrc that sets flags; it cannot import another file."""
+
+
 class BazelrcTable(Table):
     """What ./configure writes for Bazel, where it is not what TensorFlow's of this version writes.
 
@@ -320,12 +334,12 @@ class BazelrcTable(Table):
     for the target Python and its site-packages.
     """
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[BazelrcLine, ...] = ()
     """The whole file, for a repository with an interface of its own. Without them it is not
     checked."""
-    adds: tuple[Line, ...] = ()
+    adds: tuple[BazelrcLine, ...] = ()
     """Lines that a fork, or a patch of ./configure, writes in addition."""
-    omits: tuple[Line, ...] = ()
+    omits: tuple[BazelrcLine, ...] = ()
     """Lines that it does not write although TensorFlow does."""
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tfwright.commands.cache import CacheComparison, CacheState
     from tfwright.tools.cache.history import CachedBuild
 
-GIB = 1 << 30
+MIB, GIB = 1 << 20, 1 << 30
 KEPT = (Column("toolchain"), Column("entries", right=True))
 BUILDS = (
     Column("finished", rank=2),
@@ -33,7 +33,7 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
         tools = [vars(toolchain) for toolchain in state.toolchains]
         text.as_json({**vars(state), "builds": builds, "toolchains": tools})
         return
-    share = f"{state.held / GIB:.2f} of {state.limit / GIB:g} GiB"
+    share = f"{state.held / MIB:,.1f} MiB of {state.limit / GIB:g} GiB"
     behind = f", behind it {state.server}" if state.server else ""
     text.line(f"{share} in {state.directory}{behind}")
     if not state.builds:

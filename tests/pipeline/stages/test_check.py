@@ -122,3 +122,15 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
         == "no Python 3.2"
     )
     assert examination.obstacle(recipe, host_file) is None
+
+
+def test_what_stops_nothing_is_not_listed_under_what_stops_the_build(
+    job: BuildRequest, listener: Listener, notes: list[str]
+) -> None:
+    old = job.recipe.bazel.model_copy(update={"version": "0.10.0"})
+    python = job.recipe.host.model_copy(update={"python": "3.11", "machine": "sparc"})
+    recipe = job.recipe.model_copy(update={"bazel": old, "host": python})
+    with pytest.raises(HostError) as caught:
+        run(replace(job, recipe=recipe, listener=listener))
+    assert "for TensorFlow 1.8" not in caught.value.what
+    assert any("Python 3.11 for TensorFlow 1.8" in note for note in notes)

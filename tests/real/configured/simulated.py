@@ -65,8 +65,9 @@ def library(path: Path, soname: str, needs: list[Path] | None = None) -> None:
     """Link an empty shared library."""
     path.parent.mkdir(parents=True, exist_ok=True)
     empty = ["-x", "c", "/dev/null", f"-Wl,-soname,{soname}", "-Wl,--no-as-needed", "-x", "none"]
-    command = ["gcc", "-shared", "-nostdlib", "-o", path, *empty, *(needs or [])]
-    subprocess.run(command, check=True)
+    target = ["-o", str(path)]
+    linked = [str(need) for need in needs or []]
+    subprocess.run(["gcc", "-shared", "-nostdlib", *target, *empty, *linked], check=True)
 
 
 def write(root: Path, texts: dict[str, str]) -> Path:

@@ -32,11 +32,13 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
-    blocked = any(examination.blocks(finding, job.until) for finding in findings)
-    if interpreter is None or blocked:
-        raise _refusal(job, findings)
+    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    # What stops nothing is a note also where something else stops the build.
     for finding in findings:
-        job.listener.note(f"{finding}. {_advice(job, finding)}")
+        if finding not in blocking:
+            job.listener.note(f"{finding}. {_advice(finding)}")
+    if interpreter is None or blocking:
+        raise _refusal(job, blocking or findings)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
 
 
@@ -64,7 +66,7 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     if len(findings) == 1:
         return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
     lines = [
-        f"  {number}. {finding}\n     {_advice(job, finding)}"
+        f"  {number}. {finding}\n     {_advice(finding)}"
         for number, finding in enumerate(findings, 1)
     ]
     return HostError(
@@ -73,8 +75,8 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     )
 
 
-def _advice(job: Job, finding: Finding) -> str:
+def _advice(finding: Finding) -> str:
     """Return a remedy on one line; several commands are left to where there is room for them."""
     if "\n" not in finding.remedy:
         return finding.remedy
-    return f"'invoke doctor --recipe {job.name}' has the commands."
+    return "'invoke doctor' with the same --recipe has the commands."

@@ -4,6 +4,7 @@ A log is a row of SpawnExec messages, each after its length; old and new Bazels 
 https://github.com/bazelbuild/bazel/blob/master/src/main/protobuf/spawn.proto
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from tfwright.tools.cache.wire import MalformedMessageError
 
 ARGUMENT, VARIABLE, INPUT, LISTED_OUTPUT, MNEMONIC, HIT = 1, 2, 4, 5, 10, 13
 """Fields of a SpawnExec."""
+CONFIGURATION = re.compile(r"^(bazel-out)/[^/]+/")
 FLAGS = ("execution_log_binary_file", "experimental_execution_log_file")
 """Names of the flag that asks for the log, the newer first."""
 
@@ -34,7 +36,9 @@ class LoggedAction:
     @property
     def name(self) -> str:
         """What identifies the action in every build of the same tree."""
-        return self.outputs[0] if self.outputs else " ".join(self.arguments[:2])
+        first = self.outputs[0] if self.outputs else " ".join(self.arguments[:2])
+        # The folder of a configuration changes with the flags that a comparison is to find.
+        return CONFIGURATION.sub(r"\1/", first)
 
 
 def read(path: Path) -> Iterator[LoggedAction]:

@@ -137,11 +137,13 @@ class CacheProxy:
             connection.sendall(_head(404, 0))
             return
         with stream:
-            size = stream.seek(0, 2)
+            size = stream.seek(0, os.SEEK_END)
             stream.seek(0)
-            connection.sendall(_head(200, size))
-            if request.method == b"GET" and size:
-                connection.sendfile(stream)
+            # One packet for the head and the first piece: most blobs have no more than that.
+            first = stream.read(PIECE) if request.method == b"GET" else b""
+            connection.sendall(_head(200, size) + first)
+            if len(first) < size and request.method == b"GET":
+                connection.sendfile(stream, offset=len(first))
 
     def _take(self, request: _Request, incoming: BinaryIO) -> None:
         """Read a body to its end, whatever becomes of it: the next request follows it."""

@@ -61,15 +61,20 @@ class CacheDirectory:
         """
         path = self._blob_path(blob.sha256)
         try:
-            found = path.stat()
-            if self._verified.get(blob.sha256) != _known(found):
-                if found.st_size != blob.size or _sha256(path) != blob.sha256:
-                    path.unlink(missing_ok=True)
-                    raise DamagedBlobError(blob.sha256)
-                os.utime(path)
-                self._verified[blob.sha256] = _known(path.stat())
+            with path.open("rb", buffering=0) as stream:
+                descriptor = stream.fileno()
+                found = os.fstat(descriptor)
+                if self._verified.get(blob.sha256) == _known(found):
+                    return path
+                good = found.st_size == blob.size and _sha256(stream) == blob.sha256
+                if good:
+                    os.utime(descriptor)
+                    self._verified[blob.sha256] = _known(os.fstat(descriptor))
         except OSError:
             return None
+        if not good:
+            path.unlink(missing_ok=True)
+            raise DamagedBlobError(blob.sha256)
         return path
 
     def holds(self, sha256: str) -> bool:
@@ -79,14 +84,14 @@ class CacheDirectory:
     def opened(self, sha256: str) -> BinaryIO | None:
         """Open a blob; None if there is none, or its content is not what its name says."""
         try:
-            stream = self._blob_path(sha256).open("rb")
+            stream: BinaryIO = self._blob_path(sha256).open("rb", buffering=0)
         except OSError:
             return None
         if self._verified.get(sha256) == _known(os.fstat(stream.fileno())):
             return stream
         # Another build used the file since it was verified, or something wrote to it: only its
         # content can tell.
-        if hashlib.file_digest(stream, "sha256").hexdigest() == sha256:
+        if _sha256(stream) == sha256:
             stream.seek(0)
             return stream
         stream.close()
@@ -214,9 +219,8 @@ def _known(found: os.stat_result) -> _Known:
     return _Known(found.st_ino, found.st_size, found.st_ctime_ns)
 
 
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+def _sha256(stream: BinaryIO) -> str:
+    return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _copy(read: Callable[[int], bytes], size: int, to: BinaryIO) -> str:

@@ -1,0 +1,79 @@
+"""Why two builds' actions differ: causes before consequences."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import cache
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import HostError, RecipeError
+from tfwright.tools.cache import wire
+
+
+def action(output: str, *, arguments: tuple[str, ...] = (), **inputs: str) -> bytes:
+    """Return a SpawnExec after its length, as Bazel writes it."""
+    message = b"".join(wire.field(1, argument.encode()) for argument in ("gcc", *arguments))
+    message += wire.field(2, wire.field(1, b"PATH") + wire.field(2, b"/usr/bin"))
+    for path, digest in inputs.items():
+        name = path.replace("__", "/").encode()
+        message += wire.field(
+            4, wire.field(1, name) + wire.field(2, wire.field(1, digest.encode()))
+        )
+    message += wire.field(5, output.encode()) + wire.field(10, b"CppCompile")
+    length = bytearray()
+    size = len(message)
+    while size > 0x7F:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes((*length, size)) + message
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> HostFile:
+    (tmp_path / "cache/logs").mkdir(parents=True)
+    return HostFile(build_out=tmp_path)
+
+
+def compared(settings: HostFile, first: bytes, second: bytes) -> cache.CacheComparison:
+    for name, content in (("one", first), ("two", second)):
+        (settings.cache_directory / "logs" / f"{name}.log").write_bytes(content)
+    return cache.why(settings, ["one", "two"])
+
+
+def test_equal_logs_have_no_difference(settings: HostFile) -> None:
+    found = compared(settings, action("a.o", a__cc="1"), action("a.o", a__cc="1"))
+    assert (found.same, found.changes) == (1, ())
+
+
+def test_a_changed_input_is_named_with_its_digests(settings: HostFile) -> None:
+    found = compared(settings, action("a.o", a__cc="1"), action("a.o", a__cc="2"))
+    assert found.changes[0].what == "input a/cc: 1 became 2"
+
+
+def test_a_changed_argument_is_named(settings: HostFile) -> None:
+    found = compared(settings, action("a.o", arguments=("-O1",)), action("a.o", arguments=("-O2",)))
+    assert found.changes[0].what == "argument '-O1' became '-O2'"
+
+
+def test_the_same_action_is_recognised_under_another_configuration(settings: HostFile) -> None:
+    first, second = "bazel-out/k8-opt/bin/a.o", "bazel-out/k8-dbg/bin/a.o"
+    found = compared(settings, action(first, a="1"), action(second, a="2"))
+    assert (len(found.changes), found.only_first) == (1, 0)
+
+
+def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
+    first = action("lib", **{"a.o": "1"}) + action("a.o", a__cc="1")
+    second = action("lib", **{"a.o": "2"}) + action("a.o", a__cc="2")
+    changes = compared(settings, first, second).changes
+    assert [(change.name, change.follows) for change in changes] == [("a.o", False), ("lib", True)]
+
+
+def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:
+    with pytest.raises(HostError, match="not an execution log"):
+        compared(settings, action("a.o", a="1")[:-3], action("a.o", a="1"))
+
+
+def test_a_log_that_does_not_exist_names_how_to_get_one(settings: HostFile) -> None:
+    with pytest.raises(RecipeError) as caught:
+        cache.why(settings, ["none", "none"])
+    assert "logs = true" in caught.value.remedy

@@ -1,0 +1,94 @@
+"""What a recipe says of a source that is not, or not quite, TensorFlow's."""
+
+import pytest
+from pydantic import ValidationError
+
+from tfwright.documents.recipe import BazelrcTable, PromptTable, Recipe, SourceTable
+from tfwright.documents.release import NO_RELEASE, ExactRelease, Release
+
+COMMIT = "0123456789" * 4
+URL = "https://github.com/tensorflow/tensorflow.git"
+
+
+def source(**keys: str) -> SourceTable:
+    return SourceTable.model_validate({"url": URL, "commit": COMMIT, **keys})
+
+
+@pytest.mark.parametrize(
+    ("keys", "exact"),
+    [
+        ({"branch": "r2.4"}, ExactRelease(2, 4, 0)),
+        ({"branch": "v2.4.4"}, ExactRelease(2, 4, 4)),
+        ({"branch": "r2.4", "version": "2.4.4"}, ExactRelease(2, 4, 4)),
+        ({"branch": "master", "release": "2.4.4"}, ExactRelease(2, 4, 4)),
+        ({"branch": "r1.15.5+nv22.12"}, ExactRelease(1, 15, 5, "nv22.12")),
+        ({"branch": "r2.4/sdk-release-2.4"}, ExactRelease(2, 4, 0, "ipu")),
+        (
+            {"branch": "r2.4", "url": "https://github.com/graphcore/t.git"},
+            ExactRelease(2, 4, 0, "ipu"),
+        ),
+    ],
+)
+def test_the_exact_version_is_read_off_whatever_says_it(
+    keys: dict[str, str], exact: ExactRelease
+) -> None:
+    table = source(**keys)
+    assert table.exact == exact
+    assert table.release == Release(exact.major, exact.minor)
+
+
+def test_a_version_of_another_release_is_refused() -> None:
+    with pytest.raises(ValidationError, match=r"version 2\.5\.1 is not of release 2\.4"):
+        source(branch="r2.4", version="2.5.1")
+
+
+def test_versions_are_ordered_by_their_numbers() -> None:
+    versions = ["2.10.0", "2.4.4", "2.4", "1.15.5+nv22.12"]
+    ordered = sorted(versions, key=lambda text: ExactRelease.parse(text).numbers)
+    assert ordered == ["1.15.5+nv22.12", "2.4", "2.4.4", "2.10.0"]
+
+
+def test_an_interface_of_its_own_has_no_release() -> None:
+    table = source(branch="master", interface="own")
+    assert table.release == NO_RELEASE
+    assert SourceTable.model_validate(table.model_dump(mode="json")) == table
+
+
+def recipe(**tables: object) -> Recipe:
+    document = {
+        "name": "small",
+        "summary": "A recipe for tests",
+        "source": {"url": URL, "commit": COMMIT, "branch": "master", "interface": "own"},
+        "host": {"system": "any", "python": "any"},
+        "bazel": {"version": "0.26.1"},
+        "compile": {"target": "//:wheel"},
+    }
+    return Recipe.model_validate({**document, **tables})
+
+
+def test_an_interface_of_its_own_states_its_target() -> None:
+    assert recipe().compile.target == "//:wheel"
+    with pytest.raises(ValidationError, match=r"compile\.target must be stated"):
+        recipe(compile={})
+
+
+def test_a_program_of_its_own_takes_no_name_in_tensorflows_way() -> None:
+    with pytest.raises(ValidationError, match=r"state the name in package\.arguments"):
+        recipe(package={"program": "pack.sh", "project_name": "mine"})
+
+
+@pytest.mark.parametrize("question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"])
+def test_a_question_that_would_match_any_text_or_take_long_is_refused(question: str) -> None:
+    with pytest.raises(ValidationError):
+        PromptTable(variable="TF_FLUX", question=question)
+
+
+@pytest.mark.parametrize("line", ["import /etc/bazel.bazelrc", "startup --foo", "build", "rm -rf"])
+def test_a_line_that_does_more_than_set_flags_is_refused(line: str) -> None:
+    with pytest.raises(ValidationError, match="must be a line of flags"):
+        BazelrcTable(adds=(line,))
+
+
+def test_a_line_may_name_a_config_and_hold_quotes() -> None:
+    lines = ("build:opt -c opt", 'build --action_env A="@PYTHON_LIB_PATH@/b c"')
+    assert BazelrcTable(lines=lines).lines == lines

@@ -1,0 +1,178 @@
+"""Notices leave by real SMTP, real HTTP and a real program."""
+
+import http.server
+import json
+import socket
+import socketserver
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
+from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
+from tfwright.nightly import channels
+from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
+from tfwright.nightly.notices import Notice
+
+NOTICE = Notice(
+    thread="a failing 1f",
+    target="a",
+    kind="failing",
+    subject="a: newly failing since 2026-11-22\r\nBcc: everybody@example.org",
+    text="compile: error\nLast good: 2026-11-21.\n",
+    url="https://wheels.example/builds/x/",
+)
+
+
+class _Smtp(socketserver.StreamRequestHandler):
+    """Takes one mail, as any server would."""
+
+    def handle(self) -> None:
+        self.wfile.write(b"220 test\r\n")
+        body: list[str] = []
+        reading = False
+        for raw in self.rfile:
+            line = raw.decode().rstrip("\r\n")
+            if reading:
+                reading = line != "."
+                body.append(line)
+                answer = b"" if reading else b"250 taken\r\n"
+            elif line.upper() == "DATA":
+                reading, answer = True, b"354 go on\r\n"
+            elif line.upper() == "QUIT":
+                break
+            else:
+                answer = b"250 yes\r\n"
+            self.wfile.write(answer)
+        self.server.mails.append("\n".join(body))  # type: ignore[attr-defined]
+
+
+@contextmanager
+def smtp() -> Iterator[Any]:
+    with socketserver.TCPServer(("127.0.0.1", 0), _Smtp) as server:
+        server.mails = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+
+
+def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
+    with smtp() as server:
+        port = int(server.server_address[1])
+        table = MailTable(
+            to=("team@example.org",), sender="b@example.org", host="127.0.0.1", port=port
+        )
+        MailChannel(table).send(NOTICE)
+    (mail,) = server.mails
+    headers = mail.partition("\n\n")[0].splitlines()
+    assert "To: team@example.org" in headers
+    assert not any(header.startswith("Bcc:") for header in headers)
+    assert "In-Reply-To: <a.failing.1f@tfwright.invalid>" in headers
+    assert NOTICE.url in mail
+
+
+def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
+    with pytest.raises(SupplyError, match="did not take the mail"):
+        MailChannel(table).send(NOTICE)
+
+
+@contextmanager
+def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    heard: list[dict[str, Any]] = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            heard.append({**json.loads(body), "auth": self.headers.get("Authorization")})
+            self.send_response(status)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard
+        finally:
+            server.shutdown()
+
+
+def test_a_webhook_gets_json_with_its_token(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("t0ken\n")
+    token.chmod(0o600)
+    with hook(200) as (url, heard):
+        WebhookChannel(WebhookTable(url=url, token_file=token), 1).send(NOTICE)
+    assert heard[0]["auth"] == "Bearer t0ken"
+    assert heard[0]["target"] == "a"
+    assert heard[0]["text"].startswith("a: newly failing")
+
+
+def test_a_refusing_webhook_is_named_without_its_secret_path() -> None:
+    with hook(500) as (url, _), pytest.raises(SupplyError) as caught:
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+    assert "status 500" in caught.value.what
+    assert "secret-path" not in caught.value.what
+
+
+def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("x")
+    secret.chmod(0o644)
+    with pytest.raises(HostError, match="can be read by others") as caught:
+        channels.secret(secret)
+    assert "chmod 600" in caught.value.remedy
+
+
+def test_a_missing_secret_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="cannot be read"):
+        channels.secret(tmp_path / "absent")
+
+
+def test_a_systemd_credential_is_found_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "smtp").write_text("pw\n")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert channels.secret(Path("smtp")) == "pw"
+
+
+def test_a_program_reads_the_notice_and_gets_a_clean_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_THE_BUILD", "x")
+    heard = tmp_path / "heard"
+    code = "import os, sys; open(sys.argv[1], 'w').write(sys.stdin.read() + str(dict(os.environ)))"
+    command = (sys.executable, "-c", code, str(heard))
+    ProgramChannel(ProgramTable(command=command), 1).send(NOTICE)
+    text = heard.read_text()
+    assert '"kind": "failing"' in text
+    assert "SECRET_OF_THE_BUILD" not in text
+
+
+def test_a_program_that_fails_is_a_tool_error() -> None:
+    with pytest.raises(ToolError, match="exit status 1"):
+        ProgramChannel(ProgramTable(command=("/bin/false",)), 1).send(NOTICE)
+
+
+def test_every_channel_has_a_name_without_secrets() -> None:
+    table = NoticesTable(
+        mail=(MailTable(to=("t@example.org",), sender="b@example.org"),),
+        webhook=(WebhookTable(url="https://chat.example/hooks/s3cret"),),
+        program=(ProgramTable(command=("/bin/true",)),),
+    )
+    names = [channel.name for channel in channels.of(table)]
+    assert names == ["mail to t@example.org", "webhook 1", "program 1: true"]

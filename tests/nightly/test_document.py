@@ -1,0 +1,82 @@
+"""nightly.toml, and the targets that it stands for."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands.nightly import targets as nightly_targets
+from tfwright.documents import nightly
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import RecipeError
+
+
+def read(tmp_path: Path, text: str) -> NightlyFile:
+    file = tmp_path / "nightly.toml"
+    file.write_text(f'directory = "/srv/x"\n{text}')
+    return nightly.read(file)
+
+
+def test_axes_make_a_target_for_each_choice(tmp_path: Path) -> None:
+    text = '[[recipe]]\nname = "r"\nlocal = "cu118"\npython = ["3.10", "3.12"]\n'
+    wanted = read(tmp_path, text + 'capabilities = ["8.6", "8.9,9.0"]\n')
+    found = nightly.targets(wanted)
+    assert [target.name for target in found] == [
+        "r-py3.10-sm86",
+        "r-py3.10-sm89_sm90",
+        "r-py3.12-sm86",
+        "r-py3.12-sm89_sm90",
+    ]
+    assert found[1].local == "cu118.sm89.sm90"
+
+
+def test_sizes_are_written_with_units(tmp_path: Path) -> None:
+    limits = read(tmp_path, '[retention]\nsize = "2 GiB"\nfree = 17\n').retention
+    assert (limits.size, limits.free) == (2 * 1024**3, 17)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("colour = 1", "unknown key colour"),
+        ('url = "ftp://x"', "http"),
+        ('[[recipe]]\nname = "../x"', "recipe"),
+        ('[[recipe]]\nname = "a"\nlocal = "a+b"', "local version"),
+        ('[[recipe]]\nname = "a"\n[[recipe]]\nname = "a"', "listed twice"),
+        ('[[recipe]]\nname = "a"\nfollow = {}', "either branch or tags"),
+        ('[retention]\nsize = "many"', "must be a size"),
+        ('[[notices.webhook]]\ntoken_file = "x"', "either url or url_file"),
+        ('[[notices.mail]]\nto = ["a@b\\nBcc: c@d"]\nsender = "x@y"', "to"),
+    ],
+)
+def test_a_fault_is_named_with_its_line(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(RecipeError, match=r"nightly\.toml:\d+") as caught:
+        read(tmp_path, text)
+    assert complaint in caught.value.what
+
+
+def test_a_missing_file_says_where_to_begin(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        nightly.read(tmp_path / "absent.toml")
+    assert "docs/build-host.md" in caught.value.remedy
+
+
+def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
+    target = Target(name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7")
+    found = nightly_targets.recipe_of(target)
+    assert found.host.python == "3.7"
+    assert found.configure.answers[nightly_targets.CAPABILITIES] == "7.0"
+    assert found.verify.architectures == ("sm_70",)
+    assert found.name == "x-sm70"
+
+
+def test_a_fingerprint_changes_with_the_recipe_and_not_with_its_name(tmp_path: Path) -> None:
+    from tfwright.documents.host_file import HostFile  # noqa: PLC0415 only here
+
+    host = HostFile(build_out=tmp_path)
+    names = [Target(name="demo", recipe="demo"), Target(name="other", recipe="demo")]
+    jobs = [nightly_targets.job_of(target, host) for target in names]
+    first, second = (nightly_targets.fingerprint(job) for job in jobs)
+    assert first == second
+    changed = Target(name="demo", recipe="demo", capabilities="7.0")
+    third = nightly_targets.fingerprint(nightly_targets.job_of(changed, host))
+    assert third["the recipe's [configure]"] != first["the recipe's [configure]"]

@@ -1,0 +1,73 @@
+"""A wheel under another version."""
+
+import hashlib
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from tests.nightly.wheels import write_wheel
+
+from tfwright.errors import WheelError
+from tfwright.nightly import labels
+from tfwright.nightly.index.wheels import read_wheel
+from tfwright.wheel import archive, record
+
+COMMIT = "0a1b2c3d4e5f60718293a4b5c6d7e8f901234567"
+EPOCH = 1_795_305_600  # 2026-11-22
+
+
+@pytest.mark.parametrize(
+    ("version", "local", "commit", "expected"),
+    [
+        ("1.8.0", "", "", "1.8.0"),
+        ("1.8.0", "cpu", "", "1.8.0+cpu"),
+        ("2.20.0", "cu128.sm120", "", "2.20.0+cu128.sm120"),
+        ("1.15.5+nv23.3", "cu118", "", "1.15.5+nv23.3.cu118"),
+        ("2.22.0", "", COMMIT, "2.22.0.dev20261122+g0a1b2c3d4e"),
+        ("2.22.0rc1", "cu128", COMMIT, "2.22.0.dev20261122+g0a1b2c3d4e.cu128"),
+    ],
+)
+def test_a_version_says_what_a_wheel_is_for(
+    version: str, local: str, commit: str, expected: str
+) -> None:
+    assert labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
+
+
+def test_a_relabelled_wheel_is_whole_and_can_be_listed(tmp_path: Path) -> None:
+    source = write_wheel(tmp_path)
+    target = labels.relabel(source, tmp_path / "out", "1.0+cpu")
+    assert target.name == "demo-1.0+cpu-py3-none-any.whl"
+    with archive.opened(target) as wheel:
+        assert record.faults(wheel) == []
+    assert read_wheel(target, "")[0].version == "1.0+cpu"
+
+
+def test_the_same_wheel_and_version_give_the_same_bytes(tmp_path: Path) -> None:
+    source = write_wheel(tmp_path)
+    digests = set()
+    for name in ("one", "two"):
+        target = labels.relabel(source, tmp_path / name, "1.0+cpu")
+        digests.add(hashlib.sha256(target.read_bytes()).hexdigest())
+    assert len(digests) == 1
+
+
+def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
+    target = labels.relabel(write_wheel(tmp_path), tmp_path / "out", "1.0+cpu")
+    place = tmp_path / "installed"
+    argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place)]
+    subprocess.run([*argv, str(target)], check=True, capture_output=True)
+    assert (place / "demo-1.0+cpu.dist-info/METADATA").is_file()
+
+
+def test_a_wheel_without_a_version_in_its_metadata_is_refused(tmp_path: Path) -> None:
+    source = write_wheel(tmp_path)
+    with zipfile.ZipFile(source) as wheel:
+        members = {name: wheel.read(name) for name in wheel.namelist()}
+    members["demo-1.0.dist-info/METADATA"] = b"Name: demo\n\n"
+    with zipfile.ZipFile(source, "w") as wheel:
+        for name, content in members.items():
+            wheel.writestr(name, content)
+    with pytest.raises(WheelError, match="states 0 versions"):
+        labels.relabel(source, tmp_path / "out", "1.0+cpu")
