@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.configure import bazelrc, dialect, rendering
+from tfwright.configure import bazelrc, dialect, rendering, traits
 from tfwright.configure.interview import By, Interview
 from tfwright.configure.prompt import Answer, Answers
 from tfwright.configure.traits import Scripts
@@ -37,6 +37,9 @@ def render(
     given |= {"PYTHON_BIN_PATH": "/p", "PYTHON_LIB_PATH": "/l", "CC_OPT_FLAGS": "-O2 -g"}
     return rendering.render(Interview(spoken, {**given, **(answers or {})}, by, "3.6.15"))
 
+
+OWN = traits.OWN_FUNCTION + "line):\n"
+"""What every configure.py of TensorFlow's holds."""
 
 RELEASES = (
     [f"0.{minor}" for minor in range(8, 13)]
@@ -126,7 +129,7 @@ def test_a_fork_is_known_by_what_follows_the_plus_sign() -> None:
 
 
 def test_the_script_of_the_tree_decides_before_the_version_does() -> None:
-    script = "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
+    script = OWN + "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
     text = render("2.4.0", scripts={"configure.py": script})
     assert "build:opt --host_copt=-O2" in text
     assert "-march=native" not in text
@@ -160,7 +163,7 @@ def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
     assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})
 
 
-ASKS_GCP = "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
+ASKS_GCP = OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
 OFFERS = "  elif bazel_config_name is not None:\n"
 
 
@@ -171,7 +174,7 @@ def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() 
 
 
 def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> None:
-    asks_aws = "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
+    asks_aws = OWN + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
     text = render("1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS})
     assert "build:aws --define with_aws_support=true" in text
     assert "aws" not in render("1.9", {"TF_NEED_AWS": False})

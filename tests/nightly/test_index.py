@@ -1,6 +1,7 @@
 """The wheel index as files."""
 
 import json
+import threading
 import zipfile
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ from tfwright.errors import HostError, SupplyError, WheelError
 from tfwright.host.match import Wish
 from tfwright.nightly.index import catalog, matching, write
 from tfwright.nightly.index.wheels import parse_name, read_wheel
+from tfwright.tools.http import server
 
 
 def page(folder: Path, project: str = "demo", place: str = "simple") -> dict:
@@ -244,3 +246,24 @@ def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
 def test_a_match_document_from_a_server_is_read_with_suspicion(text: bytes) -> None:
     with pytest.raises(SupplyError, match=r"match\.json cannot be read"):
         matching.ranked(text, Wish())
+
+
+def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
+    write_wheel(tmp_path / "packages", version="1.0+cpu")
+    write.refresh(tmp_path)
+    with server.listening(tmp_path) as listener:
+        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
+        try:
+            (found,) = matching.asked(f"{url}/simple/", Wish(python="3.6"))
+            with pytest.raises(SupplyError, match="status 404"):
+                matching.asked(f"{url}/absent", Wish())
+        finally:
+            listener.shutdown()
+    assert (found.entry.version, found.differs) == ("1.0+cpu", ())
+
+
+def test_only_web_addresses_are_asked() -> None:
+    with pytest.raises(SupplyError, match="only http"):
+        matching.asked("file:///etc", Wish())

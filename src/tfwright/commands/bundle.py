@@ -146,7 +146,14 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     )
     for path in found:
         if path.suffix != ".whl":
+<<<<<<< HEAD
             job.listener.note(f"{path.name} is not a wheel: it is built where it is installed")
+=======
+            job.listener.note(
+                f"{path.name} is no wheel: it is built where it is installed, with what the "
+                "recipe pins"
+            )
+>>>>>>> main
     return found
 
 

@@ -104,7 +104,8 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
     if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
         return
     system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[recipe.host.system]
-    # NVIDIA's branches are named by month; a recipe is named after the release that people look for.
+    # NVIDIA's branches are named by month; a recipe is named after the release that people look
+    # for.
     fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
     line = f"nv{recipe.source.release}" if fork else recipe.source.branch
     start = f"{system}-{line}-"

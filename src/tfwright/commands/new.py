@@ -1,8 +1,8 @@
 """`invoke new`: a recipe from what is known about a release, with a reason behind each pin.
 
 What the tables of host/ know is filled in with its source. Every question of ./configure gets an
-answer: from the pins, from the person at the terminal, or "no", which leaves the feature out. The recipe is
-unverified, and the report lists what is still open.
+answer: from the pins, from the person at the terminal, or "no", which leaves the feature out. The
+recipe is unverified, and the report lists what is still open.
 """
 
 import json
@@ -32,7 +32,8 @@ TEXTS = {
 }
 """Answers that serve most people: a wheel for any x86-64, made by the system's compiler."""
 Ask = Callable[[Prompt, str], str]
-"""Asks a person, with a default in the form that is typed; returns the default where there is none."""
+"""Asks a person, with a default in the form that is typed; returns the default where there is
+none."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +211,10 @@ def _answer_lines(draft: _Draft) -> Iterator[str]:
     yield from (
         "",
         "[configure.answers]",
-        "# The answers about CUDA follow from [host]. The others were given when 'invoke new' asked,",
+        (
+            "# The answers about CUDA follow from [host]. The others were given when 'invoke new' "
+            "asked,"
+        ),
         "# or are false, which leaves a feature out.",
     )
     for variable, value in draft.answers.items():

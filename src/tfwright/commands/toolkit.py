@@ -288,9 +288,9 @@ def install(
 ) -> tuple[Path, InstalledPart]:
     """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
 
-    Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError if
-    the archive is not the one of the digest or not the version that the recipe names, HostError while
-    the user has not accepted its licence.
+    Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError
+    if the archive is not the one of the digest or not the version that the recipe names, HostError
+    while the user has not accepted its licence.
     """
     root = _root(job, kind)
     digest = _verified(job.recipe, kind, archive, sha256)
@@ -318,7 +318,10 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     if not archive.is_file():
         raise SupplyError(
             f"{archive} is not there",
-            remedy="Download it from https://developer.nvidia.com, which asks for a login or a licence.",
+            remedy=(
+                "Download it from https://developer.nvidia.com, which asks for a login or a "
+                "licence."
+            ),
         )
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind)

@@ -1,7 +1,7 @@
 """`invoke build --verified-by NAME`: the [verified] table, bound to what was built.
 
-A recipe that was copied, or changed since, is not verified: the table holds a short checksum of each
-part that decides the wheel, and whoever reads it compares them with the parts as they are now.
+A recipe that was copied, or changed since, is not verified: the table holds a short checksum of
+each part that decides the wheel, and whoever reads it compares them with the parts as they are now.
 """
 
 import datetime as dt

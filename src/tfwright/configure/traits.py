@@ -13,10 +13,6 @@ FILE = Path(__file__).with_name("traits.toml")
 SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
-OWN_WORDS = "write_to_bazelrc"
-"""A function of every configure.py of TensorFlow's. A script written by others, such as the bundled
-demo's, has none of the signs, and that tells nothing about what it writes."""
-
 Scripts = Mapping[str, str]
 """Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
 
@@ -26,7 +22,7 @@ OWN_FUNCTION = "def write_to_bazelrc("
 
 
 def are_of_tensorflow(scripts: Scripts) -> bool:
-    """Tell whether signs can be looked for; a script of other authors has none."""
+    """Say whether signs can be looked for; a script of other authors has none."""
     return OWN_FUNCTION in scripts.get(SCRIPT, "")
 
 
@@ -80,7 +76,7 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds
-    if OWN_WORDS in scripts.get(SCRIPT, ""):
+    if are_of_tensorflow(scripts):
         traits |= _shown(scripts)
     return traits
 

@@ -82,8 +82,13 @@ def inner_path(text: str) -> str:
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
+<<<<<<< HEAD
             "must be a relative path that stays inside: "
             "no leading '/', '~' or '-', no '..', no '\\'"
+=======
+            "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no "
+            "'\\'"
+>>>>>>> main
         )
     for component in path.parts:
         if is_git_directory(component):
@@ -127,8 +132,14 @@ def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
+<<<<<<< HEAD
             "must start with https://, ssh://, file:/// or bundled: "
             "(git's other transports can run commands), and have no blank or leading -"
+=======
+            "must start with https://, ssh://, file:/// or bundled: (git's other transports can "
+            "run "
+            "commands), and have no blank or leading -"
+>>>>>>> main
         )
     return one_line(text)
 

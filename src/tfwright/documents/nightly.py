@@ -1,6 +1,7 @@
 """``nightly.toml``: which recipes a build host builds at night, and what it does with the wheels.
 
-It is part of the host's configuration, next to ``host.toml``. docs/build-host.md describes each key.
+It is part of the host's configuration, next to ``host.toml``. docs/build-host.md describes each
+key.
 """
 
 import os
@@ -146,9 +147,11 @@ class NoticesTable(Table):
     stale_nights: Annotated[int, Field(ge=1)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
     mail: tuple[MailTable, ...] = ()
-    """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``, ``password_file``."""
+    """Mail by SMTP: ``to``, ``sender``, ``host``, ``port``, ``security``, ``user``,
+    ``password_file``."""
     webhook: tuple[WebhookTable, ...] = ()
-    """JSON posted to ``url``, or to the address in ``url_file``, with the token in ``token_file``."""
+    """JSON posted to ``url``, or to the address in ``url_file``, with the token in
+    ``token_file``."""
     program: tuple[ProgramTable, ...] = ()
     """JSON on the standard input of ``command``."""
 

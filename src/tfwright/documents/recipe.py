@@ -168,10 +168,7 @@ class SourceTable(Table):
 
 
 class SubstituteTable(Table):
-    """Other bytes for an archive whose servers are gone.
-
-    The wheel is then not built from the pinned bytes.
-    """
+    """Other bytes for an archive whose servers are gone. The wheel is then not built from the pinned bytes."""
 
     reason: Line
     """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
@@ -202,7 +199,7 @@ class SubstituteTable(Table):
 
 
 class FileSourceTable(Table):
-    """One more place that has exactly the pinned bytes of a file."""
+    """One more place that has exactly the pinned bytes of a file: a git repository, or a member of a package."""
 
     sha256: Sha256
     """Of the file, as the tree or a substitute pins it."""
@@ -297,7 +294,7 @@ class BazelTable(Table):
 
 
 class PromptTable(Table):
-    """A question that the recipe adds: of a fork, a patched ./configure, another repository."""
+    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
@@ -493,8 +490,8 @@ class Recipe(Table):
     def _libraries_are_of_a_mac(self) -> Self:
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
-                "package.libraries and package.rpath rewrite macOS libraries; "
-                "a Linux recipe has none"
+                "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
+                "none"
             )
         return self
 

@@ -26,6 +26,7 @@ def recipes(_: Context, json: bool = False) -> None:
         "glibc": "the oldest version that the wheel must load on",
         "cuda": "version, as 10.1",
         "os": "Linux or Darwin",
+        "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
 def match(
@@ -35,6 +36,7 @@ def match(
     glibc: str = "",
     cuda: str = "",
     os: str = "",
+    index: str = "",
     json: bool = False,
 ) -> None:
     """Find the recipes for a machine: those that fit, the nearest others, what a new one would pin.
@@ -48,6 +50,12 @@ def match(
 
         host = probes.here()
         wanted = match.wish(host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os)
+        if index:
+            from tfwright.nightly.index import matching
+            from tfwright.terminal import index as wheels
+
+            wheels.show_matches(matching.asked(index, wanted), index, as_json=json)
+            return
         ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
         page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
 

@@ -12,7 +12,10 @@ from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
     help=JSON
     | {
         "wheel": "path of a .whl file, of any TensorFlow",
-        "key": "public key, in PEM, that has to have signed what lies beside the wheel about where it is from",
+        "key": (
+            "public key, in PEM, that has to have signed what lies beside the wheel about where "
+            "it is from"
+        ),
     }
 )
 def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
@@ -143,7 +146,10 @@ def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> N
 @task(
     help=JSON
     | {
-        "wheel": "path of a wheel of ours, whose build record names the recipe; without it the one in the wheelhouse",
+        "wheel": (
+            "path of a wheel of ours, whose build record names the recipe; without it the one in "
+            "the wheelhouse"
+        ),
         "recipe": "name of a recipe, or path of one that ends in .toml",
         "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",

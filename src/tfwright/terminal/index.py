@@ -4,8 +4,12 @@ from typing import TYPE_CHECKING
 
 from tfwright.printable import printable
 from tfwright.terminal import text
+from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tfwright.nightly.index.matching import MatchedWheel
     from tfwright.nightly.index.write import IndexUpdate
 
 
@@ -33,6 +37,36 @@ def show_use(url: str) -> None:
     print("    explicit = true")
     print("    [tool.uv.sources]")
     print('    tensorflow = { index = "tfwright" }')
+
+
+FITTING = (
+    Column("wheel", cut="middle"),
+    Column("MB", rank=1, right=True),
+    Column("tests", rank=2),
+    Column("differs"),
+)
+MOST_SHOWN = 20
+
+
+def show_matches(found: "Sequence[MatchedWheel]", url: str, *, as_json: bool) -> None:
+    """Print the wheels of an index for a machine: those that fit first."""
+    if as_json:
+        text.as_json([{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found])
+        return
+    rows = []
+    for wheel in found[:MOST_SHOWN]:
+        entry = wheel.entry
+        fits = ", ".join(wheel.differs) or Styled("fits", text.GOOD)
+        rows.append((entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits))
+    if not rows:
+        text.tell("This index has no wheel.")
+        return
+    text.table(FITTING, rows)
+    best = found[0]
+    if not best.differs:
+        entry = best.entry
+        pin = f"{entry.project}=={entry.version}"
+        print(f"\npip install --extra-index-url {url.rstrip('/')}/simple/ {pin}")
 
 
 def show_serving(url: str) -> None:

@@ -13,8 +13,11 @@ from tfwright.errors import SupplyError, WheelError
 from tfwright.host import cuda, versions
 from tfwright.host.match import Wish
 from tfwright.nightly.index.wheels import IndexedWheel, parse_name
+from tfwright.tools.http import document as http_document
 
 FILE = "match.json"
+LARGEST = 64 * 1024**2
+"""Bytes of the document that are read from a server."""
 
 Word = Annotated[str, Field(pattern=r"^[\w.,+ -]*$", max_length=400)]
 """Text that is safe to print, wherever it comes from."""
@@ -159,3 +162,9 @@ def _is_platform(tag: str, wanted: Wish) -> bool:
     machine = wanted.machine
     universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
     return of_system and (not machine or tag.endswith(machine) or universal)
+
+
+def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
+    """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
+    address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
+    return ranked(http_document.fetch(address, LARGEST), wanted)

@@ -1,0 +1,107 @@
+"""A year of nights on a simulated clock; every state on the page equals what was done to it."""
+
+import json
+import random
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import FakeBuilder, host_with
+
+from tfwright.nightly import night
+from tfwright.nightly.builds import Breakage
+from tfwright.nightly.night import BuildHost
+
+NAMES = ("a", "b", "c", "d")
+
+
+@dataclass
+class Expected:
+    """What a page has to say of one recipe, kept by rules of its own."""
+
+    built: str = ""
+    """The recipe's revision that was built well last."""
+    failing: bool = False
+    bad_nights: int = 0
+    word: str = "never run"
+
+    def after(self, fate: str, revision: str) -> None:
+        """Let one night pass over it."""
+        before = self.failing
+        if fate == "blocked":
+            self.bad_nights += 1
+            self.word = "blocked"
+            # A recipe that was failing before it was blocked is still not mended.
+            if self.bad_nights >= 3 and not self.failing:
+                self.word = "stale"
+        elif fate == "broken" and (revision != self.built or before):
+            self.bad_nights += 1
+            self.word = "still failing" if before else "newly failing"
+            self.failing = True
+        elif revision == self.built and not before:
+            self.word, self.bad_nights = "good-unchanged", 0
+        else:
+            self.word = "newly fixed" if before else "good"
+            self.built, self.failing, self.bad_nights = revision, False, 0
+
+
+@dataclass
+class Year:
+    """The dice, and what they did."""
+
+    host: BuildHost
+    dice: random.Random
+    revisions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(NAMES, 0))
+    expected: dict[str, Expected] = field(default_factory=dict)
+    fates: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def builder(self) -> FakeBuilder:
+        assert isinstance(self.host.builder, FakeBuilder)
+        return self.host.builder
+
+    def throw(self) -> None:
+        """Let commits arrive, servers vanish and compilers change."""
+        for name in NAMES:
+            if self.dice.random() < 0.15:
+                self.revisions[name] += 1
+            fate = self.fates.get(name, "fine")
+            if self.dice.random() < 0.2:
+                fate = self.dice.choice(["fine", "fine", "broken", "blocked"])
+            self.fates[name] = fate
+            revision = str(self.revisions[name])
+            self.builder.parts[name] = {"recipe": revision, "commit": "a" * 40}
+        broken = Breakage(stage="compile", line="error: broken", log="compile.log", number=2)
+        self.builder.broken = {name: broken for name in NAMES if self.fates[name] == "broken"}
+        self.builder.unreachable = {name for name in NAMES if self.fates[name] == "blocked"}
+
+    def compare(self) -> None:
+        """Read the page's states, and hold them against the rules."""
+        page = json.loads((self.host.site / "latest.json").read_text())
+        seen = {target["name"]: target["state"] for target in page["targets"]}
+        wanted = {}
+        for name in NAMES:
+            known = self.expected.setdefault(name, Expected())
+            known.after(self.fates[name], str(self.revisions[name]))
+            wanted[name] = known.word
+        assert seen == wanted, f"on {self.host.clock()}: {self.fates}"
+
+
+def play(folder: Path, nights: int, seed: int) -> None:
+    host = host_with(folder, *NAMES, notices={"stale_nights": 3}, retention={"hidden_days": 3})
+    year = Year(host, random.Random(seed))
+    for _ in range(nights):
+        year.throw()
+        night.run(host)
+        year.compare()
+        year.builder.clock.next_night()
+
+
+def test_three_weeks_of_nights_are_shown_as_they_were(tmp_path: Path) -> None:
+    play(tmp_path, 21, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_year_of_nights_is_shown_as_it_was(tmp_path: Path, seed: int) -> None:
+    play(tmp_path, 365, seed)
