@@ -14,6 +14,7 @@ from tfwright.progress import Progress, Silence
 from tfwright.terminal import diagnose as page
 
 CLEAN = sorted(Path(__file__).with_name("clean").iterdir())
+HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())
 BAZEL = """\
 INFO: From Compiling tensorflow/core/a.cc:
 a.cc:1:2: warning: this quotes ": error: " and means nothing
@@ -221,6 +222,11 @@ def test_the_log_of_a_good_build_has_no_error(log: Path) -> None:
     found = diagnose(log.read_bytes())
 
     assert (found.first, found.matches) == (None, ())
+
+
+@pytest.mark.parametrize("log", HARMLESS, ids=lambda path: path.stem)
+def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
+    assert diagnose(log.read_bytes()).first is None
 
 
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)

@@ -55,6 +55,9 @@ _LOGGED = re.compile(
     re.VERBOSE,
 )
 """A line that TensorFlow logs: severity, file, line."""
+_EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
+_COMPILED = ("bazel-", "link-", "host-", "nvcc-")
+"""Families of a build's tools: an exception of Python may use the same words about a library."""
 _COMMAND = re.compile(
     r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
 )
@@ -212,9 +215,12 @@ def _readings(said: str, numbers: Iterable[int]) -> Judged:
     The next families are more general, and would add guesses.
     """
     refinement = general = weak = None
+    exception = _EXCEPTION.match(said)
     for number in sorted(numbers):
         family = everything()[number]
         if (family.sample and refinement) or (family.rank == "weak" and weak):
+            continue
+        if exception and not family.sample and family.id.startswith(_COMPILED):
             continue
         if not any(literal in said for literal in family.literals):
             continue

@@ -319,3 +319,10 @@ def test_a_patch_of_hundreds_of_megabytes_is_not_even_read(tmp_path: Path) -> No
         stream.truncate(300 * 2**20)
     with pytest.raises(RecipeError, match="is larger than"):
         patching.read(patch)
+
+
+def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.patch"
+    path.write_text(FITS.replace("@@ -2,3", f"@@ -{'9' * 5000},3"), "utf-8")
+    with pytest.raises(RecipeError, match="the head of a hunk is not as in"):
+        patching.read(path)

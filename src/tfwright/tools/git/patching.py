@@ -14,7 +14,7 @@ from tfwright.tools.git.fitting import Fit, Hunk
 from tfwright.tools.process.runner import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
-_HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
 _MODE = re.compile(r"(?:new file|deleted file|old|new) mode (\d+)\n")
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
@@ -121,6 +121,8 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     mode = _MODE.fullmatch(line)
     if mode and int(mode[1], 8) not in git.REGULAR:
         _refuse(patch, number, f"mode {mode[1]} is no plain file's")
+    if line.startswith("@@"):
+        _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _UNSUPPORTED.match(line):
         _refuse(patch, number, f"{line.strip()!r}: only changes of text can be verified")
 
