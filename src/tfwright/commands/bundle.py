@@ -47,13 +47,11 @@ def pack(
     *,
     with_toolkit: bool = False,
 ) -> Manifest:
-    """Write the bundle of the recipe in the file `document`.
-
-    What is not on this host yet is fetched first.
+    """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
 
     `added` are files of the user's own choice. `with_toolkit` says that the user may pass on the
-    packages that the recipe pins for its toolkit: licences forbid it in general. Returns what is in
-    the bundle. Raises SupplyError for what cannot be had.
+    packages that the recipe pins for its toolkit: licences forbid it in general.
+    Returns what is in the bundle. Raises SupplyError for what cannot be had.
     """
     inputs = engine.build(replace(job, until="fetch"))
     if not isinstance(inputs, Inputs):
@@ -66,9 +64,7 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
-        sources = {
-            each.member: each.source for each in sorted(found, key=lambda each: each.member.path)
-        }
+        sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
         manifest = _manifest(job, inputs, tuple(sources))
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
@@ -82,7 +78,7 @@ def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ..
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(Carried(remote=each.remote, commit=each.commit) for each in inputs.clones),
+        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -103,17 +99,14 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
-    """Yield what was fetched.
-
-    The tree that tfwright ships is no part of it: every tfwright has it.
-    """
+    """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
     if job.recipe.source.url != demo.URL:
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
-    for each in inputs.archives:
-        yield Content.of("archive", each.path, each.sha256, each.sha256)
+    for one in inputs.archives:
+        yield Content.of("archive", one.path, one.sha256, one.sha256)
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
@@ -148,14 +141,10 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     )
     for path in found:
         if path.suffix != ".whl":
-<<<<<<< HEAD
-            job.listener.note(f"{path.name} is not a wheel: it is built where it is installed")
-=======
             job.listener.note(
                 f"{path.name} is no wheel: it is built where it is installed, with what the "
                 "recipe pins"
             )
->>>>>>> main
     return found
 
 
@@ -210,9 +199,7 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
 
 
 def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
-    """Verify a bundle and put everything in it where an offline build finds it.
-
-    Return what was in it.
+    """Verify a bundle and put everything in it where an offline build finds it; return what was in it.
 
     Nothing is put anywhere before all of it is verified. Raises SupplyError naming the member that
     is at fault, RecipeError if a document of the bundle would take the place of a different one.
@@ -245,7 +232,7 @@ def _place(
 
 
 def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a patch or asset that the recipe does not name."""
+    """Refuse a patch or asset that the recipe does not name: it would only lie in wait under patches/."""
     source = recipe.source
     named = {*source.patches, *source.assets.values()}
     carried = {member.name for member in manifest.members if member.kind == "patch"}
@@ -358,13 +345,13 @@ def _place_clones(
 ) -> None:
     """Put the commits that rules clone where Bazel's git is led to."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
-    for each in manifest.clones:
-        if each.commit not in packed:
+    for one in manifest.clones:
+        if one.commit not in packed:
             raise SupplyError(
-                f"The bundle has no member clone/{each.commit}, of {each.remote}",
+                f"The bundle has no member clone/{one.commit}, of {one.remote}",
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
-        clones.unpack(Clone(each.remote, each.commit), packed[each.commit], places.git)
+        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
 
 
 def _place_source(

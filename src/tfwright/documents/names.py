@@ -1,8 +1,7 @@
-"""What may be a name, a path or an argument, in every document that people write.
+"""What may be a name, a path or an argument: the one place that decides it, for every document that people write.
 
-Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an
-option by a program, leave its directory, end a line of somebody else's format, or change what a
-terminal shows.
+Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an option
+by a program, leave its directory, end a line of somebody else's format, or change what a terminal shows.
 """
 
 import re
@@ -62,10 +61,7 @@ def one_line(text: str) -> str:
 
 
 def no_option(text: str) -> str:
-    """Accept a name that no program takes for an option or a range of commits.
-
-    Raises ValueError.
-    """
+    """Accept a name that no program takes for an option or a range of commits. Raises ValueError."""
     if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
         raise ValueError(
             "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
@@ -74,21 +70,13 @@ def no_option(text: str) -> str:
 
 
 def inner_path(text: str) -> str:
-    """Accept a relative path that stays below its root and out of git's own directory.
-
-    Raises ValueError.
-    """
+    """Accept a relative path that stays below its root and out of git's own directory. Raises ValueError."""
     path = PurePosixPath(text)
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
-<<<<<<< HEAD
-            "must be a relative path that stays inside: "
-            "no leading '/', '~' or '-', no '..', no '\\'"
-=======
             "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no "
             "'\\'"
->>>>>>> main
         )
     for component in path.parts:
         if is_git_directory(component):
@@ -104,7 +92,7 @@ def inner_path(text: str) -> str:
 
 
 def is_git_directory(component: str) -> bool:
-    """Tell whether a file system may take this name for ``.git``, as ``.GIT`` or ``.git.``."""
+    """Tell whether a file system may take this name for ``.git``: in other letters, with dots or blanks behind it."""
     plain = component.partition(":")[0].rstrip(" .")
     return bool(_GIT_DIRECTORY.fullmatch(plain))
 
@@ -132,14 +120,9 @@ def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
-<<<<<<< HEAD
-            "must start with https://, ssh://, file:/// or bundled: "
-            "(git's other transports can run commands), and have no blank or leading -"
-=======
             "must start with https://, ssh://, file:/// or bundled: (git's other transports can "
             "run "
             "commands), and have no blank or leading -"
->>>>>>> main
         )
     return one_line(text)
 
@@ -152,10 +135,7 @@ def download_url(text: str) -> str:
 
 
 def exact_pin(text: str) -> str:
-    """Accept a requirement that pins one version; pip would obey an option on such a line.
-
-    Raises ValueError.
-    """
+    """Accept a requirement that pins one version; pip would obey an option on such a line. Raises ValueError."""
     if not EXACT_PIN.fullmatch(text):
         raise ValueError(
             'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like'
@@ -164,10 +144,7 @@ def exact_pin(text: str) -> str:
 
 
 def package_url(text: str) -> str:
-    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package.
-
-    Raises ValueError.
-    """
+    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package. Raises ValueError."""
     if not PACKAGE_URL.fullmatch(text):
         raise ValueError(
             'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
