@@ -89,9 +89,7 @@ def main() -> None:
         pairs = [(own(), ours()) for _ in range(asked.rounds)]
     theirs, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
     ratio = statistics.median(second / first for first, second in pairs)
-    print(
-        f"{asked.actions} actions from Bazel's disk cache {theirs:.2f} s, from the proxy {mine:.2f} s"
-    )
+    print(f"{asked.actions} actions: disk cache {theirs:.2f} s, proxy {mine:.2f} s")
     print(f"ratio of the pairs, in the middle: {ratio:.3f}")
 
 

@@ -3,7 +3,8 @@
     python benchmarks/cache_faults.py --builds 50 --bazels 0.17.2 0.24.1 0.26.1 2.1.0
 
 The host file names the Bazels, and mirrors for what Bazel 2 downloads by itself. Each build starts
-with an empty output base. Every second one has an empty directory, and nginx with DAV behind it. The wheel must always be the same.
+with an empty output base. Every second one has an empty directory, and nginx with DAV behind it.
+The wheel must always be the same.
 """
 
 import argparse

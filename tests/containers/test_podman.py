@@ -8,6 +8,7 @@ import sys
 import tarfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ from tfwright.tools.process.runner import Command
 IMAGE = KeptImage("sha256:" + "a" * 64, "sha256:" + "b" * 64, Path("/vault/images/a"), 1)
 
 
-def argv(**changes: object) -> tuple[str, ...]:
-    plan = ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),), **changes)  # type: ignore[arg-type]
+def argv(*, network: bool = False) -> tuple[str, ...]:
+    plan = replace(ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)), network=network)
     return podman.start_command(plan, Path("/room")).argv
 
 
@@ -93,7 +94,7 @@ def container(system: KeptImage, tmp_path: Path) -> Iterator[Container]:
 @pytest.mark.slow
 @pytest.mark.usefixtures("container")
 def test_programs_run_inside_without_a_network(tmp_path: Path) -> None:
-    script = "read -r a < /proc/net/dev; echo ok > made; while read -r l; do echo $l; done < /proc/net/dev"
+    script = "echo ok > made; while read -r line; do echo $line; done < /proc/net/dev"
     said = runner.answer(Command(("/bin/sh", "-c", script), tmp_path, {"PATH": "/usr/bin:/bin"}))
     names = [line.partition(":")[0] for line in said.splitlines() if ":" in line]
     assert names == ["lo"]
@@ -112,7 +113,9 @@ from tfwright.tools.container import podman
 from tfwright.tools.container.image import kept
 from tfwright.tools.container.podman import ContainerPlan
 vault, digest, job, place, runtime, *options = sys.argv[1:]
-plan = ContainerPlan(kept(Path(vault), digest), job, (Path(place),), runtime=runtime or None, options=tuple(options))
+image = kept(Path(vault), digest)
+extra = {"runtime": runtime or None, "options": tuple(options)}
+plan = ContainerPlan(image, job, (Path(place),), **extra)
 with podman.opened(plan):
     print("open", flush=True)
     time.sleep(60)

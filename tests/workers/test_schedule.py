@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from tfwright.workers import schedule
-from tfwright.workers.schedule import ATTEMPTS, Schedule
+from tfwright.workers.schedule import ATTEMPTS, WorkSchedule
 
 
 def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
@@ -52,7 +52,9 @@ def test_without_workers_the_rest_is_named_as_lost() -> None:
     assert {each.state for each in current.closed().assignments.values()} == {"lost"}
 
 
-def simulated(recipes: Mapping[str, float], workers: int, losses: int) -> tuple[Schedule, float]:
+def simulated(
+    recipes: Mapping[str, float], workers: int, losses: int
+) -> tuple[WorkSchedule, float]:
     """Play builds of known length; `losses` workers die in the middle. Return when all is over."""
     chance = random.Random(1)
     doomed = {f"w{number}" for number in chance.sample(range(workers), losses)}

@@ -110,21 +110,23 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
-    locked = lock.read(job.locked) if job.locked else None
-    verify = job.recipe.verify
-    wanted = {
-        "build": locking.pinned(job.recipe.host.requirements, locked),
-        "verify": [*verify.requirements, *verify.plugins],
-    }
-    # The target Python may be one of an image, which runs nowhere else.
-    with containers.around(job, "fetch"):
-        for name, pins in wanted.items():
-            found = _pinned(job, inputs.python, pins, room / name)
-            yield from (Content.of("package", path) for path in found)
+    yield from (Content.of("package", path) for path in _packages(job, inputs.python, room))
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
     yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+
+
+def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
+    """Bring what the build and the trial of the wheel install into the target Python."""
+    locked = lock.read(job.locked) if job.locked else None
+    verify = job.recipe.verify
+    built = locking.pinned(job.recipe.host.requirements, locked)
+    tried = [*verify.requirements, *verify.plugins]
+    # The target Python may be that of an image, and then runs only there.
+    with containers.around(job, "fetch"):
+        found = _pinned(job, python, built, room / "build")
+        return [*found, *_pinned(job, python, tried, room / "verify")]
 
 
 def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:

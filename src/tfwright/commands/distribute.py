@@ -14,7 +14,7 @@ from tfwright.tools.remote import slurm, ssh
 from tfwright.tools.remote.slurm import SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import schedule
-from tfwright.workers.schedule import Assignment, Schedule
+from tfwright.workers.schedule import Assignment, WorkSchedule
 
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
@@ -24,7 +24,7 @@ Hear = Callable[[Assignment], None]
 
 def over_ssh(
     settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
-) -> Schedule:
+) -> WorkSchedule:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
     Raises HostError if the host file names no worker.
@@ -51,7 +51,7 @@ def over_ssh(
     return done
 
 
-def run(begun: Schedule, build: Build, hear: Hear) -> Schedule:
+def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
     """Start builds while workers are idle, until nothing is left that anyone could do."""
     ended: queue.Queue[tuple[Assignment, RemoteBuild]] = queue.Queue()
 
@@ -75,8 +75,11 @@ def run(begun: Schedule, build: Build, hear: Hear) -> Schedule:
 
 def by_slurm(
     settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
-) -> Schedule:
-    """Build recipes as one job array. Raises HostError without [slurm], ToolError if it is refused."""
+) -> WorkSchedule:
+    """Build recipes as one job array.
+
+    Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
+    """
     table = settings.slurm
     if table is None:
         raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
@@ -94,7 +97,7 @@ def by_slurm(
         state = "lost" if result.status < 0 else state
         done[recipe] = Assignment(recipe, state, result.worker, (), result.seconds, failure)
         hear(done[recipe])
-    finished = Schedule(done, ())
+    finished = WorkSchedule(done, ())
     _keep(settings, finished)
     return finished
 
@@ -116,6 +119,6 @@ def _took(settings: HostFile) -> Mapping[str, float]:
         return {}
 
 
-def _keep(settings: HostFile, done: Schedule) -> None:
+def _keep(settings: HostFile, done: WorkSchedule) -> None:
     rows = [asdict(each) for each in done.assignments.values()]
     files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))

@@ -1,4 +1,4 @@
-"""The build cache of a job: opened for compile, and signed for other hosts once the wheel is good."""
+"""The build cache of a job: opened for compile, signed for other hosts after a good build."""
 
 import json
 import shutil

@@ -8,7 +8,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
-    from tfwright.workers.schedule import Assignment, Schedule
+    from tfwright.workers.schedule import Assignment, WorkSchedule
 
 COLUMNS = (
     Column("recipe"),
@@ -31,7 +31,7 @@ def show_assignment(given: "Assignment") -> None:
         text.tell(f"  {given.recipe}: {given.state} on {given.worker} in {given.seconds:.0f} s")
 
 
-def show_schedule(done: "Schedule", *, as_json: bool) -> None:
+def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:
     """Print who built what."""
     rows = list(done.assignments.values())
     if as_json:

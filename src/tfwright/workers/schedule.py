@@ -29,7 +29,7 @@ class Assignment:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class WorkSchedule:
     """All recipes, and which workers are still there."""
 
     assignments: Mapping[str, Assignment]
@@ -56,7 +56,7 @@ class Schedule:
         busy = {each.worker for each in self.assignments.values() if each.state == "running"}
         return tuple(name for name in self.workers if name not in busy | self.gone)
 
-    def started(self) -> tuple["Schedule", tuple[Assignment, ...]]:
+    def started(self) -> tuple["WorkSchedule", tuple[Assignment, ...]]:
         """Return the schedule with every idle worker busy, and what is to be started."""
         pairs = tuple(zip(self.waiting, self.idle, strict=False))
         begun = tuple(
@@ -65,13 +65,13 @@ class Schedule:
         )
         return self._with(*begun), begun
 
-    def ended(self, recipe: str, seconds: float, failure: str = "") -> "Schedule":
+    def ended(self, recipe: str, seconds: float, failure: str = "") -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
         state: State = "failed" if failure else "built"
         done = replace(self.assignments[recipe], state=state, seconds=seconds, detail=failure)
         return self._with(done)
 
-    def lost(self, recipe: str, seconds: float, why: str) -> "Schedule":
+    def lost(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
         """Return the schedule after the worker of a recipe died: someone else builds the recipe."""
         before = self.assignments[recipe]
         lost = (*before.lost, before.worker)
@@ -79,21 +79,23 @@ class Schedule:
         given_back = replace(before, state=state, lost=lost, seconds=seconds, detail=why)
         return replace(self._with(given_back), gone=self.gone | {before.worker})
 
-    def closed(self) -> "Schedule":
+    def closed(self) -> "WorkSchedule":
         """Return the schedule at its end: what still waits had no worker left."""
         left = (replace(self.assignments[name], state="lost") for name in self.waiting)
         return self._with(*left)
 
-    def _with(self, *changed: Assignment) -> "Schedule":
+    def _with(self, *changed: Assignment) -> "WorkSchedule":
         updates = {each.recipe: each for each in changed}
         return replace(self, assignments={**self.assignments, **updates})
 
 
-def planned(recipes: Sequence[str], workers: Sequence[str], took: Mapping[str, float]) -> Schedule:
+def planned(
+    recipes: Sequence[str], workers: Sequence[str], took: Mapping[str, float]
+) -> WorkSchedule:
     """Return the schedule before anything runs; `took` are seconds of earlier builds, by recipe.
 
     The longest first: a long build that starts last keeps everyone waiting. One that was never
     built may be long, and comes before all others.
     """
     order = sorted(dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf")))
-    return Schedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))
+    return WorkSchedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))

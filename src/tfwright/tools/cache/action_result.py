@@ -2,7 +2,7 @@
 
 The messages are those of the Remote Execution API, version 2, and of its draft v1test, which
 Bazel before 0.17 speaks; the fields read here have the same numbers in both.
-https://github.com/bazelbuild/remote-apis/blob/main/build/bazel/remote/execution/v2/remote_execution.proto
+https://github.com/bazelbuild/remote-apis, remote_execution.proto
 """
 
 import re

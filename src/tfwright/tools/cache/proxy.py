@@ -31,7 +31,10 @@ LOOPBACK = "127.0.0.1"
 SHORT = "/tmp"  # noqa: S108 made by mkdtemp
 """Where local sockets lie: their paths may have no more than a hundred characters."""
 SOCKET_TABLES = ("/proc/self/net/tcp", "/proc/self/net/tcp6")
-"""Where Linux says who has opened which socket; https://docs.kernel.org/networking/proc_net_tcp.html."""
+"""Where Linux says who has opened which socket.
+
+https://docs.kernel.org/networking/proc_net_tcp.html
+"""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class CacheProxy:
                         self._listen(socket.socket(fileno=descriptor), private=True)
                     connection.sendall(b"1")
 
-    def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 a thread's argument
+    def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
         with suppress(OSError):
             while True:
                 connection, _ = listener.accept()

@@ -50,7 +50,7 @@ class CacheServer:
     """An HTTP server with ``/ac/<digest>`` and ``/cas/<digest>``."""
 
     def __init__(self, url: str) -> None:
-        """Take the server's base url; nothing is asked yet. A user and password may be part of it."""
+        """Take the server's base url, perhaps with user and password; nothing is asked yet."""
         import urllib3
 
         parsed = urllib3.util.parse_url(url)
@@ -169,7 +169,7 @@ class BlobStream:
         self._deadline = deadline
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes; empty at the end. Raises ServerFaultError past the deadline."""
+        """Return up to `size` bytes, none at the end. Raises ServerFaultError when too slow."""
         if time.monotonic() > self._deadline:
             raise ServerFaultError("it sends too slowly")
         # read1 returns what is there: a server that drips must not hold us for a whole piece.

@@ -1,4 +1,4 @@
-"""The cache's directory: blobs and entries as files, within a limit of bytes, least recently used out first.
+"""The cache's directory: blobs and entries as files, the least recently used removed first.
 
 ``cas/ab/<sha256>`` holds blobs, ``ac/<toolchain>/ab/<action>`` sealed entries. A file's time of
 modification is when it was last used. Several builds share a directory without a lock: files appear

@@ -70,7 +70,7 @@ def kept(vault: Path, digest: str) -> KeptImage:
 
 
 def add(root: Path, vault: Path) -> KeptImage:
-    """Make an image of a file system in a tar file (plain or gzip); the same bytes give the same digest.
+    """Make an image of a file system in a tar file; the same bytes give the same digest.
 
     Raises SupplyError if the file cannot be read.
     """

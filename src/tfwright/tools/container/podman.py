@@ -100,7 +100,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
         load(plan.image, Path(room))
         pipe = Path(room, "alive")
         os.mkfifo(pipe)
-        # Opened for both directions it blocks neither us nor the container. Children do not inherit it.
+        # Opened for both directions it blocks neither side. Children do not inherit it.
         held = os.open(pipe, os.O_RDWR | os.O_CLOEXEC)
         container = None
         try:

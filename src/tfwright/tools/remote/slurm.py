@@ -1,4 +1,4 @@
-"""Builds by Slurm: one job array, a task for each recipe, results as files in a shared directory."""
+"""Builds by Slurm: a job array with a task for each recipe, results as files they leave."""
 
 import json
 import os
@@ -19,7 +19,8 @@ SCRIPT = """\
 cd {directory} || exit 3
 recipe=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" {recipes})
 begun=$(date +%s)
-{variables}{python} tasks.py build --recipe "$recipe" {options} > {room}/"$SLURM_ARRAY_TASK_ID.log" 2>&1
+exec > {room}/"$SLURM_ARRAY_TASK_ID.log" 2>&1
+{variables}{python} tasks.py build --recipe "$recipe" {options}
 status=$?
 printf '{{"status": %d, "worker": "%s", "seconds": %d}}\\n' \\
     "$status" "$(hostname)/$SLURMD_NODENAME" "$(($(date +%s) - begun))" \\

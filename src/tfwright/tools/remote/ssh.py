@@ -25,7 +25,7 @@ ALIVE = (
     "-o",
     "ServerAliveCountMax=3",
 )
-"""A machine that is silent for 15 seconds is lost. Nothing is asked: there may be nobody to answer."""
+"""A machine that is silent for 15 seconds is lost. ssh asks nothing: a build has no keyboard."""
 PASSED_ON = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME")
 
 
