@@ -47,9 +47,15 @@ def wheel_of(library: Path) -> Path:
     return wheel
 
 
+def architectures(library: Path) -> tuple[str, ...]:
+    """Return what tfwright says about the GPU code of a library."""
+    summary = inspection.inspect(wheel_of(library), None).summary
+    assert summary is not None
+    return summary.architectures
+
+
 def test_inspect_lists_the_architectures_that_nvcc_compiled_for(library: Path) -> None:
-    report = inspection.inspect(wheel_of(library), None)
-    assert report.summary.architectures == ("sm_75", "sm_86", "compute_86")
+    assert architectures(library) == ("sm_75", "sm_86", "compute_86")
 
 
 def test_inspect_agrees_with_cuobjdump(library: Path) -> None:
@@ -63,6 +69,5 @@ def test_inspect_agrees_with_cuobjdump(library: Path) -> None:
         capture_output=True,
         text=True,
     ).stdout
-    report = inspection.inspect(wheel_of(library), None)
-    native = [name for name in report.summary.architectures if name.startswith("sm_")]
+    native = [name for name in architectures(library) if name.startswith("sm_")]
     assert all(f".{name}." in listed for name in native)

@@ -1,4 +1,4 @@
-"""CUDA, its libraries and nvcc's host compiler without root: obtained or unpacked where a recipe's build finds them."""
+"""CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
 
 import datetime as dt
 import getpass
@@ -289,8 +289,8 @@ def install(
     """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
 
     Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError
-    if the archive is not the one of the digest or not the version that the recipe names, HostError
-    while the user has not accepted its licence.
+    if the archive has another checksum or is another version than the recipe names, HostError while
+    the user has not accepted its licence.
     """
     root = _root(job, kind)
     digest = _verified(job.recipe, kind, archive, sha256)
@@ -318,10 +318,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     if not archive.is_file():
         raise SupplyError(
             f"{archive} is not there",
-            remedy=(
-                "Download it from https://developer.nvidia.com, which asks for a login or a "
-                "licence."
-            ),
+            remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind)
@@ -340,7 +337,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
 
 
 def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
-    pins: Mapping[str, str] = dict(recipe.host.sha256)
+    pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
     return pins.get(kind.name, "")
 
 

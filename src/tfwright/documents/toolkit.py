@@ -1,4 +1,4 @@
-"""The toolkit tables of a recipe: where CUDA, its libraries and nvcc's host compiler come from, by digest."""
+"""The toolkit tables of a recipe: where CUDA, its libraries and nvcc's compiler come from."""
 
 import re
 from collections.abc import Iterator, Mapping

@@ -70,15 +70,18 @@ class Candidate:
 def wish(host: Host, **asked: str) -> Wish:
     """Return what is asked for, completed by what cannot be changed about this host.
 
-    That is only done for the system that is asked for. Its Python and its CUDA can be changed: others
-    can be installed. Raises RecipeError for what cannot be read.
+    That is only done for the system that is asked for. Python and CUDA can be changed: others can
+    be installed. Raises RecipeError for what cannot be read.
     """
     wanted = {name: value for name, value in asked.items() if value}
     if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"], wanted["gpu"]):
         wanted |= _named(wanted["gpu"])
     for name, value in wanted.items():
         if name in _FORMS and not re.fullmatch(_FORMS[name], value):
-            remedy = "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, --os Linux or Darwin."
+            remedy = (
+                "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, "
+                "--os Linux or Darwin."
+            )
             raise RecipeError(f"{value!r} is no {name} that can be looked for", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
@@ -92,7 +95,8 @@ def _named(name: str) -> dict[str, str]:
     if known is None:
         raise RecipeError(
             f"No GPU is known by the name {name!r}",
-            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, and write --gpu 8.6.",
+            remedy="Look up its compute capability at https://developer.nvidia.com/cuda-gpus, "
+            "and write --gpu 8.6.",
         )
     return {"gpu": known.capability, "named": f"{name}: {known.source}"}
 

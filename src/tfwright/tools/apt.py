@@ -33,7 +33,7 @@ def here() -> bool:
 
 
 def address(log: Path) -> str:
-    """Return the address of the Debian archive that this host itself uses; empty if it uses none."""
+    """Return the address of the Debian archive that this host itself uses; empty if none."""
     command = Command(
         ("apt-get", "indextargets", "--format", "$(SITE)"), Path("/"), environment.clean(Path("/"))
     )

@@ -1,1 +1,1 @@
-"""Toolkits: CUDA, its libraries and a compiler, obtained by digest and arranged as NVIDIA lays them out."""
+"""Toolkits: CUDA, its libraries and a compiler, by checksum and in NVIDIA's own layout."""

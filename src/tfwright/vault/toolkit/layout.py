@@ -1,4 +1,4 @@
-"""Where the files of packages belong in a toolkit: Debian and the Python index each have a layout of their own."""
+"""Where the files of packages belong in a toolkit: Debian and the Python index lay them out apart."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ COMPILER = (
     Move(r"usr/share/.*", ""),
     Move(r"(lib|lib64|usr)/(.+)", r"\1/\2"),
 )
-"""A compiler finds its own parts from where it lies, as long as they keep their places to each other."""
+"""A compiler finds its own parts from its own place, if they keep their places to each other."""
 PROFILE = """\
 TOP = $(_HERE_)/..
 NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
@@ -98,7 +98,10 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _complete(root: Path) -> None:
-    """Give nvcc a profile, and the linker a name for each library of which a wheel has only the run-time one."""
+    """Give nvcc a profile, and the linker the name of each library.
+
+    A wheel has only the run-time name, such as ``libcudnn.so.8``.
+    """
     if (root / "bin/nvcc").is_file() and not (root / "bin/nvcc.profile").exists():
         files.write(root / "bin/nvcc.profile", PROFILE)
     for library in sorted(root.glob("lib64/lib*.so.*")):

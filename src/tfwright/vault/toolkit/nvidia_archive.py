@@ -1,4 +1,4 @@
-"""NVIDIA's own archives of CUDA and its libraries, in each layout that they ever had, merged into one directory."""
+"""NVIDIA's own archives of CUDA and its libraries: each of their layouts, merged into one root."""
 
 import re
 import shutil
@@ -32,7 +32,7 @@ def merge(archive: Path, room: Path, parts: Sequence[str]) -> Path:
 
 
 def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
-    """Copy the licences in an archive to where they can be read; return them, the least deep first."""
+    """Copy the licences in an archive to where they can be read; the least deep one comes first."""
     unpacking.unpack(archive, room, _is_licence)
     found = [path for path in room.rglob("*") if path.is_file()]
     found.sort(key=lambda path: (len(path.parts), path))

@@ -1,4 +1,4 @@
-"""The ways to the packages of a toolkit; none is believed but by the digests that the recipe pins."""
+"""The ways to the packages of a toolkit; each file must have the checksum that the recipe pins."""
 
 import sys
 import tempfile

@@ -1,4 +1,4 @@
-"""A toolkit on disk: its parts, each with its files by digest, and a digest that stands for all of it."""
+"""A toolkit on disk: its parts, the checksum of each file, and one that stands for all of them."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -51,7 +51,10 @@ class ToolkitRecord(Table):
 
 
 def read(root: Path) -> ToolkitRecord:
-    """Return the record of a toolkit; an empty one if there is none, or an older tfwright wrote it."""
+    """Return the record of a toolkit.
+
+    It is empty if there is none, or if an older tfwright wrote it.
+    """
     try:
         return ToolkitRecord.model_validate_json((root / RECORD).read_bytes())
     except (OSError, ValidationError):
