@@ -170,6 +170,13 @@ def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(tmp_pat
     assert list((tmp_path / night.WORK).glob("*")) == []
 
 
+def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    builder(host).raises["a"] = AttributeError("no such thing")
+    assert pass_night(host).verdicts == {"a": "failed", "b": "good"}
+    assert "a flaw in tfwright, fake.py" in (host.site / "index.html").read_text()
+
+
 def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)

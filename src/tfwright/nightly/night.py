@@ -7,6 +7,7 @@ on: a kill costs the build under way and nothing else.
 
 import datetime as dt
 import errno
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +29,12 @@ WORK = "work"
 """The folder of unfinished builds; whatever lies in it at a start was cut off."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
 """An unfinished night that is older than this is over; its targets are due again."""
+FULL = builds.Breakage(
+    stage="publish",
+    line="No space left on device",
+    cause="the disk of the build host is full",
+    remedy="Free some space, or lower retention.size in nightly.toml.",
+)
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -219,6 +226,9 @@ def _judged(
         except TfwrightError as fault:
             blocked[target.name] = fault.what
             continue
+        except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
+            blocked[target.name] = f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+            continue
         found.append(due.judge(target, fingerprint, past[target.name], asked=asked))
     ordered = due.ordered(found, past)
     return due.fitting(ordered, host.nightly.hours), blocked
@@ -271,9 +281,10 @@ def _build(host: BuildHost, state: State, item: DueTarget) -> NightlyBuild:
         _describe(host, work, build, last)
         builds.finish(work, host.builds, build)
     except OSError as fault:
-        if fault.errno not in NO_ROOM:
-            raise
-        build = _full(host, order)
+        full = fault.errno in NO_ROOM
+        build = _cut_off(host, order, FULL if full else _flaw(fault))
+    except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
+        build = _cut_off(host, order, _flaw(fault))
     state.add_build(build)
     return build
 
@@ -286,8 +297,19 @@ def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBui
     files.write(work / "report.md", page.markdown(build, work))
 
 
-def _full(host: BuildHost, order: BuildOrder) -> NightlyBuild:
-    """Return the build that a full disk stopped; its files are gone, so that the next one can."""
+def _flaw(fault: Exception) -> builds.Breakage:
+    """Describe an error that is no expected failure, with the place in tfwright."""
+    last = traceback.extract_tb(fault.__traceback__)[-1]
+    return builds.Breakage(
+        stage="tfwright",
+        line=f"{type(fault).__name__}: {fault}",
+        cause=f"a flaw in tfwright, {Path(last.filename).name}:{last.lineno}",
+        remedy="Report it: 'invoke report' prints what is needed.",
+    )
+
+
+def _cut_off(host: BuildHost, order: BuildOrder, broken: builds.Breakage) -> NightlyBuild:
+    """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
     return NightlyBuild(
         id=order.id,
@@ -295,14 +317,9 @@ def _full(host: BuildHost, order: BuildOrder) -> NightlyBuild:
         recipe=order.target.recipe,
         started=order.started,
         seconds=(host.clock() - order.started).total_seconds(),
-        result="blocked",
+        result="blocked" if broken == FULL else "failed",
         fingerprint=dict(order.fingerprint),
-        broken=builds.Breakage(
-            stage="publish",
-            line="No space left on device",
-            cause="the disk of the build host is full",
-            remedy="Free some space, or lower retention.size in nightly.toml.",
-        ),
+        broken=broken,
     )
 
 
@@ -362,3 +379,5 @@ def _asked(question: Callable[[], str]) -> str:
         return question()
     except TfwrightError as fault:
         return fault.what
+    except Exception as fault:  # noqa: BLE001 a flaw in a check must not cost the night
+        return f"the check failed: {type(fault).__name__}: {fault}"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.commands import lock as locks
+from tfwright.commands import links as link_check
 from tfwright.commands import reproduce as reproduction
 from tfwright.commands import smoke as smoking
 from tfwright.commands.nightly import targets
@@ -214,7 +214,7 @@ class PipelineBuilder:
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
-        rows = locks.rot(self._job(target), deep=False)
+        rows = link_check.check(self._job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
         said = [f"no server has {', '.join(lost)}"] if lost else []
