@@ -17,7 +17,8 @@ SERVER_DIED = "bazel-server-died"
 class FailureRecord:
     """What one run said of its failure; the stage that saw it hands it on with its error.
 
-    The stage decides by this record, and people are shown this record: nobody reads the log twice.
+    The stage decides by this record, and people are shown the same record: the log is
+    not read a second time.
     """
 
     excerpt: Excerpt | None

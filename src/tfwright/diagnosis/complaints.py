@@ -75,14 +75,14 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Reading:
+class Recognition:
     """What one family makes of a line."""
 
     family: Family
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-Judged = tuple[Reading, ...]
+Judged = tuple[Recognition, ...]
 """What the families make of a line, the most particular first."""
 
 
@@ -227,7 +227,7 @@ def _readings(said: str, numbers: Iterable[int]) -> Judged:
         parameters = family.match(said)
         if parameters is None:
             continue
-        reading = Reading(family, parameters)
+        reading = Recognition(family, parameters)
         if family.sample:
             refinement = reading
         elif family.rank == "weak":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 from tfwright.diagnosis import lines
-from tfwright.diagnosis.complaints import Complaint, Line, Reading
+from tfwright.diagnosis.complaints import Complaint, Line, Recognition
 from tfwright.diagnosis.families import Family, everything
 
 REACH = 400
@@ -194,7 +194,7 @@ def _ending(text: str, traceback: Traceback, known: Complaint | None) -> Complai
         parameters["exception"] = exception["exception"]
         parameters["message"] = exception["message"] or ""
     family = _named("bazel-starlark-error" if starlark else "python-exception")
-    return Complaint(traceback.last, (Reading(family, parameters),), "root")
+    return Complaint(traceback.last, (Recognition(family, parameters),), "root")
 
 
 @cache

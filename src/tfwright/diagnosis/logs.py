@@ -12,13 +12,13 @@ from typing import IO
 
 from tfwright.diagnosis import reader
 from tfwright.diagnosis.reader import Diagnosis
-from tfwright.diagnosis.sketch import Readable
+from tfwright.diagnosis.sketch import LogStream
 from tfwright.errors import RecipeError
 from tfwright.progress import SILENCE, Listener, Progress
 
 _GZIP = b"\x1f\x8b"
 _LONG = 64 << 20
-"""Bytes from which on progress is worth telling."""
+"""Bytes from which on progress is reported."""
 
 
 def diagnose(name: str, listener: Listener = SILENCE) -> Diagnosis:
@@ -27,9 +27,9 @@ def diagnose(name: str, listener: Listener = SILENCE) -> Diagnosis:
     Raises RecipeError if it cannot be read.
     """
     with _opened(name) as raw:
-        told = _Told(name, raw, listener)
-        found = reader.read(told)
-        told.end()
+        watched = _Watched(name, raw, listener)
+        found = reader.read(watched)
+        watched.end()
     return found
 
 
@@ -50,14 +50,14 @@ def _opened(name: str) -> Iterator[IO[bytes]]:
         ) from fault
 
 
-def _unpacked(raw: IO[bytes]) -> Readable:
+def _unpacked(raw: IO[bytes]) -> LogStream:
     """Return the text of a log that may be packed."""
     start = raw.peek(2)[:2] if hasattr(raw, "peek") else b""
     return gzip.GzipFile(fileobj=raw) if start == _GZIP else raw
 
 
-class _Told:
-    """A log that tells how far it was read, once that takes a while."""
+class _Watched:
+    """A log that reports how far it was read, once that takes a while."""
 
     def __init__(self, name: str, raw: IO[bytes], listener: Listener) -> None:
         self.name, self.raw, self.listener = name, raw, listener
@@ -66,12 +66,12 @@ class _Told:
         self.done, self.begun = 0, time.monotonic()
 
     def read(self, size: int, /) -> bytes:
-        return self._tell(self.text.read(size))
+        return self._count(self.text.read(size))
 
     def readline(self, size: int, /) -> bytes:
-        return self._tell(self.text.readline(size))
+        return self._count(self.text.readline(size))
 
-    def _tell(self, data: bytes) -> bytes:
+    def _count(self, data: bytes) -> bytes:
         if self.done <= _LONG < self.done + len(data):
             self.listener.started("diagnose", self.name)
         self.done += len(data)

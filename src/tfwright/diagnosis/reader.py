@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tfwright.diagnosis import complaints, excerpt, facts, finder, sketch, tables
-from tfwright.diagnosis.complaints import Complaint, Line, Reading
+from tfwright.diagnosis.complaints import Complaint, Line, Recognition
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family
-from tfwright.diagnosis.sketch import Readable
+from tfwright.diagnosis.sketch import LogStream
 
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
@@ -67,8 +67,8 @@ class Diagnosis:
         return any(match.explains and match.entry.rank == "root" for match in self.matches)
 
 
-def read(stream: Readable, known: Facts | None = None) -> Diagnosis:
-    """Read a log to its end; `known` are facts of the build, beside those that the log shows."""
+def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
+    """Read a log to its end; `known` are facts of the build that the log need not show."""
     made = sketch.read(stream)
     kept = complaints.kept(made)
     shown = facts.of([line.text for line in kept], known)
@@ -104,7 +104,7 @@ def _others(
     return [_match(kept[complaint.at], reading, shown, explains=False)]
 
 
-def _match(line: Line, reading: Reading, shown: Facts, *, explains: bool) -> Match:
+def _match(line: Line, reading: Recognition, shown: Facts, *, explains: bool) -> Match:
     family = reading.family
     return Match(
         entry=family,

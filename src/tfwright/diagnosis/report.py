@@ -10,7 +10,10 @@ from tfwright.tools import files
 
 
 def write(found: Diagnosis, log: str, folder: Path) -> Path | None:
-    """Write the report of an unknown error below `folder`; None if the error is known, or there is none."""
+    """Write the report of an unknown error below `folder`.
+
+    Returns None if the error is known, or if the log shows no error.
+    """
     if found.understood or found.first is None:
         return None
     name = "standard input" if log == "-" else Path(log).name
@@ -21,15 +24,23 @@ def write(found: Diagnosis, log: str, folder: Path) -> Path | None:
 
 def text(excerpt: Excerpt, log: str) -> str:
     """Return the report in Markdown; the home directory, which holds a name, is written as ~."""
-    told = "\n".join(excerpt.lines)
+    shown = "\n".join(excerpt.lines)
     parts = [
         f"### {excerpt.what}",
         f"From line {excerpt.line} of `{log}`"
         + (f", rule at `{excerpt.where}`" if excerpt.where else ""),
-        f"```\n{told}\n```",
+        f"```\n{shown}\n```",
         f"The command:\n\n```sh\n{excerpt.command}\n```"
         if excerpt.command
         else "The log shows no command.",
-        f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, {' '.join(platform.libc_ver())}",
+        _versions(),
     ]
     return "\n\n".join(parts).replace(str(Path.home()), "~") + "\n"
+
+
+def _versions() -> str:
+    """Name what ran here, for whoever reads the report."""
+    libc = " ".join(platform.libc_ver())
+    return (
+        f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, {libc}"
+    )

@@ -20,7 +20,7 @@ WORDS = (b"error:", b"error in ", b"failed", b"fatal ")
 """What the lines around a failure hold, in lower case."""
 
 
-class Readable(Protocol):
+class LogStream(Protocol):
     """Anything that bytes can be read from."""
 
     def read(self, size: int, /) -> bytes:
@@ -51,7 +51,7 @@ class Sketch:
     """How many lines the whole log has."""
 
 
-def read(stream: Readable) -> Sketch:
+def read(stream: LogStream) -> Sketch:
     """Read a log to its end. Memory stays bounded whatever it holds."""
     kept: list[Piece] = []
     edge: deque[Piece] = deque(maxlen=EDGE)
@@ -84,7 +84,7 @@ def _complains(data: bytes) -> bool:
     return any(word in plain for word in WORDS)
 
 
-def _pieces(stream: Readable) -> Iterator[Piece]:
+def _pieces(stream: LogStream) -> Iterator[Piece]:
     """Yield a log in whole lines; the rest of a line that fills more than a piece is left out."""
     line = 1
     number = 0

@@ -8,7 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from tfwright.wheel.binary import elf, elf_sections, elf_symbols
 from tfwright.wheel.binary.elf import Elf
@@ -110,9 +112,11 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
     peer, found = ELFFile(io.BytesIO(content)), elf.read(content)
-    dynamic = peer.get_section_by_name(".dynamic")
+    dynamic, names = peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym")
+    assert isinstance(dynamic, DynamicSection)
+    assert isinstance(names, SymbolTableSection)
     needed = [tag.needed for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
-    symbols = peer.get_section_by_name(".dynsym").iter_symbols()
+    symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
     assert found.symbols.exports == len([one for one in symbols if one["st_shndx"] != "SHN_UNDEF"])
 
@@ -154,13 +158,13 @@ def test_what_the_sections_say_does_not_matter(
     assert elf.read(content).requires["GLIBC"].version
 
 
-def headers(content: bytes) -> list[int]:
+def headers(content: bytes | bytearray) -> list[int]:
     """Return where each program header of a 64-bit library is."""
     start, count = struct.unpack_from("<Q", content, 32)[0], content[56]
     return [start + 56 * number for number in range(count)]
 
 
-def header_of(content: bytes, kind: int) -> int:
+def header_of(content: bytes | bytearray, kind: int) -> int:
     return next(at for at in headers(content) if struct.unpack_from("<I", content, at)[0] == kind)
 
 
@@ -183,9 +187,10 @@ def segments_on_top_of_each_other(content: bytearray) -> None:
     content[second + 16 : second + 32] = content[first + 16 : first + 32]
 
 
-def an_entry(content: bytes, tag: int) -> int:
+def an_entry(content: bytes | bytearray, tag: int) -> int:
     """Return where the value of a tag in the dynamic table is."""
-    offset = struct.unpack_from("<Q", content, header_of(content, 2) + 8)[0]
+    (offset,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
+    assert isinstance(offset, int)
     while struct.unpack_from("<Q", content, offset)[0] != tag:
         offset += 16
     return offset + 8
