@@ -176,8 +176,12 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
         if not link.exists():
             link.symlink_to(shared, target_is_directory=True)
     try:
+<<<<<<< HEAD
         request = BuildRequest(recipe=found, host_file=own, listener=listener, until=stage)
         engine.build(request)
+=======
+        engine.build(replace(BuildRequest(found, own, listener), until=stage))
+>>>>>>> main
     except HostError:
         raise
     except TfwrightError as fault:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tfwright.documents.host_file import CacheTable, HostFile
-from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, Recipe
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
 from tfwright.pipeline.invocation import Invocation
@@ -737,6 +737,7 @@ def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[st
         _table: CompileTable,
         _bazel: BazelTable,
         _answering: ConfigureTable,
+        _nccl: NcclTable,
         *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
         results.update({type(one).__name__: one.model_dump(mode="json") for one in made})

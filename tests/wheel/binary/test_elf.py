@@ -6,10 +6,11 @@ import struct
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
+from elftools.elf.dynamic import DynamicSection
 from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
 
 from tfwright.wheel.binary import elf, elf_sections, elf_symbols
 from tfwright.wheel.binary.elf import Elf
@@ -111,10 +112,11 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
     peer, found = ELFFile(io.BytesIO(content)), elf.read(content)
-    dynamic: Any = peer.get_section_by_name(".dynamic")
-    listed: Any = peer.get_section_by_name(".dynsym")
+    dynamic, names = peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym")
+    assert isinstance(dynamic, DynamicSection)
+    assert isinstance(names, SymbolTableSection)
     needed = [tag.needed for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
-    symbols = listed.iter_symbols()
+    symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
     assert found.symbols.exports == len([one for one in symbols if one["st_shndx"] != "SHN_UNDEF"])
 
@@ -187,7 +189,8 @@ def segments_on_top_of_each_other(content: bytearray) -> None:
 
 def an_entry(content: bytes | bytearray, tag: int) -> int:
     """Return where the value of a tag in the dynamic table is."""
-    offset = int(struct.unpack_from("<Q", content, header_of(content, 2) + 8)[0])
+    (offset,) = struct.unpack_from("<Q", content, header_of(content, 2) + 8)
+    assert isinstance(offset, int)
     while struct.unpack_from("<Q", content, offset)[0] != tag:
         offset += 16
     return offset + 8
