@@ -1,8 +1,8 @@
-"""What may reach a terminal: text of unknown origin, with everything that a terminal obeys made visible.
+"""What may reach a terminal: foreign text, with everything that a terminal obeys made visible.
 
-Names in a wheel, lines of a log and answers of a server are chosen by strangers. An escape sequence in
-them can clear the screen, set the clipboard or forge a line of ours; a direction mark can turn a path
-round. `printable` is the only place that decides which characters pass.
+Names in a wheel, lines of a log and answers of a server are chosen by strangers. An escape sequence
+in them can clear the screen, set the clipboard or forge a line of ours; a direction mark can turn a
+path round. `printable` is the only place that decides which characters pass.
 """
 
 import re

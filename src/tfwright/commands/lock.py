@@ -51,7 +51,9 @@ def write(job: BuildRequest, path: Path) -> Lock:
 
 def _knows_needs(locked: Lock) -> bool:
     """Tell whether Bazel was asked when a lock was written."""
-    return any(entry.needed is not None for entry in (*locked.archives, *locked.clones))
+    needs = [archive.needed for archive in locked.archives]
+    needs += [clone.needed for clone in locked.clones]
+    return any(need is not None for need in needs)
 
 
 def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
@@ -85,7 +87,10 @@ def _wanted(
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            calls = Invocation.of(job, job.recipe.compile, inputs, tree, configured)
+            recipe = job.recipe
+            calls = Invocation.of(
+                job, recipe.compile, recipe.bazel.version, inputs, tree, configured
+            )
             return analysis.wanted(calls), None
     except TfwrightError as fault:
         return None, fault
@@ -93,7 +98,7 @@ def _wanted(
 
 
 def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
-    """Let the target Python's pip choose a file for each requirement, and return them with their checksums."""
+    """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted, system = job.recipe.host.requirements, job.recipe.host.system
     if not wanted:
         return ()

@@ -1,4 +1,4 @@
-"""What a recipe's tree leads to, read with what is on this host: the ground of `lock` and `vault --links`."""
+"""What a recipe's tree leads to, as far as this host reads it, for `lock` and `vault --links`."""
 
 from collections.abc import Sequence
 from dataclasses import replace

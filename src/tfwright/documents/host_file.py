@@ -168,7 +168,10 @@ class HostFile(Table):
         return self.model_copy(update=places)
 
     def mirror_of(self, url: str) -> str | None:
-        """Return the mirror of a repository, if this host names one; a literal key wins over fields."""
+        """Return the mirror of a repository, if this host names one.
+
+        A literal key wins over fields.
+        """
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():

@@ -1,4 +1,4 @@
-"""The external repositories of a recipe's tree: which ones its rules name, their files, and the lock that fits."""
+"""The external repositories of a recipe's tree: rules, files, and the lock that fits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

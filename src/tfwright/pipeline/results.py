@@ -44,7 +44,7 @@ class Programs(Result):
 
 
 class Substituted(Result):
-    """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
+    """Bytes that replace an archive: the wheel is then not built from the pinned ones."""
 
     name: str
     """Of the external repository."""

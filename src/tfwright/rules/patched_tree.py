@@ -1,4 +1,4 @@
-"""The tree of a recipe as git's index holds it: the pinned commit with assets and patches, no file checked out."""
+"""The tree of a recipe in git's index: the pinned commit, assets and patches, not checked out."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,9 +1,9 @@
 """What a TensorFlow tree downloads: its repository rules, read as text. Nothing is executed.
 
-Reading starts where Bazel starts, at WORKSPACE, and follows macros and the code of rules. Calls that
-declare a download are recognised by their arguments, so that a rule of a later release needs no change
-here. What comes from another repository can be read once that is there (`follow`); what cannot be read
-without running it is reported with file and line.
+Reading starts where Bazel starts, at WORKSPACE, and follows macros and the code of rules. Calls
+that declare a download are recognised by their arguments, so that a rule of a later release needs
+no change here. What comes from another repository can be read once that is there (`follow`); what
+cannot be read without running it is reported with file and line.
 """
 
 import ast
@@ -27,15 +27,18 @@ from tfwright.rules.starlark import (
 from tfwright.tools.git.clones import Clone
 
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
-"""Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached or not."""
+"""Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached
+or not."""
 OWN_NAMES = ("", "org_tensorflow")
 """Names by which TensorFlow calls its own repository in labels."""
 DOWNLOADS = {"download", "download_and_extract"}
 """Methods through which a rule's own code downloads: url, output and sha256 come in this order."""
 BY_DIGEST = "sha256_urls"
-"""Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external`` rules)."""
+"""Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external``
+rules)."""
 ORIGINS = {"url", "urls", "sha256", "remote", "registry", "artifact"}
-"""Arguments that say where a repository comes from, or what it is; so do those that end as these do."""
+"""Arguments that say where a repository comes from, or what it is; so do those that end as these
+do."""
 TELLING = {"name", "commit", "tag", "digest", "repository"}
 """Further arguments that are read."""
 NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
@@ -44,12 +47,16 @@ URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 BAZELS_PLACE = "@bazel//"
 """Where the files are that a Bazel brings along, as findings say it."""
 BAZELS_OWN = "bazel_tools"
-"""The repository that is part of Bazel: what it defines downloads nothing but what it is told to."""
+"""The repository that is part of Bazel: what it defines downloads nothing but what it is told
+to."""
 
 
 @dataclass(frozen=True)
 class Repository:
-    """One file that a repository rule downloads. A rule with one file per platform gives several."""
+    """One file that a repository rule downloads.
+
+    A rule with one file per platform gives several.
+    """
 
     name: str
     """As other rules refer to it; empty if only a caller would tell."""
@@ -64,7 +71,8 @@ class Repository:
     patches: tuple[str, ...] = ()
     """Labels of the patches that the rule applies after unpacking, as far as they can be read."""
     commit: str = ""
-    """For rules that clone: the commit, or the tag, that they check out; for a container, its digest."""
+    """For rules that clone: the commit, or the tag, that they check out; for a container, its
+    digest."""
     reached: bool = True
     """Whether WORKSPACE leads there; Bazel never sees a repository that nothing declares."""
 
@@ -80,7 +88,7 @@ class Repository:
 
     @property
     def clone(self) -> Clone | None:
-        """What the rule clones, if it pins that: a tag may move, and a part of a commit's id be another's as well."""
+        """What the rule clones, if it pins a whole commit id: a tag may move."""
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
         return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 
@@ -96,10 +104,11 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Nested:
-    """A call of something that another repository defines: `follow` reads it once its files are there."""
+    """A call of a symbol of another repository: `follow` reads it once its files are there."""
 
     archive: str
-    """Name of that repository. Not all are archives: a rule of the tree may write one itself, as ``local_config_android``."""
+    """Name of that repository. Not all are archives: a rule of the tree may write one itself, as
+    ``local_config_android``."""
     path: str
     """The file in it."""
     symbol: str
@@ -148,8 +157,8 @@ def read(texts: Mapping[str, str]) -> Rules:
 def of_bazel(texts: Mapping[str, str]) -> Rules:
     """Read what Bazel itself declares, given the WORKSPACE texts that it brings along, by path.
 
-    Only rules of languages count as reached. The rest is JDKs and tools for all platforms, gigabytes
-    of which a TensorFlow takes little or nothing: what that is, a lock knows.
+    Only rules of languages count as reached. The rest is JDKs and tools for all platforms,
+    gigabytes of which a TensorFlow takes little or nothing: what that is, a lock knows.
     """
     found = Rules((), ())
     for path in sorted(texts):
@@ -166,7 +175,7 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
 
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
-    """Read what a nested call downloads, given the .bzl files of its repository by their paths there."""
+    """Read what a nested call downloads, given the .bzl files of its repository by path."""
     reading = _Reading(Program(texts, ("", nested.archive)), place=f"@{nested.archive}//")
     with reading.bounded(nested.path):
         reading.follow(nested.path, nested.symbol)
@@ -174,7 +183,10 @@ def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
 
 
 def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
-    """Put what nested calls were found to download to the rest; the calls that were not followed stay nested."""
+    """Put what nested calls were found to download to the rest.
+
+    The calls that were not followed stay nested.
+    """
     parts = (found, *followed.values())
     return Rules(
         tuple(dict.fromkeys(one for part in parts for one in part.repositories)),
@@ -261,7 +273,8 @@ class _Reading:
                 path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named))
             )
         if made and isinstance(callee, External):
-            return  # another repository's rule is taken, like Bazel's own, to download what it is told to
+            # Another repository's rule, like Bazel's own, downloads what its arguments say.
+            return
         outer, self._declared = (
             self._declared,
             (*self._declared, *((one.name, one.sha256) for one in made)),
@@ -315,7 +328,10 @@ class _Reading:
                 )
 
     def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
-        """Read the body of a function. Starlark has no recursion, so one that is being read is not entered."""
+        """Read the body of a function.
+
+        Starlark has no recursion, so one that is being read is not entered.
+        """
         if function.node in self._active:
             return
         self._seen.add(function.node)
@@ -374,7 +390,10 @@ class _Reading:
     def _try_forms(
         self, path: str, line: int, what: str, work: Callable[[], list[Repository]]
     ) -> list[Repository]:
-        """Record what `work` makes in each form that it can take; those that cannot be read are reported."""
+        """Record what `work` makes in each form that it can take.
+
+        Those that cannot be read are reported.
+        """
         made: list[Repository] = []
 
         def attempt() -> None:
@@ -429,7 +448,7 @@ class _Reading:
         self._record(Unreadable(self._place + path, line, why))
 
     def _record(self, one: Repository | Unreadable | Nested) -> None:
-        """Keep a finding, unless it repeats the declaration whose macro is being read, or one that is reached."""
+        """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
         if isinstance(one, Repository) and (
             (one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found
         ):
@@ -452,7 +471,7 @@ def _tells_origin(argument: str) -> bool:
 
 
 def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield addresses and digest of each file: ``urls`` belong to ``sha256``, ``jar_urls`` to ``jar_sha256``."""
+    """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
     if "artifact" in known:
         yield (
             tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
@@ -485,7 +504,8 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     group, _, rest = artifact.partition(":")
     name, _, version = rest.partition(":")
     for server in _urls(servers):
-        yield f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}/{name}-{version}.jar"
+        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        yield f"{folder}/{name}-{version}.jar"
 
 
 def _urls(value: object) -> tuple[str, ...]:

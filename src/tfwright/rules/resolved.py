@@ -1,4 +1,4 @@
-"""What Bazel says that it made external repositories of: the file of ``--experimental_repository_resolved_file``."""
+"""What Bazel made external repositories of: ``--experimental_repository_resolved_file``."""
 
 import ast
 
@@ -6,7 +6,7 @@ from tfwright.rules.starlark import Program, Scope
 
 
 def pins(text: str) -> dict[str, str]:
-    """Return the repositories in such a file by name, each with its digest or commit, if it has one; nothing is executed.
+    """Return the repositories in such a file by name, each with its digest or commit if it has one.
 
     One name may be declared several times, with different digests: Bazel tells which it took.
     """
@@ -14,14 +14,14 @@ def pins(text: str) -> dict[str, str]:
     module = program.module("resolved.bzl")
     made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
     attributes = (
-        [program.force(one["original_attributes"]) for one in made if isinstance(one, dict)]
+        [program.force(entry["original_attributes"]) for entry in made if isinstance(entry, dict)]
         if isinstance(made, list)
         else []
     )
     return {
-        str(program.force(one["name"])): str(
-            program.force(one.get("sha256") or one.get("commit") or "")
+        str(program.force(entry["name"])): str(
+            program.force(entry.get("sha256") or entry.get("commit") or "")
         )
-        for one in attributes
-        if isinstance(one, dict)
+        for entry in attributes
+        if isinstance(entry, dict)
     }

@@ -1,8 +1,8 @@
-"""Starlark, read as far as it can be known without running it: loads, names, functions, and what values they may have.
+"""Starlark, read as far as it can be known without running it: loads, names, functions, values.
 
-Python's own parser reads it. Conditions are never decided: both branches count, and where they leave
-a name with two values, both are tried. Texts are untrusted, so that only what leaves a value readable
-is known here (no repetition, no width in a format), and all work is counted.
+Python's own parser reads it. Conditions are never decided: both branches count, and where they
+leave a name with two values, both are tried. Texts are untrusted, so that only what leaves a value
+readable is known here (no repetition, no width in a format), and all work is counted.
 """
 
 import ast
@@ -25,7 +25,8 @@ LONGEST_FILE = 4_000_000
 Result = TypeVar("Result")
 
 Expressions = Generator[tuple[ast.stmt, ast.expr, "Scope"], None, "Scope"]
-"""What `Program.walk` yields: an expression, where it stands, what is known there; in the end what is known then."""
+"""What `Program.walk` yields: an expression, where it stands, what is known there; in the end what
+is known then."""
 
 
 class UnknownError(ValueError):
@@ -154,7 +155,7 @@ class Program:
         return self._globals[module]
 
     def walk(self, body: Sequence[ast.stmt], scope: Scope) -> Expressions:
-        """Yield every expression of `body` as if all branches were taken, each with what is known there."""
+        """Yield every expression of `body`, in all branches, each with what is known there."""
         for statement in body:
             self.spend()
             match statement:
@@ -196,7 +197,10 @@ class Program:
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
     def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
-        """Return what a function knows when it is called; a parameter without a value is `missing`."""
+        """Return what a function knows when it is called.
+
+        A parameter without a value is `missing`.
+        """
         outer = self.globals(function.module)
         given = function.node.args
         names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
@@ -212,7 +216,10 @@ class Program:
         return outer.bind(**bound)
 
     def arguments(self, call: ast.Call, scope: Scope) -> Arguments:
-        """Return what a call passes, its ``**`` opened. Raises UnknownError if that cannot be known."""
+        """Return what a call passes, its ``**`` opened.
+
+        Raises UnknownError if that cannot be known.
+        """
         named: dict[str, object] = {}
         for keyword in call.keywords:
             if keyword.arg:
@@ -242,7 +249,7 @@ class Program:
         raise UnknownError(message)
 
     def _begin(self, picks: Sequence[tuple[int, int]] = ()) -> None:
-        """Forget what was worked out, and choose the alternatives as `picks` says, the first ones after that."""
+        """Forget what was worked out, and choose alternatives: `picks`, then the first ones."""
         self._known: dict[object, object] = {}
         self._picks, self._picked = list(picks), 0
 
@@ -254,7 +261,10 @@ class Program:
         return self._picks[self._picked - 1][0]
 
     def force(self, thing: object) -> object:
-        """Work out what is still to be worked out. Raises UnknownError if only running would tell."""
+        """Work out what is still to be worked out.
+
+        Raises UnknownError if only running would tell.
+        """
         match thing:
             case Unset():
                 raise thing.fault
@@ -375,7 +385,10 @@ class Program:
         )
 
     def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
-        """Return what is known in each turn of a loop; where that is unknown, one turn stands for all."""
+        """Return what is known in each turn of a loop.
+
+        Where that is unknown, one turn stands for all.
+        """
         try:
             items = self.value(loop.iter, scope)
         except UnknownError as fault:
@@ -470,7 +483,7 @@ def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 
 
 def _located(label: str, seen_from: str) -> tuple[str | None, str]:
-    """Return repository (None for the same one) and path of a label such as ``@repo//package:file.bzl``."""
+    """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
     found = re.fullmatch(
         r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?",
         label,
@@ -506,7 +519,10 @@ def _filled(text: object, values: object) -> str:
 
 
 def _formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
-    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``; nothing else is known."""
+    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
+
+    Nothing else is known.
+    """
     if not isinstance(text, str):
         raise UnknownError("formats what is not a text")
     values = {**{str(index): one for index, one in enumerate(positional)}, **named}

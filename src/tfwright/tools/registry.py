@@ -1,7 +1,9 @@
-"""Files out of packages of registries, each through the registry's ordinary client; nothing of a package is run.
+"""Files out of packages of registries, each through the registry's ordinary client.
 
-A package often carries an archive of somebody else's, byte for byte: npm's sqlite3 holds SQLite's own
-tarball, a source package of Debian the release of its author.
+Nothing of a package is run.
+
+A package often carries an archive of somebody else's, byte for byte: npm's sqlite3 holds SQLite's
+own tarball, a source package of Debian the release of its author.
 """
 
 import re
@@ -56,7 +58,8 @@ class RegistryPackage:
 def extract(package: RegistryPackage, member: str, target: Path) -> None:
     """Download a package and copy one of its files to `target`; the caller verifies the bytes.
 
-    Raises SupplyError if the client is not installed, the package is not there, or has no such file.
+    Raises SupplyError if the client is not installed, the package is not there, or has no such
+    file.
     """
     bring = {"npm": _npm, "pypi": _pypi, "deb": _deb}[package.kind]
     with tempfile.TemporaryDirectory() as folder:
@@ -69,7 +72,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
         except ToolError as fault:
             raise SupplyError(
                 f"{package} could not be downloaded: {_complaint(fault)}",
-                remedy=f"Check how {fault.evidence.command[0] if fault.evidence.command else 'the client'} reaches its registry.",
+                remedy="Check how that registry's client reaches its servers.",
             ) from fault
 
 

@@ -1,4 +1,4 @@
-"""Archives that others made, unpacked as data: nothing in them is run, and nothing gets out of the directory that it is given."""
+"""Archives that others made, unpacked as data: nothing is run, nothing leaves its directory."""
 
 import lzma
 import re
@@ -23,7 +23,8 @@ _HEADER = 1 << 18
 """Bytes within which the script of a makeself archive ends."""
 _DEB = b"!<arch>\n"
 _AR_HEADER = 60
-"""Bytes before each member of an ar archive; the name is in the first 16, the size in 10 from 48 on."""
+"""Bytes before each member of an ar archive; the name is in the first 16, the size in 10 from 48
+on."""
 _SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
 _BROKEN = (
@@ -43,11 +44,10 @@ Wanted = Callable[[PurePosixPath], bool]
 def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     """Unpack the members of an archive that are `wanted` into a directory.
 
-    It may be a tar in any compression that Python has, a zip or a wheel, a Debian package, or a shell
-    script with a tar behind it as makeself writes it, which is what NVIDIA's ``.run`` files are; neither
-    that script nor those of a package are run.
-    Raises SupplyError if it is none of these, is damaged or reaches outside of the directory, HostError
-    if there is no room for it.
+    It may be a tar in any compression that Python has, a zip or a wheel, a Debian package, or a
+    shell script with a tar behind it as makeself writes it, which is what NVIDIA's ``.run`` files
+    are; neither that script nor those of a package are run. Raises SupplyError if it is none of
+    these, is damaged or reaches outside of the directory, HostError if there is no room for it.
     """
     if not hasattr(tarfile, "data_filter"):
         raise HostError(
@@ -88,14 +88,17 @@ class _Room:
         self.left -= size
         self.members -= 1
         if self.left < 0 or self.members < 0:
-            what = f"There is no room for {self.archive.name} on the disk of {self.into}, less {KEPT_FREE // GIB} GiB that are left free"
+            what = (
+                f"There is no room for {self.archive.name} on the disk of {self.into}, "
+                f"less {KEPT_FREE // GIB} GiB that are left free"
+            )
             raise HostError(
                 what, remedy="Free some space, or set build_out in the host file to a larger disk."
             )
 
 
 def _data_of_package(stream: BufferedReader) -> IO[bytes]:
-    """Return the files of a Debian package: it is an ar archive, and they are its member data.tar."""
+    """Return the files of a Debian package, which are the member data.tar of an ar archive."""
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
         name, size = header[:16].decode("ascii").strip(), int(header[48:58])

@@ -1,1 +1,1 @@
-"""Inputs by digest: which a TensorFlow tree names, where each can be had, and that they stay obtainable."""
+"""Inputs by checksum: where each is found, what locks and bundles say of them, their care."""

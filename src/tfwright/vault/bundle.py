@@ -1,9 +1,9 @@
-"""The bundle: everything that one recipe's build needs in one file, for a host that never had a network.
+"""The bundle: everything that one recipe's build needs in one file, for a host without a network.
 
-It is a tar of one form only: the manifest, then the members that it lists, in its order, and nothing
-else. Reading it, no header is interpreted: each has to be, byte for byte, the one that is written for
-that member. A link, a device, a sparse file, a second member of one name or a path out of the bundle
-cannot be said in this form.
+It is a tar of one form only: the manifest, then the members that it lists, in its order, and
+nothing else. Reading it, no header is interpreted: each has to be, byte for byte, the one that is
+written for that member. A link, a device, a sparse file, a second member of one name or a path out
+of the bundle cannot be said in this form.
 """
 
 import hashlib
@@ -49,20 +49,21 @@ Kind = Literal[
     "added",
 ]
 UNPACKING = "unbundling"
-"""Directory of build_out in which a bundle is unpacked and verified before anything has its place."""
+"""Directory of build_out in which a bundle is unpacked and verified before anything has its
+place."""
 
 
 class BundleMember(Table):
     """A file in a bundle."""
 
     kind: Kind
-    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a commit
-    that a rule clones, as a git bundle too; ``tool``: a package that tfwright itself needs;
+    """``patch``: a patch or an asset; ``source``: the pinned commit as a git bundle; ``clone``: a
+    commit that a rule clones, as a git bundle too; ``tool``: a package that tfwright itself needs;
     ``toolkit``: one of CUDA, its libraries or its compiler; ``image``: a blob of the container
     image."""
     name: InnerPath
-    """For a patch its path under patches/, for an archive and a part of a toolkit its checksum, for a
-    clone its commit, else a file's name."""
+    """For a patch its path under patches/, for an archive and a part of a toolkit its checksum, for
+    a clone its commit, else a file's name."""
     sha256: Sha256
     size: Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
     """In bytes."""
@@ -81,7 +82,10 @@ class BundleMember(Table):
 
 @contextmanager
 def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
-    """Give an empty directory on the disk that the files of a bundle go to; it is removed at the end."""
+    """Give an empty directory on the disk that the files of a bundle go to.
+
+    It is removed at the end.
+    """
     room = build_out / UNPACKING
     with file_lock.held(_unpacking_lock(build_out), f"invoke bundle --unpack {name}", wait=True):
         files.remove(room)
@@ -113,7 +117,7 @@ def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
 
 
 class Absent(Table):
-    """What a build needs and a bundle does not hold, since its licence or its login forbids that."""
+    """What a build needs and a bundle does not hold, because of its licence or login."""
 
     name: Line
     files: dict[InnerPath, Sha256] = {}
@@ -129,7 +133,10 @@ class Carried(Table):
 
 
 class Manifest(Table):
-    """What is in a bundle. Its digest stands for the whole bundle, each of whose bytes follows from it."""
+    """What is in a bundle.
+
+    Its digest stands for the whole bundle, each of whose bytes follows from it.
+    """
 
     format: Literal[1] = 1
     tfwright: Line
@@ -241,7 +248,7 @@ class _Whole:
     def refused(self, why: str) -> SupplyError:
         return SupplyError(
             f"{self.complaint}: {why}",
-            remedy="Bring the bundle again, and compare its size and digest with where it was made.",
+            remedy="Copy the bundle again, and compare its size and checksum with the original.",
         )
 
 
@@ -258,9 +265,12 @@ def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
 
 
 def read(path: Path) -> Manifest:
-    """Read a bundle's manifest; its members are not looked at, but there is room for each, and nothing behind them.
+    """Read a bundle's manifest.
 
-    Raises SupplyError for anything that is not a whole bundle, naming the member where it goes wrong.
+    Its members are not looked at, but there is room for each, and nothing behind them.
+
+    Raises SupplyError for anything that is not a whole bundle, naming the member where it goes
+    wrong.
     """
     with _opened(path) as stream:
         manifest = _manifest(path, stream)
@@ -282,7 +292,8 @@ def _opened(path: Path) -> BinaryIO:
 def _manifest(path: Path, stream: BinaryIO) -> Manifest:
     """Read the manifest, which has to be written as this version would write it."""
     head = stream.read(BLOCK)
-    # Where tar keeps a size, in octal digits; whether all of the header is right is seen right after.
+    # Where tar keeps a size, in octal digits; whether all of the header is right is seen right
+    # after.
     digits = head[124:135]
     size = (
         int(digits, 8)
@@ -333,9 +344,12 @@ def _refused(path: Path, member: str, why: str) -> SupplyError:
 def unpack(
     path: Path, manifest: Manifest, into: Path, report: Callable[[Progress], None]
 ) -> Mapping[BundleMember, Path]:
-    """Write each member to a file in `into`, an empty directory, and return where it is; no name of the bundle becomes a path.
+    """Write each member to a file in `into`, an empty directory, and return where it is.
 
-    Raises SupplyError at the first member that is not what the manifest says, HostError if there is no room for them.
+    No name of the bundle becomes a path.
+
+    Raises SupplyError at the first member that is not what the manifest says, HostError if there is
+    no room for them.
     """
     _insist_on_room(into, manifest)
     placed: dict[BundleMember, Path] = {}

@@ -16,7 +16,8 @@ from tfwright.vault.store import Store
 AT_ONCE = 16
 
 SERVES, ANSWERS, OTHER, GONE, SILENT = "serves", "answers", "other bytes", "gone", "silent"
-"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has another file; it has none, or none came; nobody answered."""
+"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has
+another file; it has none, or none came; nobody answered."""
 GOOD = (SERVES, ANSWERS)
 
 
@@ -54,11 +55,11 @@ def report(
     *,
     deep: bool,
 ) -> list[LinkRow]:
-    """Ask every source of every archive, many at once: urls for their head, or with `deep` for the bytes; what is on this host, always for the bytes."""
+    """Ask every source of every archive, many at once: urls for their head, or `deep` for all."""
     asked = [
-        (one, source)
-        for one in wanted
-        for source in _sources(one, origins)
+        (archive, source)
+        for archive in wanted
+        for source in _sources(archive, origins)
         if deep or source.way == URL or not source.remote
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -68,15 +69,15 @@ def report(
         ):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
-    links = [(one, link) for (one, _), link in zip(asked, answers, strict=True)]
+    links = [(archive, link) for (archive, _), link in zip(asked, answers, strict=True)]
     return [
         LinkRow(
-            one.name,
-            one.sha256,
-            store.holds(one.sha256),
-            tuple(link for other, link in links if other is one),
+            archive.name,
+            archive.sha256,
+            store.holds(archive.sha256),
+            tuple(link for other, link in links if other is archive),
         )
-        for one in wanted
+        for archive in wanted
     ]
 
 

@@ -1,4 +1,4 @@
-"""The lock: every input of a build by its digest, and what no digest can hold, as a TOML file beside the recipe."""
+"""The lock: every input of a build by its checksum, in a TOML file next to the recipe."""
 
 import re
 from collections import Counter
@@ -16,7 +16,10 @@ from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import registries
 
-HEADER = "# Written by `invoke lock`; `invoke build` refuses an input that differs. Not meant to be edited.\n\n"
+HEADER = (
+    "# Written by `invoke lock`; `invoke build` refuses an input that differs. "
+    "Not meant to be edited.\n\n"
+)
 LARGEST = 64 * 2**30
 """Bytes that one input may have."""
 
@@ -27,13 +30,14 @@ Pin = TypeVar("Pin", str, Clone)
 def _url(text: str) -> str:
     if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
         raise ValueError(
-            "must be one http, https, ftp or file url, or a package url, without blanks and control characters"
+            "must be one http, https, ftp or file url, or a package url, "
+            "without blanks and control characters"
         )
     return text
 
 
 def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
-    """Bring entries into the order of their keys, and refuse two of one key: they stand for the same thing."""
+    """Bring entries into the order of their keys, and refuse two of one key."""
 
     def check(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
         for name, count in Counter(map(key, entries)).items():
@@ -82,12 +86,14 @@ class LockedArchive(Table):
     names: tuple[RepositoryName, ...]
     """The repositories that are made from it."""
     urls: tuple[Url, ...]
-    """Where the rules look for it; a file of a package registry by its package URL, whatever host it is asked of."""
+    """Where the rules look for it; a file of a package registry by its package URL, whatever host
+    it is asked of."""
     sha256: Sha256
     size: Size | None = None
     """Missing until it was obtained once."""
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked, or cannot tell."""
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked,
+    or cannot tell."""
     of_bazel: bool = False
     """Whether the pinned Bazel declares it, and not the tree."""
 
@@ -101,7 +107,8 @@ class Cloned(Table):
     """As the rules spell it."""
     commit: Commit
     needed: bool | None = None
-    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not asked."""
+    """Whether Bazel was seen to want it for this recipe's target; missing if Bazel was not
+    asked."""
 
     @property
     def clone(self) -> Clone:
@@ -146,7 +153,7 @@ class Unlockable(Table):
 
 
 class LockedSubstitute(Table):
-    """Bytes that stand in for an archive: a wheel made with them is not built from the pinned ones."""
+    """Bytes that replace an archive: the wheel is then not built from the pinned ones."""
 
     sha256: Sha256
     """Of the archive that they stand in for."""
@@ -156,32 +163,32 @@ class LockedSubstitute(Table):
     """Of what is used instead."""
 
 
-def _archive(one: LockedArchive) -> str:
-    return f"archive {', '.join(one.names) or 'without a name'} ({one.sha256[:16]}…)"
+def _archive(entry: LockedArchive) -> str:
+    return f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
 
 
-def _clone(one: Cloned) -> str:
-    return f"commit {one.commit[:12]} of {one.remote}"
+def _clone(entry: Cloned) -> str:
+    return f"commit {entry.commit[:12]} of {entry.remote}"
 
 
-def _requirement(one: LockedRequirement) -> str:
-    return f"requirement {one.name}"
+def _requirement(entry: LockedRequirement) -> str:
+    return f"requirement {entry.name}"
 
 
-def _file(one: LockedFile) -> str:
-    return f"file {one.path}"
+def _file(entry: LockedFile) -> str:
+    return f"file {entry.path}"
 
 
 def _package(package: LockedPackage) -> str:
     return f"toolkit {package.part}: {package.name}"
 
 
-def _unlockable(one: Unlockable) -> str:
-    return f"unlockable {one.name} ({one.file}:{one.line}: {one.why})"
+def _unlockable(entry: Unlockable) -> str:
+    return f"unlockable {entry.name} ({entry.file}:{entry.line}: {entry.why})"
 
 
-def _substitute(one: LockedSubstitute) -> str:
-    return f"substitute for {one.sha256[:16]}…"
+def _substitute(entry: LockedSubstitute) -> str:
+    return f"substitute for {entry.sha256[:16]}…"
 
 
 class Lock(Table):
@@ -213,12 +220,16 @@ class Gathered:
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
     wanted: Mapping[str, str] | None = None
-    """The repositories that Bazel wants for the recipe's target, with digest or commit where it told; None if it was not asked."""
+    """The repositories that Bazel wants for the recipe's target, with digest or commit where it
+    told; None if it was not asked."""
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
 def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
-    """Build the lock of a recipe. Nested calls that were followed are to be joined to the rules before."""
+    """Build the lock of a recipe.
+
+    Nested calls that were followed are to be joined to the rules before.
+    """
     return Lock(
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
         bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
@@ -248,23 +259,26 @@ def read(path: Path) -> Lock:
 def differences(lock: Lock, now: Lock) -> list[str]:
     """Return what an input is now and what the lock says, a sentence each; nothing if they agree.
 
-    What is not known on one side (a size before the first download, whether Bazel wants an archive, a
-    binary for another platform, the place that the same binary came from) is no difference. Where no
-    Bazel runs, what it declares is not known either.
+    What is not known on one side (a size before the first download, whether Bazel wants an archive,
+    a binary for another platform, the place that the same binary came from) is no difference. Where
+    no Bazel runs, what it declares is not known either.
     """
-    archives = [one for one in lock.archives if now.bazel.binaries or not one.of_bazel]
+    archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
     platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
         *(
             line
-            for one in platforms
+            for entry in platforms
             for line in _changes(
-                f"Bazel for {one}", lock.bazel.binaries[one], now.bazel.binaries[one], but=("url",)
+                f"Bazel for {entry}",
+                lock.bazel.binaries[entry],
+                now.bazel.binaries[entry],
+                but=("url",),
             )
         ),
-        *_compared(archives, now.archives, lambda one: one.sha256, _archive),
+        *_compared(archives, now.archives, lambda entry: entry.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
         *_compared(lock.files, now.files, _file, _file),
@@ -275,20 +289,22 @@ def differences(lock: Lock, now: Lock) -> list[str]:
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
-    for sha256, users in _grouped(rules, lambda one: one.sha256):
+    for sha256, users in _grouped(rules, lambda entry: entry.sha256):
         yield LockedArchive(
             names=_names(users),
-            urls=tuple(dict.fromkeys(registries.named(url) for one in users for url in one.urls)),
+            urls=tuple(
+                dict.fromkeys(registries.named(url) for entry in users for url in entry.urls)
+            ),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
             needed=_needed(users, gathered),
-            of_bazel=all(one.of_bazel for one in users),
+            of_bazel=all(entry.of_bazel for entry in users),
         )
 
 
 def _clones(rules: Rules, gathered: Gathered) -> Iterator[Cloned]:
     """Yield each commit that rules clone, with all names that they give it."""
-    for clone, users in _grouped(rules, lambda one: one.clone):
+    for clone, users in _grouped(rules, lambda entry: entry.clone):
         yield Cloned(
             names=_names(users),
             remote=clone.remote,
@@ -302,32 +318,38 @@ def _grouped(
 ) -> Iterable[tuple[Pin, list[Repository]]]:
     """Return the rules that share a pin, by it; those that have none are left out."""
     users: dict[Pin, list[Repository]] = {}
-    for one in rules.repositories:
-        if found := pin(one):
-            users.setdefault(found, []).append(one)
+    for entry in rules.repositories:
+        if found := pin(entry):
+            users.setdefault(found, []).append(entry)
     return users.items()
 
 
 def _names(users: Iterable[Repository]) -> tuple[str, ...]:
-    return tuple(sorted({one.name for one in users if one.name}))
+    return tuple(sorted({entry.name for entry in users if entry.name}))
 
 
 def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
-    """Tell whether Bazel wants an archive or commit; a rule that downloads in its own code may be wanted, and not have downloaded it."""
+    """Tell whether Bazel wants an archive or commit.
+
+    A rule that downloads in its own code may be wanted, and not have downloaded it.
+    """
     if gathered.wanted is None:
         return None
-    pinned = {one.used: one.sha256 for one in gathered.substitutes}
+    pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
-    made = [one for one in users if taken.get(one.name) in {"", one.sha256, one.commit}]
-    return None if made and all(one.rule in DOWNLOADS for one in made) else bool(made)
+    made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
+    return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 
 def _without_digest(rules: Rules) -> Iterator[Unlockable]:
-    """Yield what no digest holds: rules without one or a commit, what is not readable, nested calls that were not followed."""
-    for one in rules.repositories:
-        if not (one.lockable or one.clone):
+    """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
+    for entry in rules.repositories:
+        if not (entry.lockable or entry.clone):
             yield Unlockable(
-                name=one.name or one.rule, file=one.file, line=one.line, why=_no_digest(one)
+                name=entry.name or entry.rule,
+                file=entry.file,
+                line=entry.line,
+                why=_no_digest(entry),
             )
     for fault in rules.unreadable:
         yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
@@ -336,16 +358,16 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
         yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
-def _no_digest(one: Repository) -> str:
+def _no_digest(entry: Repository) -> str:
     """Say what a rule without a digest does instead."""
     origin = (
-        ", ".join(dict.fromkeys(map(registries.named, one.urls)))
+        ", ".join(dict.fromkeys(map(registries.named, entry.urls)))
         or "an address that is not readable"
     )
     return (
-        f"{one.rule} takes {one.commit} of {origin}"
-        if one.commit
-        else f"{one.rule} takes whatever {origin} gives: it has no sha256"
+        f"{entry.rule} takes {entry.commit} of {origin}"
+        if entry.commit
+        else f"{entry.rule} takes whatever {origin} gives: it has no sha256"
     )
 
 
@@ -356,24 +378,24 @@ def _compared(
     name: Callable[[Entry], str],
 ) -> Iterator[str]:
     """Yield what differs between two lists of entries."""
-    locked, found = ({key(one): one for one in entries} for entries in (old, new))
+    locked, found = ({key(entry): entry for entry in entries} for entries in (old, new))
     yield from (
-        f"{name(one)} is in the lock, and not wanted any more"
-        for which, one in locked.items()
+        f"{name(entry)} is in the lock, and not wanted any more"
+        for which, entry in locked.items()
         if which not in found
     )
     yield from (
-        f"{name(one)} is wanted, and not in the lock"
-        for which, one in found.items()
+        f"{name(entry)} is wanted, and not in the lock"
+        for which, entry in found.items()
         if which not in locked
     )
-    for which in (one for one in locked if one in found):
+    for which in (entry for entry in locked if entry in found):
         yield from _changes(name(locked[which]), locked[which], found[which])
 
 
 def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
     """Yield which values of one entry differ."""
-    for key in (one for one in type(old).model_fields if one not in but):
+    for key in (entry for entry in type(old).model_fields if entry not in but):
         was, now = getattr(old, key), getattr(new, key)
         if was != now and None not in (was, now):
             yield f"{name}: {key} is {_shown(now)}, the lock has {_shown(was)}"

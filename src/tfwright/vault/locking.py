@@ -30,13 +30,18 @@ def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]
 
 
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
-    """Return requirements with the hashes that a lock has for them, so that pip takes nothing else."""
-    known = {_pin(one.name, one.version): one for one in (lock.requirements if lock else ())}
+    """Return requirements with the hashes that a lock has for them: pip takes nothing else."""
+    known = {
+        _pin(entry.name, entry.version): entry for entry in (lock.requirements if lock else ())
+    }
     return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
 
 
 def outdated(recipe: Recipe, lock: Lock) -> list[str]:
-    """Return, a sentence each, what a recipe pins by now and its lock does not; nothing but the two is read."""
+    """Return, a sentence each, what a recipe pins by now and its lock does not.
+
+    Nothing but the two is read.
+    """
     commit, bazel = recipe.source.commit, recipe.bazel.version
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
     return [
@@ -51,8 +56,8 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
             else [f"Bazel is {bazel}, the lock has {lock.bazel.version}"]
         ),
         *(
-            f"{one} is in the recipe or in the lock, not in both"
-            for one in sorted(patches ^ {file.path for file in lock.files})
+            f"{entry} is in the recipe or in the lock, not in both"
+            for entry in sorted(patches ^ {file.path for file in lock.files})
         ),
         *unlocked(recipe.host.requirements, lock),
     ]
@@ -60,13 +65,16 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
 
 def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
-    locked = {_pin(one.name, one.version) for one in lock.requirements}
+    locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
     wanted = {_pin_of(line) for line in requirements}
     return [
-        *(f"requirement {one} is wanted, and not in the lock" for one in sorted(wanted - locked)),
         *(
-            f"requirement {one} is in the lock, and not wanted any more"
-            for one in sorted(locked - wanted)
+            f"requirement {entry} is wanted, and not in the lock"
+            for entry in sorted(wanted - locked)
+        ),
+        *(
+            f"requirement {entry} is in the lock, and not wanted any more"
+            for entry in sorted(locked - wanted)
         ),
     ]
 
@@ -77,11 +85,11 @@ def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement
     parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
     return tuple(
         LockedRequirement(
-            name=one.name,
-            version=str(one.specifier).removeprefix("=="),
-            hashes=(files.sha256(brought[canonicalize_name(one.name)]),),
+            name=entry.name,
+            version=str(entry.specifier).removeprefix("=="),
+            hashes=(files.sha256(brought[canonicalize_name(entry.name)]),),
         )
-        for one in parsed
+        for entry in parsed
     )
 
 
@@ -115,7 +123,7 @@ def _hashed(line: str, locked: LockedRequirement | None) -> str:
     return (
         line
         if locked is None or "--hash" in line
-        else line + "".join(f" --hash=sha256:{one}" for one in locked.hashes)
+        else line + "".join(f" --hash=sha256:{entry}" for entry in locked.hashes)
     )
 
 

@@ -39,7 +39,10 @@ SHOWN = 12
 
 @dataclass(frozen=True)
 class WantedArchive(WantedFile):
-    """A file that a build needs; its name is that of the external repositories that are made from it."""
+    """A file that a build needs.
+
+    Its name is that of the external repositories that are made from it.
+    """
 
     pack: Pack | None = None
     """For a substitute that no server has: the commit that it is made from."""
@@ -121,7 +124,10 @@ class Origins:
     """The recipe's own sources."""
 
     def urls(self, wanted: WantedArchive) -> list[str]:
-        """Return the urls of a file, then those that the host file puts in their place; none offline."""
+        """Return the urls of a file, then those that the host file puts in their place.
+
+        None offline.
+        """
         mirrored = [
             instead + url.removeprefix(beginning)
             for url in wanted.urls
@@ -131,7 +137,10 @@ class Origins:
         return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
-        """Return the other places that may have a file, in order; offline, only those on this host."""
+        """Return the other places that may have a file, in order.
+
+        Offline, only those on this host.
+        """
         kinds = (self._repositories, self._index, self._recipe, self._drop)
         return [
             source
@@ -150,7 +159,10 @@ class Origins:
                 yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
 
     def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
-        """Return a repository as a source; one that is not on this host is copied first, as far as it is needed."""
+        """Return a repository as a source.
+
+        One that is not on this host is copied first, as far as it is needed.
+        """
         origin = Origin.of(named)
         return Source(
             way,
@@ -216,7 +228,7 @@ def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
 def _from_git(
     table: FileSourceTable, wanted: WantedArchive
 ) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
-    """Yield how a file is made of a repository that the recipe names: the ref, and what writes it."""
+    """Yield how a file is made of a repository that the recipe names: ref, and writer."""
     if table.blob:
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
@@ -234,7 +246,7 @@ def obtain(
     origins: Origins,
     report: Callable[[Progress], None],
 ) -> Supply:
-    """Bring what can be found into the store: all that have urls at once, then the rest one after the other.
+    """Bring what can be found into the store: all with urls at once, then the rest in turn.
 
     What the store holds is hashed, and a file that was changed there is fetched again.
     """
@@ -282,7 +294,10 @@ def _downloaded(
 def _first(
     wanted: WantedArchive, sources: Iterable[Source], store: Store, attempts: list[Attempt]
 ) -> str:
-    """Ask one source after the other; return the kind of the first that has the file, and note the others."""
+    """Ask one source after the other.
+
+    Return the kind of the first that has the file, and note the others.
+    """
     for source in sources:
         try:
             with store.admitting(wanted.sha256, source.where) as target:

@@ -1,4 +1,7 @@
-"""What a recipe's tree downloads, the files of archives included that declare more; and that all of it is in the vault."""
+"""What a recipe's tree downloads, the files of archives included that declare more.
+
+And that all of it is in the vault.
+"""
 
 import tarfile
 import zipfile
@@ -26,7 +29,8 @@ class Suppliers:
 
     obtain: Callable[[Sequence[WantedArchive]], Supply]
     clone: Callable[[Clone], Path]
-    """Brings a commit that a rule clones and returns its repository, or raises SupplyError or RecipeError."""
+    """Brings a commit that a rule clones and returns its repository, or raises SupplyError or
+    RecipeError."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +59,8 @@ class Reached:
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
 
-        Those are the ones that Bazel was seen to want when the lock was written; the ones that hold a
-        file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
+        Those are the ones that Bazel was seen to want when the lock was written; the ones that hold
+        a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
         used = {substitute.sha256: substitute.used for substitute in replaced}
@@ -110,7 +114,7 @@ def bring(
     store: Store,
     suppliers: Suppliers,
 ) -> Reached:
-    """Obtain what the rules of a tree name, then what that declares itself, until nothing new comes.
+    """Obtain what the rules of a tree name, then what that declares, until nothing is new.
 
     What the lock knows that Bazel does not want is left out, unless it declares more.
     """
@@ -155,7 +159,7 @@ def _cloned(wanted: Clone, suppliers: Suppliers) -> Path | TfwrightError:
 def wanted(
     found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
 ) -> list[WantedArchive]:
-    """Return the files that are to be had: those that WORKSPACE leads to, each once, and the substitutes in place of what they stand for."""
+    """Return the files that WORKSPACE leads to, each once, or their substitutes."""
     leading = {nested.archive for nested in found.nested}
     idle = {
         one.sha256
@@ -206,7 +210,10 @@ def _file(
 def _texts(
     nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store
 ) -> dict[str, str]:
-    """Return the .bzl files of the repository that a nested call leads into; nothing if that is not here."""
+    """Return the .bzl files of the repository that a nested call leads into.
+
+    Nothing if that is not here.
+    """
     for one in reached.rules.repositories:
         if one.name == nested.archive and one.reached:
             table = tables.get(one.name)
@@ -222,7 +229,10 @@ def _texts(
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
-    """Return the .bzl files in an archive by their paths below `strip_prefix`; what is no archive has none."""
+    """Return the .bzl files in an archive by their paths below `strip_prefix`.
+
+    What is no archive has none.
+    """
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     for path, content in _members(archive):
@@ -233,7 +243,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
 
 
 def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
-    """Yield the plain files of a tar or zip file that are small enough to hold rules, with a way to read each."""
+    """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
     elif tarfile.is_tarfile(archive):

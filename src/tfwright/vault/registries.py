@@ -1,4 +1,4 @@
-"""Files of package registries, under the names that stay when a registry moves its files: package URLs (ECMA-427)."""
+"""Files of package registries by package URL (ECMA-427), which stays when a registry moves."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -7,16 +7,19 @@ from urllib.parse import quote
 PATTERN = r"pkg:[a-z]+/[^\s?@]+@[^\s?]+(\?\S+)?"
 """A package URL with a version."""
 _FORMS: Mapping[str, str] = {
-    "pypi": r"/packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?P<ending>tar\.gz|zip)",
-    "maven": r"/maven2?/(?P<space>[\w./-]+)/(?P<name>[\w.-]+)/(?P<version>[\w.+-]+)/(?P=name)-(?P=version)(?:-(?P<classifier>[\w.-]+))?\.(?P<type>\w+)",
-    "deb": r"/(?P<space>debian|ubuntu)/pool/(?:[\w.+-]+/)+(?P<name>[a-z0-9.+-]+)_(?P<version>[\w.+~:-]+)_(?P<arch>\w+)\.deb",
+    "pypi": r"/packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/"
+    r"(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?P<ending>tar\.gz|zip)",
+    "maven": r"/maven2?/(?P<space>[\w./-]+)/(?P<name>[\w.-]+)/(?P<version>[\w.+-]+)/"
+    r"(?P=name)-(?P=version)(?:-(?P<classifier>[\w.-]+))?\.(?P<type>\w+)",
+    "deb": r"/(?P<space>debian|ubuntu)/pool/(?:[\w.+-]+/)+"
+    r"(?P<name>[a-z0-9.+-]+)_(?P<version>[\w.+~:-]+)_(?P<arch>\w+)\.deb",
     "npm": r"/(?:(?P<space>@[\w.-]+)/)?(?P<name>[\w.-]+)/-/(?P=name)-(?P<version>\d[\w.+-]*)\.tgz",
 }
 """How a registry, and any mirror of it, lays out its files, by the type of its package URLs."""
 
 
 def named(url: str) -> str:
-    """Return the package URL of a file that lies where a registry, or a mirror of it, keeps such files; any other url as it is."""
+    """Return the package URL of a registry's file, also on a mirror; any other url as it is."""
     for kind, form in _FORMS.items():
         if found := re.fullmatch(r"https?://\S+?" + form, url):
             return _package_url(kind, found.groupdict())
@@ -24,7 +27,10 @@ def named(url: str) -> str:
 
 
 def of_file(name: str) -> str:
-    """Return the package URL of a Debian package or a wheel by the name of its file; a url as it is."""
+    """Return the package URL of a Debian package or a wheel by the name of its file.
+
+    A url as it is.
+    """
     if name.endswith(".deb"):
         package, version, architecture = name.removesuffix(".deb").split("_")
         parts = {"space": "debian", "name": package, "version": version, "arch": architecture}

@@ -1,4 +1,4 @@
-"""What a build needs and no source gave: all of it in one error, each attempt in the log, and the ways out."""
+"""What a build needs and no source gave: all in one error, each attempt in the log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,10 @@ class Shortage:
     clones: Mapping[Clone, TfwrightError]
 
     def error(self, host_file: HostFile, log: Path) -> SupplyError:
-        """Return the error that names everything which is missing; every attempt is written to `log`."""
+        """Return the error that names everything which is missing.
+
+        Every attempt is written to `log`.
+        """
         files.write(log, "".join(f"{line}\n" for line in self._report()))
         names = [
             *(missing.wanted.name for missing in self.archives),
@@ -47,7 +50,8 @@ class Shortage:
         drop = (
             f"Copy each file, under any name, into {host_file.drop}"
             if host_file.drop
-            else f'Copy each file, under any name, into a folder, and name it in {place}: drop = "/path/to/folder"'
+            else f"Copy each file, under any name, into a folder, and name it in {place}: "
+            'drop = "/path/to/folder"'
         )
         return (
             f"{drop}; or name a mirror in [mirrors] or [downloads] of {place}; or add another "

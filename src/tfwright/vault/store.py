@@ -1,8 +1,8 @@
 """The store: files by the SHA-256 of their content, in the layout that Bazel reads.
 
 Bazel looks for an archive with a known digest at ``content_addressable/sha256/<digest>/file`` below
-its ``--repository_cache`` (seen with 0.17.2, 0.24.1 and 0.26.1). The store keeps that layout, so that
-a build reads from it without a copy.
+its ``--repository_cache`` (seen with 0.17.2, 0.24.1 and 0.26.1). The store keeps that layout, so
+that a build reads from it without a copy.
 """
 
 from collections.abc import Iterator
@@ -51,7 +51,10 @@ class Store:
             if found != sha256:
                 raise SupplyError(
                     f"{origin} gave other bytes than were pinned: sha256 {found}, wanted {sha256}",
-                    remedy="Trust the pin, not the server: obtain the file from a mirror, or put the right one into the drop folder.",
+                    remedy=(
+                        "Trust the pin, not the server: get the file from a mirror, "
+                        "or copy the right one into the drop folder."
+                    ),
                 )
 
     def digests(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Substitutes: other bytes in the place of an archive that cannot be had, and the rule rewritten to ask for them."""
+"""Substitutes: other bytes for an archive whose servers are gone, and the rule rewritten."""
 
 import ast
 import json
@@ -31,7 +31,9 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
 
 
 def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -> None:
-    """Raise RecipeError unless each substitute names the archive that the tree pins; all faults at once.
+    """Raise RecipeError unless each substitute names the archive that the tree pins.
+
+    All faults at once.
 
     A recipe that was copied for another release would replace other versions without a word.
     """
@@ -69,7 +71,9 @@ def _origin(repository: Repository) -> str:
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
-    """Return the archive of the tree that a substitute stands in for; what other repositories declare by that name comes too late.
+    """Return the archive of the tree that a substitute stands in for.
+
+    What other repositories declare by that name comes too late.
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
@@ -77,8 +81,12 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     own = [one for one in named if not one.file.startswith("@")]
     if named and not own:
         raise RecipeError(
-            f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, which is not in the tree",
-            remedy="Stand in for the archive that holds that file, or declare the repository in the tree by a patch.",
+            f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
+            "which is not in the tree",
+            remedy=(
+                "Replace the archive that holds that file, "
+                "or declare the repository in the tree by a patch."
+            ),
         )
     if len({one.sha256 for one in own}) != 1:
         why = "names no archive with a sha256 so" if not own else "names several files so"
@@ -93,7 +101,8 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
     Each rule's sha256 is replaced, and its urls and strip_prefix where the substitute has its own;
-    then the result is read again. Raises RecipeError for a rule that does not come out as it should.
+    then the result is read again. Raises RecipeError for a rule that does not come out as it
+    should.
     """
     changed: dict[str, str] = {}
     found = repositories.read(texts).repositories
@@ -152,13 +161,13 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
 
 
 def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
-    """Return urls as a rule takes them: one of TensorFlow's own insists on its mirror as the first, whether that has the file or not."""
+    """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
     mirror = next((one for one in mirrors if before.startswith(one)), None)
     return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
 
 
 def _mirrors(tree: ast.Module) -> list[str]:
-    """Return what comes before the rest of another url in the lists of a file: ``https://mirror/`` of ``https://mirror/host/path``."""
+    """Return the prefixes of mirrors in a file's lists: ``https://m/`` of ``https://m/host/path``."""
     lists = [
         [
             one.value

@@ -1,7 +1,7 @@
-"""Care of the vault: what is in it, who needs it, whether it still is what it was, and what nobody needs any more.
+"""The vault's content: what is in it, which recipes need it, and what is unused.
 
-What a recipe needs is read generously: every digest that its text, its lock, its stamps or its bundle
-name, for whatever reason. So a need that is not known here keeps its file as well.
+What a recipe needs is read generously: every digest that its text, its lock, its stamps or its
+bundle name, for whatever reason. So a need that is not known here keeps its file as well.
 """
 
 import json
@@ -28,9 +28,11 @@ ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
     "venv",
     "leftover",
 )
-"""Kinds of things. What Bazel has put into the store by itself is named by no document, and so is never taken."""
+"""Kinds of things. What Bazel has put into the store by itself is named by no document, and so is
+never taken."""
 RECENT = 86400.0
-"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to somebody."""
+"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to
+somebody."""
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _VENV = re.compile(r"/pythons/([\w.-]+)/")
 _PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
@@ -71,7 +73,8 @@ class Needs:
     recipe: str
     keys: frozenset[str]
     complete: bool
-    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its archives."""
+    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its
+    archives."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +86,12 @@ class Inventory:
 
     def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
-        return [one.recipe for one in self.needs if not one.keys.isdisjoint(thing.keys)]
+        return [need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)]
 
     @property
     def unknown(self) -> list[str]:
         """The recipes whose archives nobody knows yet."""
-        return [one.recipe for one in self.needs if not one.complete]
+        return [need.recipe for need in self.needs if not need.complete]
 
     @property
     def undecided(self) -> list[VaultEntry]:
@@ -110,7 +113,10 @@ class Inventory:
 
 
 def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
-    """Look through the vault of `build_out`; `recipes` come with their files. What else was built there counts too."""
+    """Look through the vault of `build_out`; `recipes` come with their files.
+
+    What else was built there counts too.
+    """
     known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
     built = {
         path.name
@@ -129,7 +135,10 @@ def collect(
     recipes: Sequence[tuple[Recipe, Path]],
     report: Callable[[Sequence[VaultEntry]], None],
 ) -> None:
-    """Remove what nobody needs, and report it before. Raises HostError if a build is running: it may be about to need something."""
+    """Remove what nobody needs, and report it before.
+
+    Raises HostError if a build is running: it may be about to need something.
+    """
     with ExitStack() as stack:
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
@@ -139,7 +148,7 @@ def collect(
 
 
 def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
-    """Remove entries. On a full disk there has to be something to remove before the page is written."""
+    """Remove entries; on a full disk that makes room for the page, which is written last."""
     taken = list(things)
     for entry in taken:
         files.remove(entry.path)

@@ -24,7 +24,8 @@ class Damage:
     remedy: str
     """The command that brings it again once it is removed."""
     removable: bool = True
-    """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by hand."""
+    """Whether `--repair` may remove it: a toolkit is large, and its licence was accepted by
+    hand."""
 
 
 def damages(build_out: Path, entries: Sequence[VaultEntry]) -> Iterator[Damage]:

@@ -1,4 +1,7 @@
-"""Brings the source, what its rules download, Bazel and the target Python's packages in; after it a build needs no network."""
+"""Brings the source, what its rules download, Bazel and the target Python's packages in.
+
+After it a build needs no network.
+"""
 
 import hashlib
 import json
@@ -112,7 +115,10 @@ def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: Hos
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
         raise SupplyError(
             f"{path.name} does not fit the inputs: {wrong[0]}{more}",
-            remedy=f"If the change is meant, run 'invoke lock --recipe {job.name}' and read what it changes.",
+            remedy=(
+                f"If the change is meant, run 'invoke lock --recipe {job.name}' "
+                "and read what it changes."
+            ),
             evidence=Evidence(where=str(path), lines=wrong),
         )
 
@@ -163,7 +169,7 @@ def _dropped(folder: Path | None) -> Iterator[str]:
 
 
 def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
-    """Return the transfer of the pinned commit, which a mirror that has it does without, and the substitutes."""
+    """Return the transfer of the pinned commit, unless the mirror has it, and the substitutes."""
     pin = _pin(source)
     kept = external.store(job)
     return (

@@ -1,4 +1,4 @@
-"""Checks out the pinned commit, puts in the assets, the patches in order, and the recipe's substitutes."""
+"""Checks out the pinned commit with the recipe's assets, patches and substitutes."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,8 +16,8 @@ from tfwright.vault import substitutes
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
     """Make the tree; of one that is there only the files that differ are written.
 
-    The content is made in a scratch tree without files, so that a patch that does not fit leaves the
-    tree as it was.
+    The content is made in a scratch tree without files, so that a patch that does not fit leaves
+    the tree as it was.
     """
     tree, prepared = job.places.tree, job.places.own / "preparing"
     note = job.listener.note
@@ -50,7 +50,10 @@ def steps(job: Job, table: SourceTable) -> Sequence[Step]:
 
 
 def damage(tree: Tree) -> str | None:
-    """Name a file of the commit that was changed after this stage; what configure edits is not one."""
+    """Name a file of the commit that was changed after this stage.
+
+    What configure edits is not one.
+    """
     if not git.is_tree(tree.path):
         return f"{tree.path.name} is gone"
     changed = [path for path in git.changed(tree.path) if path not in edits.TRACKED]

@@ -64,7 +64,7 @@ def command(
     tree: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Command:
-    """Return a git command on a repository, which is not looked for: git's search could end in another one."""
+    """Return a git command on a repository; git must not search for one."""
     place = (f"--git-dir={repository}", *((f"--work-tree={tree}",) if tree else ()))
     return Command(
         ("git", *place, *arguments),
@@ -92,7 +92,10 @@ def _settled() -> dict[str, str]:
 
 
 def run(command: Command) -> str:
-    """Run git to its end and return what it printed; raise ToolError with what it complained about."""
+    """Run git to its end and return what it printed.
+
+    Raise ToolError with what it complained about.
+    """
     ended = collect(command)
     return ended.printed.decode("utf-8", "surrogateescape")
 
@@ -153,7 +156,8 @@ def _said(version: tuple[int, int]) -> str:
 def reader(repository: Path) -> "Iterator[git.Repo]":
     """Open a repository with GitPython.
 
-    It hands its own process's environment to git, so that for as long as it reads, this is the clean one.
+    It hands its own process's environment to git, so that for as long as it reads, this is the
+    clean one.
     """
     import git
 
@@ -182,7 +186,10 @@ def is_repository(path: Path) -> bool:
 
 
 def kind(repository: Path, name: str) -> str | None:
-    """Return what an id names, such as ``commit`` or ``tag``; None if the repository does not have it."""
+    """Return what an id names, such as ``commit`` or ``tag``.
+
+    None if the repository does not have it.
+    """
     try:
         return run(command(repository, "cat-file", "-t", name)).strip()
     except ToolError:
@@ -194,14 +201,17 @@ def entries(repository: Path, commit: str) -> list[TreeEntry]:
     with reader(repository) as repo:
         found = repo.commit(commit).tree.traverse(branch_first=False)
         return [
-            TreeEntry(str(one.path), one.mode, one.hexsha)
-            for one in found
-            if not isinstance(one, tuple) and one.type != "tree"
+            TreeEntry(str(each.path), each.mode, each.hexsha)
+            for each in found
+            if not isinstance(each, tuple) and each.type != "tree"
         ]
 
 
 def missing(repository: Path, commit: str) -> set[str]:
-    """Return the ids of what a commit has and a repository lacks; what it borrows from others it has."""
+    """Return the ids of what a commit has and a repository lacks.
+
+    What it borrows from others it has.
+    """
     listed = run(
         command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
     )
@@ -222,7 +232,7 @@ def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     listed = run(command(repository, "ls-tree", "-r", "-z", tree)).split("\0")[:-1]
     plain = ("100644 blob", "100755 blob")
     # "100644 blob <id>", a tab and the path.
-    entries = (one.partition("\t") for one in listed)
+    entries = (each.partition("\t") for each in listed)
     names = {
         path: fields.split()[2]
         for fields, _, path in entries
@@ -258,7 +268,7 @@ def epoch(repository: Path, commit: str) -> int:
 
 def left_out(path: str, exclude: Collection[str]) -> bool:
     """Say whether a path is one of those left out, or lies beneath one."""
-    return any(path == one or path.startswith(f"{one}/") for one in exclude)
+    return any(path == each or path.startswith(f"{each}/") for each in exclude)
 
 
 def repository_of(tree: Path) -> Path:
@@ -277,7 +287,7 @@ def inside(tree: Path, *arguments: str) -> Command:
 
 
 def preparation(tree: Path, commit: str) -> tuple[Command, ...]:
-    """Return the commands that put a commit into the index of a tree, with nothing checked out yet."""
+    """Return the commands that put a commit into the index of a tree without files."""
     return (
         inside(tree, "init", "--quiet"),
         inside(tree, "update-ref", "--no-deref", "HEAD", commit),
@@ -298,8 +308,8 @@ def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> No
     tree.chmod(0o777 & ~UMASK)
     files.write(repository / "objects/info/alternates", f"{mirror / 'objects'}\n")
     files.write(repository / "shallow", f"{commit}\n")
-    for one in preparation(tree, commit):
-        run(one)
+    for each in preparation(tree, commit):
+        run(each)
     if exclude:
         files.write(
             repository / "info/sparse-checkout",
@@ -372,7 +382,7 @@ def checking_out(tree: Path, content: str) -> Command:
 
 
 def check_out(tree: Path, content: str) -> None:
-    """Write the files of a content into a tree that has none yet, and insist that they came out as they are in git."""
+    """Write the files of a content into a tree that has none yet, and verify them."""
     files.write(tree / ".git", f"gitdir: {repository_of(tree)}\n")
     run(checking_out(tree, content))
     wrong = changed(tree)
@@ -384,21 +394,27 @@ def check_out(tree: Path, content: str) -> None:
 
 
 def changed(tree: Path) -> list[str]:
-    """Return the tracked files of a tree that are no longer as they were checked out; only touched ones are read."""
+    """Return the tracked files of a tree that are no longer as they were checked out.
+
+    Only touched ones are read.
+    """
     return run(
         inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
     ).split("\0")[:-1]
 
 
 def strangers(tree: Path) -> list[str]:
-    """Return the files of a tree that are not of its commit, or not as there; without Bazel's links."""
+    """Return the files of a tree that are not of its commit, or not as there.
+
+    Without Bazel's links.
+    """
     options = ("--others", "--modified", "-z", "--exclude=/bazel-*")
     listed = run(inside(tree, "ls-files", *options)).split("\0")[:-1]
     return sorted(set(listed))
 
 
 def restore(tree: Path) -> None:
-    """Put a tree back to what was checked out: tracked files as they were, all others gone but Bazel's own links."""
+    """Put a tree back to what was checked out, and remove all other files but Bazel's links."""
     run(inside(tree, "checkout", "--force", "--", "."))
     run(inside(tree, "clean", "--quiet", "-ffdx", "--exclude=/bazel-*"))
 

@@ -1,4 +1,4 @@
-"""Archives made from a git mirror: GitHub's own, bit for bit, and packs of a commit that stand in for others."""
+"""Archives made from a git mirror: GitHub's own, bit for bit, and packed commits."""
 
 import re
 from collections.abc import Sequence
@@ -31,7 +31,10 @@ class SourceArchive:
 
     @classmethod
     def of(cls, url: str) -> Self | None:
-        """Read an address of GitHub, or of a mirror that keeps GitHub's path; None for any other."""
+        """Read an address of GitHub, or of a mirror that keeps GitHub's path.
+
+        None for any other.
+        """
         found = _URL.fullmatch(url)
         return (
             cls(
@@ -51,7 +54,7 @@ class SourceArchive:
 
     @property
     def prefix(self) -> str:
-        """The directory that GitHub puts everything into: a tag's leading v is dropped, slashes become dashes."""
+        """The directory in GitHub's archive: no leading v of a tag, dashes for slashes."""
         return f"{self.name}-{re.sub(r'^v(?=[0-9])', '', self.ref).replace('/', '-')}/"
 
 
@@ -72,7 +75,7 @@ class Pack:
 
 
 def holding(ref: str, origin: Origin, store: Path) -> Path:
-    """Return a bare repository that holds `ref`: the mirror itself if it is on this host, else what was fetched from it into `store`.
+    """Return a bare repository that holds `ref`: a local mirror, or a copy in `store`.
 
     Raises SupplyError if the mirror does not give it.
     """
@@ -102,16 +105,16 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
 def regenerate(archive: SourceArchive, mirror: Path, target: Path) -> None:
     """Write `archive` to `target` from a bare mirror of its repository.
 
-    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the time
-    zone of California, which its file times are written in. Raises SupplyError if the mirror lacks the
-    ref or one of its files; whether the bytes are the pinned ones, the caller checks.
+    GitHub's bytes are those of ``git archive`` through ``gzip -n``, and for zip those of git in the
+    time zone of California, which its file times are written in. Raises SupplyError if the mirror
+    lacks the ref or one of its files; whether the bytes are the pinned ones, the caller checks.
     """
     form = ("--format=zip",) if archive.form == "zip" else ("--format=tar",)
     _write(mirror, (*form, f"--prefix={archive.prefix}"), (archive.ref,), target)
 
 
 def pack(wanted: Pack, mirror: Path, target: Path) -> None:
-    """Write a commit, less the paths that are left out, to `target`: on every host the same bytes, since those of a zip are stored.
+    """Write a commit, less the paths that are left out, to `target`: the same bytes on every host.
 
     A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
     """
@@ -155,7 +158,7 @@ def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Pa
 
 
 def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:
-    """Write a commit or tag as GitLab and other forges do: ``git archive`` into `prefix`, through ``gzip -n``.
+    """Write a commit or tag as GitLab and other forges do: into `prefix`, through ``gzip -n``.
 
     Raises SupplyError as `regenerate` does.
     """
@@ -163,7 +166,10 @@ def pack_ref(prefix: str, ref: str, mirror: Path, target: Path) -> None:
 
 
 def write_blob(blob: str, mirror: Path, target: Path) -> None:
-    """Write a file's content, given by its id, to `target`. Raises SupplyError if the repository lacks it."""
+    """Write a file's content, given by its id, to `target`.
+
+    Raises SupplyError if the repository lacks it.
+    """
     if git.kind(mirror, blob) != "blob":
         raise SupplyError(
             f"{mirror} has no file with the id {blob}",
@@ -175,7 +181,7 @@ def write_blob(blob: str, mirror: Path, target: Path) -> None:
 
 
 def lacking(mirror: Path, wanted: Pack) -> list[str]:
-    """Return the paths of a commit that a repository lacks, without those that are left out anyway."""
+    """Return the paths of a commit that a repository lacks, without excluded ones."""
     if git.kind(mirror, wanted.ref) != "commit":
         return []
     missing = git.missing(mirror, wanted.ref)

@@ -1,7 +1,7 @@
 """A tree that is brought from one content to another: only the files that differ are written.
 
-TensorFlow has ten to thirty thousand files. Writing all of them for a change of one patch takes a minute
-on a busy disk, and gives Bazel new times of change for every file.
+TensorFlow has ten to thirty thousand files. Writing all of them for a change of one patch takes a
+minute on a busy disk, and gives Bazel new times of change for every file.
 """
 
 import shutil

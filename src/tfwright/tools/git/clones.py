@@ -1,7 +1,7 @@
-"""Repositories that repository rules clone: the pinned commit with all its history, in a bare repository on this host.
+"""Repositories that rules clone: the pinned commit with its history, in a local bare repository.
 
-A rule of Bazel's asks for branches and then looks for its commit, so that a shallow repository would
-not do; git refuses to take those in unasked. Bazel is led here by git's own ``insteadOf``.
+A rule of Bazel's asks for branches and then looks for its commit, so that a shallow repository
+would not do; git refuses to take those in unasked. Bazel is led here by git's own ``insteadOf``.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,9 @@ def place(store: Path, remote: str) -> Path:
 
 
 def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
-    """See to it that a commit is there with its history, and return its repository; offline nobody is asked.
+    """See to it that a commit is there with its history, and return its repository.
+
+    Offline nobody is asked.
 
     Raises SupplyError if it is not to be had.
     """
@@ -60,7 +62,8 @@ def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
         )
         transport.fetch(asked, kept)
     except ToolError as fault:
-        message = f"{origin.address} does not give {wanted.commit}: {fault.what.removeprefix('git failed: ')}"
+        why = fault.what.removeprefix("git failed: ")
+        message = f"{origin.address} does not give {wanted.commit}: {why}"
         raise SupplyError(
             message,
             remedy="Name a mirror that has it in the host file: [mirrors].",
@@ -79,7 +82,10 @@ def pack(wanted: Clone, repository: Path, to: Path) -> None:
 
 
 def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
-    """Put a commit that came as a git bundle where `bring` finds it. Raises ToolError if the bundle has it not, with all its history."""
+    """Put a commit that came as a git bundle where `bring` finds it.
+
+    Raises ToolError if the bundle has it not, with all its history.
+    """
     kept = place(store, wanted.remote)
     with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
         mirror.open_or_make(kept)
@@ -89,7 +95,7 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
 
 
 def configuration(kept: Mapping[str, Path]) -> str:
-    """Return what git has to read, as its user's, to clone from this host what it is told to clone from a remote."""
+    """Return the user's git configuration that leads clones of remotes to this host."""
     return "".join(
         f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n'
         for remote, path in sorted(kept.items())

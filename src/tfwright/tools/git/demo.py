@@ -48,7 +48,7 @@ def commit(repository: Path) -> str:
             repository,
             "update-index",
             "--add",
-            *(word for one in named for word in ("--cacheinfo", one)),
+            *(word for entry in named for word in ("--cacheinfo", entry)),
             env=index,
         )
     )

@@ -1,7 +1,8 @@
 """One commit of a mirror as a file that needs nothing else, and back.
 
-The file is a git bundle, which `git bundle list-heads` reads. Git itself would make none of a mirror
-that is shallow and lacks the files which a recipe leaves out; here those are left out of the file too.
+The file is a git bundle, which `git bundle list-heads` reads. Git itself would make none of a
+mirror that is shallow and lacks the files which a recipe leaves out; here those are left out of the
+file too.
 """
 
 import tempfile
@@ -14,7 +15,10 @@ SIGNATURE = "# v2 git bundle"
 
 
 def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
-    """Write a commit, or all its history, and what the mirror has of the files. Raises ToolError with git's complaint."""
+    """Write a commit, or all its history, and what the mirror has of the files.
+
+    Raises ToolError with git's complaint.
+    """
     objects = git.run(
         git.command(
             mirror,
@@ -48,7 +52,10 @@ def verify(bundle: Path, commit: str, scratch: Path) -> None:
 
 
 def unpack(bundle: Path, mirror: Path, commit: str) -> None:
-    """Bring a commit into a mirror, which is made if need be. What the file lacks, whoever needs it has to look for."""
+    """Bring a commit into a mirror, which is made if need be.
+
+    What the file lacks, whoever needs it has to look for.
+    """
     with file_lock.held(mirror.with_suffix(".lock"), f"unbundling {commit}", wait=True):
         if not mirror.exists():
             new = mirror.with_suffix(".unbundled")

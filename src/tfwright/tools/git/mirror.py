@@ -1,4 +1,4 @@
-"""Bare mirrors of source repositories: one per url, shared by all recipes, holding what their pins need and no more."""
+"""Bare mirrors of source repositories: one per url, with what the pins of all recipes need."""
 
 import hashlib
 import re
@@ -55,7 +55,10 @@ class Origin:
         if address != demo.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
                 f"{named!r} is no repository that can be asked",
-                remedy=f"Give an absolute path, or a url with https, ssh or file; the only bundled one is {demo.URL}.",
+                remedy=(
+                    "Give an absolute path, or a url with https, ssh or file; "
+                    f"the only bundled one is {demo.URL}."
+                ),
             )
         return cls(address)
 
@@ -75,7 +78,10 @@ def place(store: Path, url: str) -> Path:
 
 
 def fetching(mirror: Path, pin: Pin) -> Command:
-    """Return the command that brings the pinned commit; with paths left out, the other files come after it."""
+    """Return the command that brings the pinned commit.
+
+    With paths left out, the other files come after it.
+    """
     return _fetch(
         mirror,
         "--depth=1",
@@ -124,7 +130,10 @@ def _explaining_damage(mirror: Path) -> Iterator[None]:
 
 
 def open_or_make(mirror: Path) -> None:
-    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged. Its lock has to be held."""
+    """Make a mirror that is not there yet; mend one that a kill or a bad disk damaged.
+
+    Its lock has to be held.
+    """
     if not mirror.exists():
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)
@@ -179,8 +188,11 @@ def _insist_on_all(mirror: Path, pin: Pin) -> None:
     lacking = _lacking(mirror, pin)
     if lacking is None or lacking:
         raise SupplyError(
-            f"{pin} is not in the mirror of {pin.url}, and an offline build asks nobody",
-            remedy="Run 'invoke build --until fetch' for this recipe once with a network, or copy the mirror's directory from a host that has it.",
+            f"{pin} is not in the mirror of {pin.url}, and an offline build downloads nothing",
+            remedy=(
+                "Run 'invoke fetch' for this recipe once with a network, "
+                "or copy the mirror's directory from a host that has it."
+            ),
             evidence=Evidence(where=str(mirror)),
         )
 
@@ -251,7 +263,7 @@ def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> Non
     lacking = _lacking(mirror, pin)
     if lacking is None:
         raise SupplyError(
-            f"{pin} is not to be had from {origin.address}: the branch does not lead to it",
+            f"{pin} was not found at {origin.address}: the branch does not lead to it",
             remedy=f"{REMEDY}.",
         )
     if lacking:
@@ -259,7 +271,10 @@ def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> Non
 
 
 def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the commit alone; a server that gives none but its branches is asked for the whole branch."""
+    """Ask for the commit alone.
+
+    A server that gives none but its branches is asked for the whole branch.
+    """
     try:
         _follow(fetching(mirror, pin), listener)
     except ToolError as fault:
@@ -272,7 +287,10 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
 
 
 def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
-    """Ask for the missing files by their ids; a server that gives no single files is asked for all."""
+    """Ask for the missing files by their ids.
+
+    A server that gives no single files is asked for all.
+    """
     lacking = _lacking(mirror, pin)
     if not lacking:
         return
@@ -290,14 +308,17 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
 
 
 def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
-    """Return a transfer; `claiming` tells the server which commits are here, whose files it then takes to be here too."""
+    """Return a transfer.
+
+    `claiming` tells the server which commits are here, whose files it then takes to be here too.
+    """
     host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
     options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
     return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
 
 
 def _restrained(fault: ToolError) -> bool:
-    """Say whether a server has more than it gives: of old, git asked only for what branches and tags name."""
+    """Say whether a server gives only what its branches and tags name, as old ones do."""
     return any("unadvertised object" in line for line in fault.evidence.lines)
 
 
@@ -338,7 +359,8 @@ def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightErr
     if lacking:
         return _incomplete(pin, origin, lacking)
     return SupplyError(
-        f"{pin} could not be fetched from {origin.address}: {fault.what.removeprefix('git failed: ')}",
+        f"{pin} could not be fetched from {origin.address}: "
+        f"{fault.what.removeprefix('git failed: ')}",
         remedy=f"{REMEDY}.",
         evidence=fault.evidence,
     )
@@ -348,14 +370,15 @@ def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> Suppl
     paths = [entry.path for entry in lacking]
     more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
     return SupplyError(
-        f"{origin.address} lacks {len(paths)} of the files of {pin}: {', '.join(paths[:SHOWN])}{more}",
+        f"{origin.address} lacks {len(paths)} of the files of {pin}: "
+        f"{', '.join(paths[:SHOWN])}{more}",
         remedy=f"{REMEDY}; or leave out what the build does not need: exclude = [...] in [source].",
         evidence=Evidence(lines=paths),
     )
 
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
-    """Say what a transfer came to, and what the whole repository would have been where that can be seen."""
+    """Say what a transfer cost, and the size of the whole repository if it is local."""
     whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
     return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
 
@@ -368,7 +391,10 @@ def size(repository: Path) -> int:
 
 
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
-    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more; it is never followed."""
+    """Note that the branch has moved, is gone, or does not lead to the pinned commit any more.
+
+    It is never followed.
+    """
     try:
         asked = git.command(
             mirror, "ls-remote", "origin", f"refs/heads/{pin.branch}", env=git.network()
@@ -376,7 +402,8 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
         listed = transport.ask(asked, mirror)
     except (ToolError, SupplyError):
         listener.note(
-            f"Whether branch {pin.branch} has moved could not be asked; the pinned commit is in the mirror"
+            f"The server did not say whether branch {pin.branch} has moved; "
+            "the pinned commit is in the mirror"
         )
         return
     tip = listed.partition("\t")[0]
@@ -396,7 +423,7 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
 
 
 def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
-    """Say whether the branch is known not to contain the pinned commit, by a look at the commits since it and at no file."""
+    """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
     since = f"--shallow-since={git.epoch(mirror, pin.commit)}"
     look = _empty(mirror.with_suffix(".look"))
     try:

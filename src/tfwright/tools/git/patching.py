@@ -46,7 +46,9 @@ class FilePatch:
 
 
 def header(patch: Path) -> PatchHeader:
-    """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch; the next lines may go on.
+    """Read the fields ``Why:``, ``Upstream:`` and ``Drop when:`` at the head of a patch.
+
+    The next lines may go on.
 
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
@@ -58,8 +60,12 @@ def header(patch: Path) -> PatchHeader:
     wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
     if wrong:
         raise RecipeError(
-            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} once, with a text",
-            remedy="Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) and 'Drop when: ...', each on a line of its own.",
+            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} "
+            "once, with a text",
+            remedy=(
+                "Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) "
+                "and 'Drop when: ...', each on a line of its own."
+            ),
             evidence=Evidence(where=f"{patch}:1"),
         )
     known = dict(fields)
@@ -310,13 +316,16 @@ def _verify(
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
             f"{patch}: {path} is not what the patch says after git applied it",
-            remedy="Make the patch anew with 'git diff' against the pinned commit, one section for each file.",
+            remedy=(
+                "Make the patch again with 'git diff' against the pinned commit, "
+                "one section for each file."
+            ),
             evidence=Evidence(where=path),
         )
 
 
 def _done(tree: Path, file: FilePatch, change: Change) -> bool:
-    """Say whether a file lost and gained just the lines of its hunks, and holds what each leaves behind."""
+    """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     repository = git.repository_of(tree)
     before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
     expected = Counter(before)

@@ -1,8 +1,8 @@
-"""git commands that talk to a server, within bounds: a server may send a pack, or names of branches, without end.
+"""git commands that talk to a server, within bounds: a server may send without end.
 
-git itself verifies each object by its id, refuses slow connections (`gitconfig`), follows no redirect to
-another transport, and runs no hook or filter of what it receives. What it does not bound is how much it
-takes: disk, memory and time.
+git itself verifies each object by its id, refuses slow connections (`gitconfig`), follows no
+redirect to another transport, and runs no hook or filter of what it receives. What it does not
+bound is how much it takes: disk, memory and time.
 """
 
 import shutil
@@ -29,7 +29,10 @@ Hear = Callable[[Iterable[str]], list[str]]
 def fetch(
     command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
 ) -> None:
-    """Run a transfer into a repository. Raises ToolError with git's complaint, SupplyError for an excess."""
+    """Run a transfer into a repository.
+
+    Raises ToolError with git's complaint, SupplyError for an excess.
+    """
     free = shutil.disk_usage(repository).free
     allowance = Allowance(repository, min(LARGEST, free // 2))
     _run(command, allowance, hear or _last, given)

@@ -1,7 +1,7 @@
 """Connections that give a server a fixed time for the head of its answer.
 
-The timeout of a socket bounds the time between two bytes. A server that sends one byte of a header each
-second would never meet it, so the head as a whole has a deadline of its own.
+The timeout of a socket bounds the time between two bytes. A server that sends one byte of a header
+each second would never meet it, so the head as a whole has a deadline of its own.
 """
 
 import socket

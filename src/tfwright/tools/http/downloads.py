@@ -1,4 +1,4 @@
-"""The download engine: many files at once, each verified, from the first of its urls that gives it."""
+"""The download engine: many files at once, each verified, from the first url that gives it."""
 
 import math
 import ssl
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 TICK = 0.1
 """Seconds between two reports, and two looks at a file that another process brings."""
 GRACE = 1.0
-"""Seconds that threads get to release their files at the end; after Ctrl-C, a thread that still waits for a server is left behind."""
+"""Seconds that threads get to release their files at the end; after Ctrl-C, a thread that still
+waits for a server is left behind."""
 DEFAULTS = Limits()
 
 
@@ -52,11 +53,13 @@ def fetch(
     report: Callable[[Progress], None],
     limits: Limits = DEFAULTS,
 ) -> list[DownloadOutcome]:
-    """Bring files into the store and return what became of each, in order; none of them fails the others.
+    """Bring files into the store and return what became of each, in order.
 
-    What had arrived of a file when it was cut, also by SIGKILL, stays next to its place in the store
-    and is not asked for again. `report` is called from this thread only. Ctrl-C stops at once.
-    Raises HostError if the disk is full.
+    None of them fails the others.
+
+    What had arrived of a file when it was cut, also by SIGKILL, stays next to its place in the
+    store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
+    once. Raises HostError if the disk is full.
     """
     transfers = [FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
     return _Run(transfers, limits).complete(report)
@@ -71,7 +74,9 @@ def download(  # noqa: PLR0913 each is a fact of its own
     pauses: tuple[float, ...] = PAUSES,
     alternatives: bool = False,
 ) -> str:
-    """Download one file to `to` and return its SHA-256; without `sha256` whatever comes is accepted.
+    """Download one file to `to` and return its SHA-256.
+
+    Without `sha256` whatever comes is accepted.
 
     Raises SupplyError; `to` is then as it was.
     """
@@ -107,7 +112,7 @@ class _Host:
 
 
 class _Run:
-    """All downloads of one call: threads that take files, and a main thread that watches and reports."""
+    """All downloads of one call: threads that take files, and a main thread that watches them."""
 
     def __init__(self, transfers: Sequence[FileTransfer], limits: Limits) -> None:
         self.transfers, self.limits = transfers, limits
@@ -213,7 +218,7 @@ class _Run:
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
     def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
-        """Make one attempt, keep the file if it is complete, and let it wait if it has no outcome yet."""
+        """Make one attempt; keep the file if it is complete, or let it wait for the next."""
         try:
             complete = self._visit(transfer, session)
             if complete and transfer.partial:
@@ -226,7 +231,10 @@ class _Run:
                 self.turn.notify_all()
 
     def _visit(self, transfer: FileTransfer, session: "requests.Session") -> bool:
-        """Make one attempt; the host is free for the next file before this one is flushed to the disk."""
+        """Make one attempt.
+
+        The host is free for the next file before this one is flushed to the disk.
+        """
         host = self.hosts[transfer.host]
         try:
             partial = self._open(transfer)
@@ -249,7 +257,10 @@ class _Run:
     def _attempt(
         self, transfer: FileTransfer, partial: Partial, session: "requests.Session"
     ) -> bool:
-        """Ask a url once, and return whether the file is complete now; if not, decide how to continue."""
+        """Ask a url once, and return whether the file is complete now.
+
+        If not, decide how to continue.
+        """
         try:
             self._transfer(transfer, partial, session)
         except OversizeError as fault:
@@ -260,7 +271,8 @@ class _Run:
         except SlowError as fault:
             transfer.defer(str(fault))
         except TransientError as fault:
-            # A server that announces more than it has ends every answer with a cut, also the complete one.
+            # A server that announces more than it has ends every answer with a cut, also the
+            # complete one.
             if partial.whole():
                 return True
             self._put_off(transfer, partial, fault)

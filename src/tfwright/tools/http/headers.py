@@ -72,5 +72,6 @@ def redirect(response: "requests.Response") -> str | None:
     location = response.headers.get("Location")
     if response.status_code not in _REDIRECTS or location is None:
         return None
-    # Header bytes arrive as Latin-1; browsers take those beyond ASCII for UTF-8, and so does requests.
+    # Header bytes arrive as Latin-1; browsers take those beyond ASCII for UTF-8, and so does
+    # requests.
     return urljoin(response.url, location.encode("latin-1").decode("utf-8"))

@@ -1,4 +1,4 @@
-"""Files that are still arriving: hashed as they grow, continued after a kill, with one writer at a time."""
+"""Files that are still arriving: hashed as they grow, continued after a kill, one writer each."""
 
 import fcntl
 import hashlib
@@ -28,8 +28,8 @@ class BusyError(Exception):
 class HashingWriter:
     """A file that grows at its end and whose digest is known at every moment.
 
-    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to write
-    them early, so that a single large file waits neither for its digest nor for the disk.
+    Pieces are hashed while they are written and the next ones arrive, and the kernel begins to
+    write them early, so that a single large file waits neither for its digest nor for the disk.
     """
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -89,7 +89,7 @@ class HashingWriter:
 
 
 class Partial(HashingWriter):
-    """The beginning of a file with a known digest: it gets its name only when it has that digest."""
+    """The beginning of a file, which gets its name only when it has the known digest."""
 
     def __init__(self, final: Path, sha256: str) -> None:
         """Continue what an earlier writer left of `final`, or start it.

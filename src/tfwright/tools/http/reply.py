@@ -1,4 +1,4 @@
-"""One answer of a server: asked for, checked before it is read, and read no further than it may be."""
+"""One answer of a server: checked before it is read, and read no further than allowed."""
 
 import ssl
 import time
@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     import urllib3
 
 TIMEOUT = (5.0, 60.0)
-"""Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a network must not wait."""
+"""Seconds to connect, and between two pieces. Connecting is quick or hopeless: a host without a
+network must not wait."""
 MOST_REDIRECTS = 20
 OK, RANGE_NOT_SATISFIABLE = 200, 416
 TRANSIENT = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Answers of a server that may be another one in a moment."""
 LARGEST = 4 * 2**30
-"""Bytes of a file whose size neither a lock nor the server states: a server may send without end."""
+"""Bytes of a file whose size neither a lock nor the server states: a server may send without
+end."""
 
 
 class RefusedError(Exception):
@@ -43,7 +45,10 @@ class TransientError(Exception):
 
 
 class UnreachableError(TransientError):
-    """The host has no address, takes no connection or gives no answer; it will not for another file either."""
+    """The host has no address, takes no connection or gives no answer.
+
+    It will not for another file either.
+    """
 
 
 class NoRangeError(TransientError):
@@ -182,14 +187,16 @@ def asking(
     No validator goes with the range: mirrors give different ones for the same bytes, and the digest
     of the whole decides in the end. Raises the errors of this module.
     """
-    # The pinned bytes are the file's own: a server must not compress them, and nothing unpacks them here.
+    # The pinned bytes are the file's own: a server must not compress them, and nothing unpacks them
+    # here.
     wanted = {"Accept-Encoding": "identity"}
     if start:
         wanted["Range"] = f"bytes={start}-"
     try:
         response = get(session, url, wanted)
     except Exception as fault:
-        # Libraries raise what they like for an answer that makes no sense: ValueError, UnicodeError, …
+        # Libraries raise what they like for an answer that makes no sense: ValueError,
+        # UnicodeError, …
         raise classified(fault) from fault
     with response:
         begin, total = _accepted(response, start)

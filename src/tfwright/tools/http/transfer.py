@@ -1,4 +1,4 @@
-"""One file on its way into place: which url has its turn, how far it has come, and what became of it."""
+"""One file on its way into place: the url that has its turn, the progress, the outcome."""
 
 import math
 import time
@@ -60,7 +60,8 @@ class Limits:
     per_host: int = 8
     """Downloads at once from one server."""
     pauses: tuple[float, ...] = PAUSES
-    """Seconds before each further attempt at a url; the count starts again when an attempt brought the file further."""
+    """Seconds before each further attempt at a url; the count starts again when an attempt brought
+    the file further."""
     patience: float = 120.0
     """The longest Retry-After that is waited for, in seconds."""
     least_speed: float = 1000.0
@@ -127,13 +128,19 @@ class FileTransfer:
         self.not_before = time.monotonic() + seconds
 
     def next_pause(self) -> float | None:
-        """Return how long to wait before this url is asked again; None if it was asked often enough."""
+        """Return how long to wait before this url is asked again.
+
+        None if it was asked often enough.
+        """
         if self.arrived > self._furthest:
             self._furthest, self._pauses = self.arrived, iter(self._limits.pauses)
         return next(self._pauses, None)
 
     def defer(self, why: str) -> None:
-        """Ask the other urls first. A url is deferred once: the slow one may be the only one that has the file."""
+        """Ask the other urls first.
+
+        A url is deferred once: the slow one may be the only one that has the file.
+        """
         if self.url in self._deferred or len(self._urls) == 1:
             self.fail(why)
             return

@@ -1,4 +1,4 @@
-"""Programs that talk to strangers, watched while they run: ended when they take what no honest work takes."""
+"""Programs that talk to strangers, watched while they run, and ended when they take too much."""
 
 import io
 import subprocess
@@ -118,7 +118,10 @@ def _excess(pid: int, allowance: Allowance, output: IO[bytes], begun: float, bef
 
 
 def _size(place: Path) -> int:
-    """Return the bytes of all files below a directory; a file that goes meanwhile does not count."""
+    """Return the bytes of all files below a directory.
+
+    A file that goes meanwhile does not count.
+    """
     total = 0
     for path in place.rglob("*"):
         try:

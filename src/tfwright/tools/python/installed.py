@@ -11,7 +11,7 @@ IGNORED = ("__pycache__", "RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
 
 
 def changes(venv: Path) -> list[str]:
-    """Return the files of installed packages that are not as they were installed, and those of no package.
+    """Return the files that are not as their package installed them, and those of no package.
 
     Paths are relative to the venv.
     """

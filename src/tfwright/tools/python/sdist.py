@@ -30,8 +30,9 @@ def prepare_metadata_for_build_wheel(folder, config_settings=None):
         stream.write("Metadata-Version: 2.1\\nName: %s\\nVersion: %s\\n" % (name, version))
     return made
 """
-"""What pip takes for setuptools. pip asks a package for its version before it hands it over, which runs its
-setup.py, and that of an old package fails under a Python of today; here the answer is known beforehand."""
+"""What pip takes for setuptools. pip asks a package for its version before it hands it over, which
+runs its setup.py, and that of an old package fails under a Python of today; here the answer is
+known beforehand."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Sdist:
 
     @classmethod
     def of(cls, url: str) -> Self | None:
-        """Read an address at which the package index, or a mirror of it, keeps a source package; None for any other."""
+        """Read an address of a source package in the index or a mirror; None for any other."""
         from packaging.version import InvalidVersion, Version
 
         found = _URL.fullmatch(url)
@@ -55,7 +56,9 @@ class Sdist:
 
 
 def download(wanted: Sdist, sha256: str, target: Path) -> None:
-    """Let pip bring a source package to `target`; what the index is, and how it is reached, is left to this host's pip.
+    """Let pip bring a source package to `target`.
+
+    What the index is, and how it is reached, is left to this host's pip.
 
     An empty `sha256` leaves it to the caller to verify the bytes. Raises SupplyError if pip cannot
     bring the package, or finds other bytes.
@@ -84,7 +87,7 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
 
 
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
-    """Return pip's command line: the file with that digest, as source, nothing beside it and nothing built."""
+    """Return pip's command line: one source package, without dependencies, nothing built."""
     options = (
         "--no-deps",
         "--no-binary=:all:",
