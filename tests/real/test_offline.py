@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.recipe import CompileTable, ConfigureTable
+from tfwright.documents.recipe import CompileTable, ConfigureTable, NcclTable
 from tfwright.documents.release import Release
 from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline import invocation
@@ -207,7 +207,7 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
         target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
     )
     return compiling.run(
-        job, table, job.recipe.bazel, ConfigureTable(), facts, inputs, tree, configured
+        job, table, job.recipe.bazel, ConfigureTable(), NcclTable(), facts, inputs, tree, configured
     )
 
 

@@ -13,14 +13,14 @@ from tfwright.documents import host_file, nightly
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import Target
 from tfwright.documents.recipe import Recipe
+from tfwright.documents.stages import NAMES
 from tfwright.errors import HostError, RecipeError, TfwrightError
 from tfwright.nightly import due, halving
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.halving import Culprits, TrialAnswer
 from tfwright.pipeline import engine
-from tfwright.pipeline.stage import Job
-from tfwright.pipeline.stages import NAMES
+from tfwright.pipeline.job import BuildRequest
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git import remote
 from tfwright.wheel import archive
@@ -176,7 +176,7 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
         if not link.exists():
             link.symlink_to(shared, target_is_directory=True)
     try:
-        engine.build(replace(Job(found, own, listener), until=stage))
+        engine.build(replace(BuildRequest(found, own, listener), until=stage))
     except HostError:
         raise
     except TfwrightError as fault:

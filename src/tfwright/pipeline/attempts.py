@@ -1,6 +1,7 @@
 """Runs of Bazel until it succeeds, and what they teach about the memory of this host."""
 
 import time
+from dataclasses import replace
 from functools import partial
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -12,6 +13,7 @@ from tfwright.documents.recipe import CompileTable
 from tfwright.pipeline import cost, failure
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
+from tfwright.progress import Listener, Progress
 from tfwright.tools import files
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
@@ -40,6 +42,8 @@ class Experience(BaseModel):
     """How many actions at once the memory is known to hold; None while it never ran out."""
     memory: float = Field(default=0, ge=0)
     """GiB that the host had then."""
+    seconds: float = Field(default=0, ge=0)
+    """How long the longest run of Bazel took that succeeded: how long the next may take."""
 
 
 def build(calls: Invocation) -> BazelRun:
@@ -51,11 +55,12 @@ def build(calls: Invocation) -> BazelRun:
     jobs = _first_jobs(job, table)
     pauses, before = list(PAUSES), None
     while True:
-        command = calls.build(jobs)
-        outcome = calls.client.run(
-            command, job.log("compile"), job.listener.progress, partial(cost.note, job)
-        )
+        command, begun = calls.build(jobs), time.monotonic()
+        hear = partial(_report, job.listener, read(job).seconds)
+        outcome = calls.client.run(command, job.log("compile"), hear, partial(cost.note, job))
         _learn(job, table, outcome, jobs)
+        if outcome.status == 0:
+            _learn_seconds(job, time.monotonic() - begun)
         if outcome.status == 0:
             return outcome
         failed = _cause(job, outcome)
@@ -68,6 +73,21 @@ def build(calls: Invocation) -> BazelRun:
             job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
         before = known
+
+
+def _report(listener: Listener, expected: float, progress: Progress) -> None:
+    """Pass progress on, with the seconds that are left if this run takes as long as an earlier one."""
+    left = None
+    if expected and progress.total:
+        left = expected * (1 - progress.done / progress.total)
+    listener.progress(replace(progress, remaining=left))
+
+
+def _learn_seconds(job: Job, seconds: float) -> None:
+    """Remember how long a run took that succeeded, if none took longer."""
+    known = read(job)
+    if seconds > known.seconds:
+        _keep(job, known.model_copy(update={"seconds": round(seconds, 1)}))
 
 
 def _cause(job: Job, outcome: BazelRun) -> FailureRecord:

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tfwright.documents.host_file import CacheTable, HostFile
-from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, Recipe
+from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
 from tfwright.pipeline.invocation import Invocation
@@ -135,6 +135,7 @@ def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str
         table,
         job.recipe.bazel,
         job.recipe.configure,
+        job.recipe.nccl,
         facts,
         inputs,
         source,
@@ -723,7 +724,7 @@ recipe, settings = Recipe.model_validate(given["recipe"]), HostFile.model_valida
 job = BuildRequest(recipe=recipe, host_file=settings)
 results = [kind.model_validate(given[kind.__name__]) for kind in (HostFacts, Inputs, Tree, Configured)]
 with console.ending_gently():
-    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, *results)
+    compile.run(job, CompileTable(target=given["target"]), recipe.bazel, recipe.configure, recipe.nccl, *results)
 """
 
 
@@ -736,6 +737,7 @@ def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[st
         _table: CompileTable,
         _bazel: BazelTable,
         _answering: ConfigureTable,
+        _nccl: NcclTable,
         *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
         results.update({type(one).__name__: one.model_dump(mode="json") for one in made})

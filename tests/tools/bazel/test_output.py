@@ -1,5 +1,7 @@
 """Reading what Bazel writes. The texts are as Bazel 0.24.1 and 0.26.1 wrote them on a terminal."""
 
+from dataclasses import replace
+
 import pytest
 
 from tfwright.progress import Progress
@@ -71,7 +73,7 @@ def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, si
 def test_the_bar_is_read_while_it_is_drawn(end: str, progress: Progress) -> None:
     display = Display()
     display.feed(BUILD[: BUILD.index(end) + len(end)])
-    assert display.progress == progress
+    assert replace(display.progress, running=()) == progress
 
 
 def test_failed_actions_are_counted_while_bazel_keeps_going() -> None:
@@ -153,3 +155,18 @@ def test_a_failed_download_is_recognised(line: str, why: str) -> None:
     fault = download_fault(["INFO: x", line])
     assert fault is not None
     assert (fault.url, fault.why) == ("http://a/x.zip", why)
+
+
+def test_the_actions_that_run_are_told_with_their_seconds_the_longest_first() -> None:
+    display = Display()
+    display.feed("[9 / 12] 3 actions, 2 running\n")
+    display.feed("    Compiling a.cc; 2s linux-sandbox\n    Linking b.so; 41s local\n")
+    display.feed("    [Prepa] Compiling c.cc\n")
+    assert [(action.name, action.seconds) for action in display.progress.running] == [
+        ("Linking b.so", 41.0),
+        ("Compiling a.cc", 2.0),
+    ]
+    display.feed("[11 / 12] Compiling c.cc; 3s remote-cache, linux-sandbox\n")
+    assert [action.name for action in display.progress.running] == ["Compiling c.cc"]
+    display.feed("[12 / 12] checking cached actions\n")
+    assert display.progress.running == ()

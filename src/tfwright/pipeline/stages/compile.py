@@ -60,7 +60,7 @@ def run(
         finally:
             calls.client.stop()
             use = caching.recorded(job, cache, resumed=resumed)
-    trees.settle(calls.client.output_base)
+    trees.settle(job.places.own)
     outputs = events.outputs(invocation.events(job))
     return Built(
         target=table.target,

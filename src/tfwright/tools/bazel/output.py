@@ -2,14 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tfwright.progress import Progress
+from tfwright.progress import Progress, RunningAction
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _COUNTED = re.compile(r"\[([\d,]+) / ([\d,]+)\] (.*)")
 _SEVERAL = re.compile(r"\d+ actions?\b.*")
 _STATE = re.compile(r"\[[-\w]{5}\] ")
+_RUNNING = re.compile(r"(?:\[[-\w]{5}\] )?(.+?); (\d+)s\b.*")
 _PHASE = re.compile(
     r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
 )
@@ -33,6 +34,8 @@ class Display:
         self._rest = ""
         self._shown: list[str] = []
         self._expects_action = False
+        self._lists = False
+        """Whether the lines that follow name one running action each."""
 
     def feed(self, text: str) -> list[str]:
         """Take what Bazel wrote; return the lines that it can no longer erase."""
@@ -58,12 +61,15 @@ class Display:
     def _watch(self, line: str) -> None:
         """Read the progress off a line, if there is any on it."""
         if counted := _COUNTED.fullmatch(line):
-            self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
+            self._lists = self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
+            self._run(None if self._lists else counted[3])
             doing = self.progress.doing if self._expects_action else counted[3]
             self._tell(_number(counted[1]), _number(counted[2]), doing)
-        elif self._expects_action and line.startswith("    "):
-            self._expects_action = False
-            self._tell(self.progress.done, self.progress.total, line)
+        elif self._lists and line.startswith("    "):
+            if self._expects_action:
+                self._expects_action = False
+                self._tell(self.progress.done, self.progress.total, line)
+            self._run(line, *self.progress.running)
         elif _PHASE.fullmatch(line):
             self._tell(self.progress.done, self.progress.total, line)
         elif concluded := _CONCLUSION.match(line):
@@ -76,14 +82,17 @@ class Display:
                 self.progress.failures + 1,
             )
 
+    def _run(self, line: str | None, *others: RunningAction) -> None:
+        """Note the action that a line names, and for how long it has run, with others."""
+        named = _RUNNING.fullmatch(line.strip()) if line else None
+        actions = [*others, *([RunningAction(named[1], float(named[2]))] if named else [])]
+        actions.sort(key=lambda action: -action.seconds)
+        self.progress = replace(self.progress, running=tuple(actions))
+
     def _tell(self, done: int, total: int | None, doing: str, failures: int | None = None) -> None:
         shown = _STATE.sub("", doing.strip())
-        self.progress = Progress(
-            done,
-            total,
-            doing=shown,
-            failures=self.progress.failures if failures is None else failures,
-        )
+        known = self.progress.failures if failures is None else failures
+        self.progress = replace(self.progress, done=done, total=total, doing=shown, failures=known)
 
 
 def _number(text: str) -> int:
