@@ -175,13 +175,9 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
         shared.mkdir(parents=True, exist_ok=True)
         if not link.exists():
             link.symlink_to(shared, target_is_directory=True)
+    request = BuildRequest(recipe=found, host_file=own, listener=listener, until=stage)
     try:
-<<<<<<< HEAD
-        request = BuildRequest(recipe=found, host_file=own, listener=listener, until=stage)
         engine.build(request)
-=======
-        engine.build(replace(BuildRequest(found, own, listener), until=stage))
->>>>>>> main
     except HostError:
         raise
     except TfwrightError as fault:

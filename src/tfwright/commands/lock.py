@@ -51,14 +51,9 @@ def write(job: BuildRequest, path: Path) -> Lock:
 
 def _knows_needs(locked: Lock) -> bool:
     """Tell whether Bazel was asked when a lock was written."""
-<<<<<<< HEAD
-    archives = any(archive.needed is not None for archive in locked.archives)
-    return archives or any(clone.needed is not None for clone in locked.clones)
-=======
     needs = [archive.needed for archive in locked.archives]
     needs += [clone.needed for clone in locked.clones]
     return any(need is not None for need in needs)
->>>>>>> main
 
 
 def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
@@ -92,14 +87,9 @@ def _wanted(
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-<<<<<<< HEAD
-            calls = Invocation.of(
-                job, job.recipe.compile, job.recipe.bazel.version, inputs, tree, configured
-=======
             recipe = job.recipe
             calls = Invocation.of(
                 job, recipe.compile, recipe.bazel.version, inputs, tree, configured
->>>>>>> main
             )
             return analysis.wanted(calls), None
     except TfwrightError as fault:
