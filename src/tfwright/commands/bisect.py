@@ -5,7 +5,7 @@ recipe, then each commit. A good build's recipe is read from the record inside i
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.commands.nightly import targets
@@ -175,8 +175,9 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
         shared.mkdir(parents=True, exist_ok=True)
         if not link.exists():
             link.symlink_to(shared, target_is_directory=True)
+    request = BuildRequest(recipe=found, host_file=own, listener=listener, until=stage)
     try:
-        engine.build(replace(BuildRequest(found, own, listener), until=stage))
+        engine.build(request)
     except HostError:
         raise
     except TfwrightError as fault:
