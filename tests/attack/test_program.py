@@ -121,7 +121,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("only root can mount a disk in memory")
     place = tmp_path / "disk"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=400m", "none", place]
+    command = ["mount", "-t", "tmpfs", "-o", "size=400m", "none", str(place)]
     if subprocess.run(command, check=False).returncode:
         pytest.skip("this system does not mount a disk in memory")
     yield place

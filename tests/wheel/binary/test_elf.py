@@ -115,7 +115,9 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
     dynamic, names = peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym")
     assert isinstance(dynamic, DynamicSection)
     assert isinstance(names, SymbolTableSection)
-    needed = [tag.needed for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"]
+    needed = [
+        str(vars(tag)["needed"]) for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"
+    ]
     symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
     assert found.symbols.exports == len([one for one in symbols if one["st_shndx"] != "SHN_UNDEF"])

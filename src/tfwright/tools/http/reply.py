@@ -60,7 +60,7 @@ class SlowError(TransientError):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SizeLimits:
     """How many bytes a file may have."""
 
     size: int | None
@@ -180,7 +180,7 @@ class Reply:
 
 @contextmanager
 def asking(
-    session: "requests.Session", url: str, start: int, bounds: Bounds, pace: Pace
+    session: "requests.Session", url: str, start: int, bounds: SizeLimits, pace: Pace
 ) -> Iterator[Reply]:
     """Ask for the bytes of `url` from `start` on; a server may send all of them all the same.
 

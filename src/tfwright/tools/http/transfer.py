@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tfwright.tools.http.partial import Partial
-from tfwright.tools.http.reply import Bounds, Pace
+from tfwright.tools.http.reply import Pace, SizeLimits
 
 PAUSES = (1.0, 4.0, 15.0)
 """Seconds before each further attempt."""
@@ -119,9 +119,9 @@ class FileTransfer:
         fresh = any(url not in self._deferred for url in self._urls[1:])
         return self._limits.pace(another=fresh or self.wanted.alternatives)
 
-    def bounds(self, partial: Partial) -> Bounds:
+    def bounds(self, partial: Partial) -> SizeLimits:
         """Return how large the file may become."""
-        return Bounds(self.wanted.size, partial.room())
+        return SizeLimits(self.wanted.size, partial.room())
 
     def wait(self, seconds: float) -> None:
         """Let some time pass before the next attempt."""
