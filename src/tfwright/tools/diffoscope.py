@@ -18,7 +18,10 @@ def show(first: Path, second: Path, *, as_json: bool) -> int:
     if program is None:
         raise HostError(
             "There is no diffoscope here",
-            remedy="Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or 'pip install diffoscope'.",
+            remedy=(
+                "Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or "
+                "'pip install diffoscope'."
+            ),
         )
     # The files are named by their full paths: none of them can be taken for an option.
     argv = (

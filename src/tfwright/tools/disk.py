@@ -24,7 +24,10 @@ REFUSED = {
 """What the system calls EROFS and so on, as the end of a sentence about a path."""
 NO_ROOM = 1 << 20
 """Bytes left on a disk that count as none: not every program says why it could not write."""
-ROOM = "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger disk."
+ROOM = (
+    "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger "
+    "disk."
+)
 PLACE = "Correct build_out in the host file, or the permissions of that path."
 
 

@@ -11,8 +11,8 @@ TEMPLATES = ROOT / "templates"
 def render(template: str, values: Mapping[str, object]) -> str:
     """Return the text that a template of TEMPLATES gives with these values.
 
-    In a template for HTML, named ``*.html.j2``, every value is escaped. Raises jinja2.UndefinedError
-    for a name without a value, which is a fault of ours.
+    In a template for HTML, named ``*.html.j2``, every value is escaped. Raises
+    jinja2.UndefinedError for a name without a value, which is a fault of ours.
     """
     return renderer(template)(values)
 

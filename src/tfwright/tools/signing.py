@@ -39,10 +39,16 @@ def signer(key: Path) -> "CryptoSigner":
     except (
         TypeError
     ) as fault:  # what cryptography raises over a passphrase, and over nothing else here
-        remedy = f"A build asks for no passphrase. Name a key without one, which only you can read: (umask 077; openssl pkey -in {key} -out plain.pem)."
+        remedy = (
+            "A build asks for no passphrase. Name a key without one, which only you can read: "
+            f"(umask 077; openssl pkey -in {key} -out plain.pem)."
+        )
         raise HostError(f"The key {key} is encrypted", remedy=remedy) from fault
     except (ValueError, UnsupportedAlgorithm) as fault:
-        remedy = "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm ed25519 -out key.pem)."
+        remedy = (
+            "Name a private key in PEM; this makes one: (umask 077; openssl genpkey -algorithm "
+            "ed25519 -out key.pem)."
+        )
         raise HostError(
             f"{key} is no private key that can sign: {_line(fault)}", remedy=remedy
         ) from fault
@@ -62,7 +68,10 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
         envelope.verify([public], 1)
     except VerificationError as fault:
         what = f"{file.name} has no valid signature of the key {key}"
-        remedy = "It was changed, or another key signed it: do not trust the wheel, or name the public key of whoever made it."
+        remedy = (
+            "It was changed, or another key signed it: do not trust the wheel, or name the public "
+            "key of whoever made it."
+        )
         raise WheelError(
             what,
             remedy=remedy,
@@ -90,7 +99,10 @@ def _public(key: Path) -> "SSlibKey":
     try:
         return SSlibKey.from_crypto(load_pem_public_key(content))
     except (ValueError, UnsupportedAlgorithm) as fault:
-        remedy = f"Name the public key in PEM; of a private one, this writes it: openssl pkey -in {key} -pubout -out public.pem."
+        remedy = (
+            "Name the public key in PEM; of a private one, this writes it: openssl pkey -in "
+            f"{key} -pubout -out public.pem."
+        )
         raise HostError(
             f"{key} is no public key that can verify: {_line(fault)}", remedy=remedy
         ) from fault

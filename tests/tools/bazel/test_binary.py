@@ -215,7 +215,10 @@ def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: P
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     with pytest.raises(
         SupplyError,
-        match=f"from npm has other bytes than were promised: sha256 {digest(fake())}, wanted {'0' * 64}",
+        match=(
+            f"from npm has other bytes than were promised: sha256 {digest(fake())}, wanted "
+            f"{'0' * 64}"
+        ),
     ):
         obtain({PLATFORM: "0" * 64})
 
@@ -223,7 +226,8 @@ def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: P
 def test_npms_own_words_are_told_when_it_fails(obtain: Obtain, elsewhere: Path) -> None:
     program(
         elsewhere / "npm",
-        "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm error A complete log of this'\nexit 1\n",
+        "#!/bin/sh\necho 'npm error code E404'\necho 'npm error 404 no such package'\necho 'npm "
+        "error A complete log of this'\nexit 1\n",
     )
     with pytest.raises(SupplyError) as caught:
         obtain()

@@ -10,13 +10,18 @@ from tfwright.tools.bazel.output import Display, download_fault, first_fault
 BUILD = (
     "Starting local Bazel server and connecting to it...\r\n"
     "Loading: \r\n\rLoading: 0 packages loaded\r\n    currently loading: \r\n"
-    "\r\rAnalyzing: target //:all (5 packages loaded, 29 targets configured)\r\n    Fetching @local_config_cc; fetching\r\n"
-    "\r\rINFO: Analysed target //:all (10 packages loaded, 81 targets configured).\r\nBuilding: checking cached actions\r\n"
+    "\r\rAnalyzing: target //:all (5 packages loaded, 29 targets configured)\r\n    Fetching "
+    "@local_config_cc; fetching\r\n"
+    "\r\rINFO: Analysed target //:all (10 packages loaded, 81 targets configured).\r\nBuilding: "
+    "checking cached actions\r\n"
     "\r[0 / 8] [-----] Writing file hello-2.params\r\n"
-    "\r[1,615 / 4,024] 2 actions, 1 running\r\n    Executing genrule //:slow0; 1s linux-sandbox\r\n    [-----] Linking hello\r\n"
-    "\r\r\rINFO: From Executing genrule //:all:\r\n[11 / 12] Executing genrule //:all; 0s linux-sandbox\r\n"
+    "\r[1,615 / 4,024] 2 actions, 1 running\r\n    Executing genrule //:slow0; 1s "
+    "linux-sandbox\r\n    [-----] Linking hello\r\n"
+    "\r\r\rINFO: From Executing genrule //:all:\r\n[11 / 12] Executing genrule //:all; 0s "
+    "linux-sandbox\r\n"
     "\rwarning: something\r\n[12 / 12] checking cached actions\r\n"
-    "\rINFO: Build completed successfully, 1,012 total actions\r\n\rINFO: Build completed successfully, 1,012 total actions\r\n"
+    "\rINFO: Build completed successfully, 1,012 total actions\r\n\rINFO: Build completed "
+    "successfully, 1,012 total actions\r\n"
 )
 KEPT = [
     "Starting local Bazel server and connecting to it...",
@@ -79,10 +84,12 @@ def test_the_bar_is_read_while_it_is_drawn(end: str, progress: Progress) -> None
 def test_failed_actions_are_counted_while_bazel_keeps_going() -> None:
     display = Display()
     display.feed(
-        "\rERROR: /w/BUILD:5:1: Couldn't build file b.o: C++ compilation of rule '//:bad' failed (Exit 1)\n\n[7 / 8] Linking x\n"
+        "\rERROR: /w/BUILD:5:1: Couldn't build file b.o: C++ compilation of rule '//:bad' failed "
+        "(Exit 1)\n\n[7 / 8] Linking x\n"
     )
     display.feed(
-        "\rERROR: /w/BUILD:6:1: Executing genrule //:badgen failed (Exit 3) bash failed\n[8 / 8] done\n"
+        "\rERROR: /w/BUILD:6:1: Executing genrule //:badgen failed (Exit 3) bash failed\n[8 / 8] "
+        "done\n"
     )
     assert display.progress == Progress(8, 8, doing="done", failures=2)
 
@@ -142,11 +149,17 @@ def test_an_error_without_a_place_is_told_as_it_is() -> None:
     ("line", "why"),
     [
         (
-            "   java.io.IOException: Error downloading [http://a/x.zip, http://b/x.zip] to /o/x.zip: All mirrors are down: [connect timed out, GET returned 404]",
+            (
+                "   java.io.IOException: Error downloading [http://a/x.zip, http://b/x.zip] to "
+                "/o/x.zip: All mirrors are down: [connect timed out, GET returned 404]"
+            ),
             "All mirrors are down: [connect timed out, GET returned 404]",
         ),
         (
-            "ERROR: /w/BUILD:1:1: no such package '@d//': Error downloading [http://a/x.zip] to /o/x.zip: GET returned 404 Not Found and referenced by '//:g'",
+            (
+                "ERROR: /w/BUILD:1:1: no such package '@d//': Error downloading [http://a/x.zip] to "
+                "/o/x.zip: GET returned 404 Not Found and referenced by '//:g'"
+            ),
             "GET returned 404 Not Found",
         ),
     ],

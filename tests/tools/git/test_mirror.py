@@ -255,9 +255,9 @@ def test_a_branch_that_was_taken_elsewhere_is_reported(
     tip = commit(upstream, {"core/op.cc": "int up;\n"}, year=year)
     plain_git("branch", "--force", "r1.8", "other", cwd=upstream)
     bring(pin, store, notebook)
-    assert (
-        notebook.notes[-1]
-        == f"Branch r1.8 is at {tip[:12]} now and no longer contains the pinned commit; {pin.commit[:12]} is built, as pinned"
+    assert notebook.notes[-1] == (
+        f"Branch r1.8 is at {tip[:12]} now and no longer contains the pinned commit; "
+        f"{pin.commit[:12]} is built, as pinned"
     )
     assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]
 

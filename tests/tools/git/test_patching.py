@@ -104,7 +104,10 @@ def test_a_patch_changes_the_files_as_its_hunks_say(tree: Path, patch: Path) -> 
 
 
 def test_the_last_line_may_gain_and_lose_its_end(tree: Path, patch: Path) -> None:
-    head = "diff --git a/core/end.txt b/core/end.txt\n--- a/core/end.txt\n+++ b/core/end.txt\n@@ -1 +1 @@\n"
+    head = (
+        "diff --git a/core/end.txt b/core/end.txt\n--- a/core/end.txt\n+++ b/core/end.txt\n@@ -1 "
+        "+1 @@\n"
+    )
     put_in(tree, patch, f"{head}-no end\n\\ No newline at end of file\n+no end\n")
     put_in(tree, patch, f"{head}-no end\n+an end\n\\ No newline at end of file\n")
     assert git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt") == "an end"
@@ -114,7 +117,8 @@ def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
     put_in(
         tree,
         patch,
-        "diff --git a/core/end.txt b/core/end.txt\ndeleted file mode 100644\n--- a/core/end.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-no end\n\\ No newline at end of file\n",
+        "diff --git a/core/end.txt b/core/end.txt\ndeleted file mode 100644\n--- "
+        "a/core/end.txt\n+++ /dev/null\n@@ -1 +0,0 @@\n-no end\n\\ No newline at end of file\n",
     )
     git.check_out(tree, git.content(tree))
     assert not (tree / "core/end.txt").exists()
@@ -125,7 +129,8 @@ def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> Non
     put_in(
         tree,
         patch,
-        "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -2,3 +2,2 @@\n line 2\n-line three\n line three and a half\n",
+        "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -2,3 +2,2 "
+        "@@\n line 2\n-line three\n line three and a half\n",
     )
 
 
@@ -249,7 +254,10 @@ def test_what_reaches_outside_or_cannot_be_verified_is_refused(
 
 def test_a_link_of_the_tree_cannot_be_turned_elsewhere(tree: Path, patch: Path) -> None:
     target = (tree.parent / "upstream/core/out").readlink()
-    text = f"diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 @@\n-{target}\n\\ No newline at end of file\n+/etc\n\\ No newline at end of file\n"
+    text = (
+        "diff --git a/core/out b/core/out\n--- a/core/out\n+++ b/core/out\n@@ -1 +1 "
+        f"@@\n-{target}\n\\ No newline at end of file\n+/etc\n\\ No newline at end of file\n"
+    )
     with pytest.raises(RecipeError, match="core/out is not what the patch says"):
         put_in(tree, patch, text)
 

@@ -117,7 +117,8 @@ LIES = {
         b"HTTP/1.1 503 Busy\r\nRetry-After: " + DIGITS + b"\r\nContent-Length: 0\r\n\r\n"
     ),
     "a retry after a date that is none": says(
-        b"HTTP/1.1 503 Busy\r\nRetry-After: Mon, 99 Jan 99999 00:00:00 GMT\r\nContent-Length: 0\r\n\r\n"
+        b"HTTP/1.1 503 Busy\r\nRetry-After: Mon, 99 Jan 99999 00:00:00 GMT\r\nContent-Length: "
+        b"0\r\n\r\n"
     ),
     "a status that is no number": says(b"HTTP/1.1 abc OK\r\n\r\n"),
     "no HTTP": says(b"\x00\xff" * 500),

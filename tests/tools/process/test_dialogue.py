@@ -71,7 +71,10 @@ def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(tmp_path: Pat
 
 
 def test_a_question_that_ends_in_a_line_break_is_answered(tmp_path: Path) -> None:
-    script = 'echo "Found:"; echo "  /lib"; echo "Which path to use.  Default is [/lib]"; read A; echo "got $A"'
+    script = (
+        'echo "Found:"; echo "  /lib"; echo "Which path to use.  Default is [/lib]"; read A; echo '
+        '"got $A"'
+    )
     spoken, heard = talk(
         bash(script, tmp_path), {r"Which path to use\.  Default is \[.*\]\n": "/mine"}
     )
@@ -88,7 +91,11 @@ def test_a_question_without_a_space_behind_it_is_answered(tmp_path: Path) -> Non
 
 
 def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> None:
-    code = "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', input())\nprint('got', input('Next: '))"
+    code = (
+        "import sys, time\nfor part in ('Cap', 'abilities [3.5]', ': '):\n    "
+        "sys.stdout.write(part); sys.stdout.flush(); time.sleep(0.005)\nprint('got', "
+        "input())\nprint('got', input('Next: '))"
+    )
     spoken, heard = talk(
         python(code, tmp_path), {r"Capabilities \[3\.5\](: )?": "a", "Next: ": "b"}
     )
@@ -97,7 +104,10 @@ def test_a_question_that_arrives_in_pieces_is_answered_once(tmp_path: Path) -> N
 
 
 def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
-    script = 'echo "WARNING: compute capabilities [Default is: 3.5]: too low"; read -p "Use clang? [y/N]: " A; echo "got $A"'
+    script = (
+        'echo "WARNING: compute capabilities [Default is: 3.5]: too low"; read -p "Use clang? '
+        '[y/N]: " A; echo "got $A"'
+    )
     spoken, _ = talk(
         bash(script, tmp_path),
         {r"compute capabilities \[Default is: .*\]: ": "3.0", r"Use clang\? \[y/N\]: ": "n"},

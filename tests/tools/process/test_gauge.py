@@ -61,7 +61,10 @@ def test_the_processor_time_of_a_process_and_its_ended_children_is_counted_from_
     None
 ):
     burn = "import time\nwhile time.process_time() < 0.5: pass"
-    program = f"import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', {burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
+    program = (
+        "import subprocess, sys, time\nsubprocess.run([sys.executable, '-c', "
+        f"{burn!r}])\nprint('done', flush=True)\ntime.sleep(60)"
+    )
     with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as server:
         assert server.stdout
         server.stdout.readline()

@@ -18,7 +18,10 @@ pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(iso
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 ENV = {"PATH": "/usr/bin:/bin"}
 REACH = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
-TALK = "import socket; here = socket.create_server(('127.0.0.1', 0)); socket.create_connection(here.getsockname()); print('heard')"
+TALK = (
+    "import socket; here = socket.create_server(('127.0.0.1', 0)); "
+    "socket.create_connection(here.getsockname()); print('heard')"
+)
 WAIT = "import sys; print('there', flush=True); sys.stdin.read()"
 
 

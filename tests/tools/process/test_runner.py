@@ -79,7 +79,8 @@ def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.S
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import runner as shell\n"
         "here = Path(sys.argv[1])\n"
-        "shell.run(shell.Command(('/bin/sh', '-c', 'sleep 1000 & echo $! > child; wait'), here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+        "shell.run(shell.Command(('/bin/sh', '-c', 'sleep 1000 & echo $! > child; wait'), here, "
+        "{'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
     )
     with subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path)], stderr=subprocess.DEVNULL
@@ -110,11 +111,14 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
 
 def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as lock, runner as shell\n"
+        "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as "
+        "lock, runner as shell\n"
         "here = Path(sys.argv[1])\n"
-        "slow = ('/bin/sh', '-c', 'trap \"sleep 1; touch late; exit\" HUP; echo $$ > child; while :; do sleep 0.1; done')\n"
+        "slow = ('/bin/sh', '-c', 'trap \"sleep 1; touch late; exit\" HUP; echo $$ > child; while "
+        ":; do sleep 0.1; done')\n"
         "with lock.held(here / 'lock', 'a build'):\n"
-        "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', remedy='-')\n"
+        "    shell.run(shell.Command(slow, here, {'PATH': '/usr/bin:/bin'}), here / 'log', "
+        "remedy='-')\n"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
         await_number(tmp_path / "child")
@@ -131,7 +135,8 @@ def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(
         "import sys; from pathlib import Path; from tfwright.tools.process import pipes\n"
         "from tfwright.tools.process.runner import Command\n"
         "here = Path(sys.argv[1]); given = open('/dev/null')\n"
-        "slow = Command(('/bin/sh', '-c', 'echo $$ > child; exec sleep 60'), here, {'PATH': '/usr/bin:/bin'})\n"
+        "slow = Command(('/bin/sh', '-c', 'echo $$ > child; exec sleep 60'), here, {'PATH': "
+        "'/usr/bin:/bin'})\n"
         f"pipes.{way}\n"
     )
     with subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) as killed:
@@ -162,7 +167,10 @@ def await_number(path: Path) -> int:
 
 
 def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
-    code = "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); __import__('time').sleep(600)"
+    code = (
+        "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); "
+        "__import__('time').sleep(600)"
+    )
     with pytest.raises(TimeoutError):
         runner.attempt(
             python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1

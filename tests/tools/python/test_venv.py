@@ -44,7 +44,8 @@ def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
     old = tmp_path / "python2.7"
     old.write_text(
-        '#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; exit 1\n',
+        '#!/bin/sh\n[ "$1" = -c ] && echo 2.7.18 && exit\necho "No module named virtualenv" >&2; '
+        "exit 1\n",
         "utf-8",
     )
     old.chmod(0o755)

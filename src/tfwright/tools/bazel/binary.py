@@ -62,7 +62,8 @@ class _Wanted:
 
 
 Way = Callable[[_Wanted, Path], Path]
-"""Brings a binary, using an empty directory, and returns where it now lies; raises _NotThereError."""
+"""Brings a binary, using an empty directory, and returns where it now lies; raises
+_NotThereError."""
 
 
 def obtain(  # noqa: PLR0913 each is a fact of its own
@@ -169,7 +170,10 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
                 failures.append(f"{origin}: {why}")
     raise SupplyError(
         f"Bazel {wanted.version} for {wanted.platform} is nowhere to be had",
-        remedy=f"Bring {wanted.name} to this host and name it in the host file: [bazels] \"{wanted.version}\" = '/path/to/bazel'.",
+        remedy=(
+            f"Bring {wanted.name} to this host and name it in the host file: [bazels] "
+            f"\"{wanted.version}\" = '/path/to/bazel'."
+        ),
         evidence=Evidence(lines=failures),
     )
 
@@ -202,8 +206,12 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
 
 def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
     return SupplyError(
-        f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 {found}, wanted {promised}",
-        remedy=f"Find out which is right before changing sha256.{wanted.platform} in the recipe's [bazel].",
+        f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 "
+        f"{found}, wanted {promised}",
+        remedy=(
+            f"Find out which is right before changing sha256.{wanted.platform} in the recipe's "
+            "[bazel]."
+        ),
     )
 
 
@@ -308,7 +316,8 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if wanted.sha256 == files.sha256(path):
         return
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
-        # Bazel is a program with a zip at its end. Wrappers and launchers are not, and run what they choose.
+        # Bazel is a program with a zip at its end. Wrappers and launchers are not, and run what
+        # they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
     command = Command(
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),

@@ -28,7 +28,8 @@ from tfwright.tools.process.runner import Command, leashed
 
 REMEDY = "Run 'invoke build --again fetch' to obtain Bazel again."
 IDLE_SECONDS = 60
-"""After so long without work a server ends by itself: what limits the life of one whose tfwright was killed."""
+"""After so long without work a server ends by itself: what limits the life of one whose tfwright
+was killed."""
 POLL_SECONDS = 0.02
 SHUTDOWN_SECONDS = 20.0
 HEARD_SECONDS = 0.5
@@ -90,7 +91,10 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         "help",
         *topic,
     )
-    remedy = "Bazel does not run on this host: look at the log, and choose another binary in the host file: [bazels]."
+    remedy = (
+        "Bazel does not run on this host: look at the log, and choose another binary in the host "
+        "file: [bazels]."
+    )
     said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
     files.remove(room / "base")
     return said
@@ -168,7 +172,8 @@ class Client:
             f"--output_user_root={self.install_root}",
             f"--output_base={self.output_base}",
             f"--max_idle_secs={IDLE_SECONDS}",
-            # Bazel before 0.18 has one switch for the rc files that it finds by itself, later ones have three.
+            # Bazel before 0.18 has one switch for the rc files that it finds by itself, later ones
+            # have three.
             *(
                 f"--no{name}"
                 for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")

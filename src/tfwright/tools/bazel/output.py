@@ -22,8 +22,8 @@ class Display:
     """Bazel's output on a terminal, taken apart as it comes.
 
     Bazel erases its bar by going up one line at a time, each time with a carriage return first;
-    with ``--color=no`` the carriage returns are all that is left of it (seen with 0.17.2 to 0.26.1).
-    So the returns at the start of a line say how many lines before it were only passing.
+    with ``--color=no`` the carriage returns are all that is left of it (seen with 0.17.2 to
+    0.26.1). So the returns at the start of a line say how many lines before it were only passing.
     """
 
     def __init__(self) -> None:

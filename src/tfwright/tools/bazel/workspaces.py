@@ -9,7 +9,8 @@ from pathlib import Path
 from tfwright.tools import files
 
 SERVER = "A-server.jar"
-"""The archive in Bazel's binary, which is an archive too, that holds the texts (seen with 0.17.2 to 0.29.0)."""
+"""The archive in Bazel's binary, which is an archive too, that holds the texts (seen with 0.17.2 to
+0.29.0)."""
 SUFFIX = ".WORKSPACE"
 LONGEST = 1 << 20
 """Bytes of one text."""

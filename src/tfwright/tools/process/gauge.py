@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import psutil
 
 SECONDS = 1.0
-"""Between two looks. Each takes some milliseconds; a program that ends in between is remembered as it was at the last."""
+"""Between two looks. Each takes some milliseconds; a program that ends in between is remembered as
+it was at the last."""
 _PROCESSES = Path("/proc")
 
 

@@ -55,7 +55,8 @@ def listening(door: Path, port: int) -> tuple[str, ...]:
 
 def beside(process: int, command: "Command") -> "Command":
     """Return a command in the network of a running process: the same command where that is ours too."""
-    # In a block of `closed` it has to be said that this command does not go into a network of its own.
+    # In a block of `closed` it has to be said that this command does not go into a network of its
+    # own.
     if _network(process) == _network(os.getpid()) and not _CLOSED:
         return command
     return replace(command, argv=(*_ENTER, "--beside", str(process), *command.argv))

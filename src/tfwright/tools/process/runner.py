@@ -82,10 +82,10 @@ def leashed(
 ) -> "Iterator[subprocess.Popen[bytes]]":
     """Start a program that ends with this process, however that ends, and its children with it.
 
-    It leads a session whose terminal only this process holds open: when that closes, by SIGKILL too,
-    the kernel hangs up on the whole session. Without it a build that is started again would meet the
-    programs of the one before, still writing. For the same reason it inherits the locks that this
-    process holds, see `file_lock.HELD`. The streams are those of Popen.
+    It leads a session whose terminal only this process holds open: when that closes, by SIGKILL
+    too, the kernel hangs up on the whole session. Without it a build that is started again would
+    meet the programs of the one before, still writing. For the same reason it inherits the locks
+    that this process holds, see `file_lock.HELD`. The streams are those of Popen.
     """
     command = inside.placed(isolation.placed(command))
     terminal, end_of_program = os.openpty()

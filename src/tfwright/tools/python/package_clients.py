@@ -26,7 +26,8 @@ _INDEX = {
         "pip_cache_dir",
     ),
 }
-"""Which index is asked is the host's own business, and so are the clients' configuration files, found by HOME."""
+"""Which index is asked is the host's own business, and so are the clients' configuration files,
+found by HOME."""
 
 
 def proxies() -> Mapping[str, str]:

@@ -64,10 +64,11 @@ def supply(
 
 def write_page(vault: Path) -> None:
     """Write the page anew; done after every change."""
-    links = [
-        f'<a href="{path.parent.name}/{quote(path.name)}#sha256={path.parent.name}">{html.escape(path.name)}</a><br>'
-        for path in kept(vault)
-    ]
+    links = []
+    for path in kept(vault):
+        digest = path.parent.name
+        url = f"{digest}/{quote(path.name)}#sha256={digest}"
+        links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')
     files.write(shelf(vault) / PAGE, "\n".join(["<!DOCTYPE html>", *links, ""]))
 
 

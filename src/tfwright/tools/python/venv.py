@@ -16,7 +16,8 @@ from tfwright.tools.python import package_clients, packages
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
 DONE = "complete"
-"""The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere and renamed."""
+"""The marker that is written last: scripts of a venv hold its path, so it cannot be made elsewhere
+and renamed."""
 
 
 def venv(
@@ -24,10 +25,10 @@ def venv(
 ) -> Path:
     """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
 
-    It is made once per interpreter, version and pins, and kept under `store`. Digests are not in its
-    path, which goes into every action of a build: it notes those of the files that went in, and is
-    made anew in its place where others are wanted. What the index is, and how it is reached, is left
-    to this host's pip configuration; offline, what the store has is all that there is. Raises
+    It is made once per interpreter, version and pins, and kept under `store`. Digests are not in
+    its path, which goes into every action of a build: it notes those of the files that went in, and
+    is made anew in its place where others are wanted. What the index is, and how it is reached, is
+    left to this host's pip configuration; offline, what the store has is all that there is. Raises
     RecipeError for a requirement that is no exact pin, HostError if the interpreter cannot make a
     venv, SupplyError if a pin cannot be had.
     """
@@ -39,8 +40,12 @@ def venv(
         if not _holds(home, requirements):
             if requirements and offline and not packages.kept(store):
                 raise SupplyError(
-                    f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this build is offline",
-                    remedy="Run 'invoke build --until fetch' once with a network, or bring a bundle from a host that has one.",
+                    f"The venv of Python {version} with {', '.join(requirements)} is not there "
+                    "yet, and this build is offline",
+                    remedy=(
+                        "Run 'invoke build --until fetch' once with a network, or bring a bundle "
+                        "from a host that has one."
+                    ),
                 )
             _make(
                 interpreter,
@@ -79,7 +84,10 @@ def _insist_on_pins(requirements: Sequence[str]) -> None:
         if not EXACT_PIN.fullmatch(line):
             raise RecipeError(
                 f"{line!r} is no exact pin",
-                remedy='Write host.requirements as "name==version", with --hash=sha256:… where you like.',
+                remedy=(
+                    'Write host.requirements as "name==version", with --hash=sha256:… where you '
+                    "like."
+                ),
             )
 
 
@@ -131,7 +139,8 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     """Make a venv from nothing, and install the pins."""
     files.remove(home)
     create(interpreter, version, home, log)
-    # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs the rest.
+    # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs
+    # the rest.
     pips = [line for line in requirements if line.startswith("pip==")]
     rest = [line for line in requirements if line not in pips]
     installed = [
@@ -177,8 +186,14 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
         ) from fault
 
 
-_VENV_REMEDY = "Install the rest of that Python; Debian and Ubuntu keep it in a package named like python3-venv."
-_VIRTUALENV_REMEDY = "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the last that supports it."
+_VENV_REMEDY = (
+    "Install the rest of that Python; Debian and Ubuntu keep it in a package named like "
+    "python3-venv."
+)
+_VIRTUALENV_REMEDY = (
+    "Python 2 has no venv of its own: run '{interpreter} -m pip install virtualenv==20.15.1', the "
+    "last that supports it."
+)
 
 
 def _install(
