@@ -340,4 +340,4 @@ def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
     wanted = WantedArchive("a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",))
     gone = HostFile(mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")})
     (lacking,) = obtain(wanted, store, gone, offline=True).missing
-    assert lacking.attempts[0].why == f"there is no repository at {tmp_path}/gone"
+    assert lacking.attempts[0].why == f"{tmp_path}/gone is not a repository"

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import unquote
@@ -34,9 +34,8 @@ def here() -> bool:
 
 def address(log: Path) -> str:
     """Return the address of the Debian archive that this host itself uses; empty if none."""
-    command = Command(
-        ("apt-get", "indextargets", "--format", "$(SITE)"), Path("/"), environment.clean(Path("/"))
-    )
+    argv = ("apt-get", "indextargets", "--format", "$(SITE)")
+    command = Command(argv, Path("/"), environment.clean(Path("/")))
     try:
         printed = runner.run(command, log, remedy="Run 'apt-get update'.")
     except ToolError:
@@ -65,10 +64,13 @@ def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Pat
     room = into / "apt"
     for folder in ("state/lists/partial", "cache/archives/partial", "got"):
         (room / folder).mkdir(parents=True, exist_ok=True)
+    # With an empty list of installed packages apt takes every version for a new one.
     files.write(room / "status", "")
     files.write(room / "sources.list", str(archive))
     wanted = [_package(name) for name in names]
-    architecture = next((item[2] for item in wanted if item[2] != "all"), "amd64")
+    # Packages for "all" architectures do not say which one the index has to be read for.
+    architectures = [architecture for _, _, architecture in wanted if architecture != "all"]
+    architecture = architectures[0] if architectures else "amd64"
     files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
     pins = [f"{name}={version}" for name, version, _ in wanted]
     for arguments in (("update", "-q"), ("download", "-q", *pins)):
@@ -79,14 +81,15 @@ def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Pat
 def _package(file: str) -> tuple[str, str, str]:
     """Return name, version and architecture of a package from the name of its file."""
     name, version, architecture = file.removesuffix(".deb").split("_")
+    # apt writes the colon of a version's epoch as %3a.
     return name, unquote(version), architecture
 
 
 def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
     variables = {**proxies(), "APT_CONFIG": str(room / "apt.conf")}
-    command = Command(
-        ("apt-get", *arguments), room / "got", environment.clean(room, extra=variables)
-    )
+    env = environment.clean(room, extra=variables)
+    # apt-get download writes into the current directory.
+    command = Command(("apt-get", *arguments), room / "got", env)
     try:
         runner.run(command, log, remedy="Check how apt reaches its archive.")
     except ToolError as fault:
@@ -99,5 +102,5 @@ def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
 
 
 def _complaint(fault: ToolError) -> str:
-    lines: Iterator[str] = (line for line in fault.evidence.lines if line.startswith("E: "))
-    return next(lines, fault.what)
+    errors = [line for line in fault.evidence.lines if line.startswith("E: ")]
+    return errors[0] if errors else fault.what

@@ -10,14 +10,17 @@ from tfwright.tools.process.runner import Command
 
 
 def show(first: Path, second: Path, *, as_json: bool) -> int:
-    """Let diffoscope tell how two files differ, on the user's own terminal; return its exit status: 1 if they do.
+    """Let diffoscope show on the user's own terminal how two files differ.
+
+    Return its exit status: 1 if they differ.
+
 
     Raises HostError where there is none.
     """
     program = shutil.which("diffoscope")
     if program is None:
         raise HostError(
-            "There is no diffoscope here",
+            "diffoscope is not installed",
             remedy=(
                 "Install it: 'apt-get install diffoscope-minimal', 'brew install diffoscope' or "
                 "'pip install diffoscope'."

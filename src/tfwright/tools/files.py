@@ -17,7 +17,7 @@ def sha256(path: Path) -> str:
 
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
-    """Give a temporary path beside `path`; it takes the place of `path` only if the block ends well.
+    """Give a temporary path next to `path`, which it replaces only if the block ends well.
 
     The content reaches the disk before the name does, so that a power cut leaves no empty file.
     """
@@ -52,7 +52,10 @@ def move(source: Path, to: Path, mode: int = 0o444) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, a link or a whole directory, also one with read-only directories; missing is fine."""
+    """Remove a file, a link or a whole directory, even with read-only directories in it.
+
+    A missing path is fine.
+    """
     if path.is_symlink() or path.is_file():
         path.unlink()
     elif path.is_dir():

@@ -20,7 +20,7 @@ INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytic
 
 
 def require() -> None:
-    """Raise HostError if matplotlib is not installed: better before the work that is to be plotted."""
+    """Raise HostError if matplotlib is not installed; called before the work that it plots."""
     if importlib.util.find_spec("matplotlib") is None:
         raise HostError(
             "matplotlib, which draws the report's plot, is not installed",
@@ -76,7 +76,7 @@ def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None
 
 
 def _label(axes: "Axes", sizes: Sequence[float], across: str, up: str) -> None:
-    """Name the axes, and every size; leave away what is no data."""
+    """Name the axes, and every size; leave away what is not data."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sizes, [f"{size:g}" for size in sizes])

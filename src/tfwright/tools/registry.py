@@ -65,6 +65,7 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             brought = bring(package, Path(folder))
+            # apt downloads the member itself; npm and pip download an archive that holds it.
             if (brought / member).is_file():
                 shutil.copyfile(brought / member, target)
                 return
@@ -121,6 +122,7 @@ def _run(argv: tuple[str, ...], folder: Path, env: Mapping[str, str]) -> None:
 
 def _npm(package: RegistryPackage, folder: Path) -> Path:
     npm = _client("npm")
+    # Scripts of a package would run as the user: they are never wanted here.
     argv = (
         npm,
         "pack",
@@ -163,22 +165,19 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
 
 def _deb_sources(folder: Path) -> Path:
     """Write a list of the servers that this host's apt uses, for sources instead of programs."""
-    found = [
-        path.read_text("utf-8", "replace")
-        for path in sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
-    ]
+    # Debian 12 and Ubuntu 24.04 have stanzas in *.sources, older ones lines in *.list.
+    modern = sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
+    found = [path.read_text("utf-8", "replace") for path in modern]
     if any("Types: deb" in text for text in found):
         stanzas = re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
         listed = folder / "own.sources"
         files.write(listed, stanzas)
         return listed
-    lines = [
-        line
-        for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list"))
-        if path.is_file()
-        for line in path.read_text("utf-8", "replace").splitlines()
-        if re.match(r"deb\s", line)
-    ]
+    lines = []
+    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
+        if path.is_file():
+            listed_here = path.read_text("utf-8", "replace").splitlines()
+            lines += [line for line in listed_here if re.match(r"deb\s", line)]
     listed = folder / "own.list"
     files.write(listed, "".join(f"deb-src{line[3:]}\n" for line in lines))
     return listed

@@ -1,4 +1,6 @@
-"""Signatures: DSSE envelopes, by securesystemslib, an extra of tfwright that only who signs or verifies needs.
+"""Signatures: DSSE envelopes, by securesystemslib.
+
+It is an extra of tfwright, which only those who sign or verify need.
 
 https://github.com/secure-systems-lab/dsse/blob/master/envelope.md
 """
@@ -19,7 +21,10 @@ LARGEST = 16 * 1024**2
 
 
 def sign(payload: bytes, kind: str, key: Path) -> bytes:
-    """Return a line of JSON: the envelope of a payload of the media type `kind`, signed. Raises what `signer` raises."""
+    """Return the signed envelope of a payload of the media type `kind`, as a line of JSON.
+
+    Raises what `signer` raises.
+    """
     from securesystemslib.dsse import Envelope
 
     envelope = Envelope(payload, kind, {})
@@ -28,7 +33,10 @@ def sign(payload: bytes, kind: str, key: Path) -> bytes:
 
 
 def signer(key: Path) -> "CryptoSigner":
-    """Read a private key. Raises HostError if it cannot sign, or securesystemslib is not installed."""
+    """Read a private key.
+
+    Raises HostError if it cannot sign, or securesystemslib is not installed.
+    """
     content = _key(key)
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -36,9 +44,8 @@ def signer(key: Path) -> "CryptoSigner":
 
     try:
         return CryptoSigner(load_pem_private_key(content, None))
-    except (
-        TypeError
-    ) as fault:  # what cryptography raises over a passphrase, and over nothing else here
+    except TypeError as fault:
+        # cryptography raises it for a missing passphrase, and for nothing else here.
         remedy = (
             "A build asks for no passphrase. Name a key without one, which only you can read: "
             f"(umask 077; openssl pkey -in {key} -out plain.pem)."
@@ -50,12 +57,12 @@ def signer(key: Path) -> "CryptoSigner":
             "ed25519 -out key.pem)."
         )
         raise HostError(
-            f"{key} is no private key that can sign: {_line(fault)}", remedy=remedy
+            f"{key} is not a private key that can sign: {_line(fault)}", remedy=remedy
         ) from fault
 
 
 def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
-    """Return the payload of the envelope in a file, which the holder of a public key signed, and the key's id.
+    """Return the payload of a file's envelope, signed by the holder of a key, and the key's id.
 
     Raises HostError if the key cannot be used or securesystemslib is not installed, WheelError if
     the envelope is none, holds another kind of payload, or has no valid signature of this key.
@@ -77,6 +84,7 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
             remedy=remedy,
             evidence=Evidence(where=str(file), lines=_signers(envelope, public)),
         ) from fault
+    # The signature covers the payload's type: an envelope of another kind proves nothing here.
     if envelope.payload_type != kind:
         raise WheelError(
             f"{file.name} holds {envelope.payload_type!r}, not {kind}",
@@ -104,7 +112,7 @@ def _public(key: Path) -> "SSlibKey":
             f"{key} -pubout -out public.pem."
         )
         raise HostError(
-            f"{key} is no public key that can verify: {_line(fault)}", remedy=remedy
+            f"{key} is not a public key that can verify: {_line(fault)}", remedy=remedy
         ) from fault
 
 
@@ -122,7 +130,7 @@ def _envelope(file: Path) -> "Envelope":
         return Envelope.from_dict(json.loads(content))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
         raise WheelError(
-            f"{file.name} is no DSSE envelope: {_line(fault)}",
+            f"{file.name} is not a DSSE envelope: {_line(fault)}",
             remedy="Bring it again from where the wheel is from.",
         ) from fault
 
@@ -137,6 +145,7 @@ def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
 
 def _key(path: Path) -> bytes:
     """Return a key's file, once it is certain that it can be used."""
+    # find_spec looks for them without the cost of an import.
     if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
         raise HostError(
             "securesystemslib, which signs and verifies, is not installed",

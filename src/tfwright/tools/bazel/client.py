@@ -1,4 +1,4 @@
-"""Bazel, run: what its version can do, builds on a terminal of their own, and an end that leaves nothing behind."""
+"""How Bazel runs: the options of its version, builds on their own terminal, and a clean end."""
 
 import json
 import os
@@ -51,14 +51,14 @@ class Options:
 
 
 def options(binary: Path, install_root: Path) -> Options:
-    """Return what `binary` understands; asked once, and kept beside it."""
+    """Return what `binary` understands; asked once, and kept next to it."""
     kept = binary.with_name("options.json")
     if not _readable(kept):
         with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
-            asked = {
-                name: _parse(_help(binary, install_root, Path(room), topic))
-                for name, topic in _TOPICS.items()
-            }
+            asked = {}
+            for name, topic in _TOPICS.items():
+                page = _help(binary, install_root, Path(room), topic)
+                asked[name] = _parse(page)
         files.write(kept, json.dumps(asked, indent=1))
     return known_options(binary)
 
@@ -96,6 +96,7 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         "file: [bazels]."
     )
     said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
+    # Each page of help gets a new output base.
     files.remove(room / "base")
     return said
 
@@ -160,14 +161,18 @@ class Client:
     """What is run first where there is no network, and becomes Bazel."""
 
     def command(self, *arguments: str) -> Command:
-        """Return a run of this Bazel; it does not find a server that was started in another network."""
+        """Return a run of this Bazel.
+
+        It does not find a server that was started in another network.
+        """
         command = self._command(*arguments)
         if not self.alone:
             return command
         return isolation.enclosed(replace(command, argv=(*self.first, *command.argv)))
 
     def _command(self, *arguments: str) -> Command:
-        """Return a run in the network of the caller. All have the same startup options, or the server would restart in between."""
+        """Return a run in the network of the caller."""
+        # All runs have the same startup options, or the server would restart in between.
         startup = (
             f"--output_user_root={self.install_root}",
             f"--output_base={self.output_base}",
@@ -190,7 +195,9 @@ class Client:
         hear: Callable[[Progress], None],
         spent: Callable[[Spent], None] = lambda _: None,
     ) -> BazelRun:
-        """Run a command to its end; its lines are added to `log`, its progress goes to `hear`, what it cost to `spent`.
+        """Run a command to its end.
+
+        Its lines are added to `log`, its progress goes to `hear`, and its cost to `spent`.
 
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
@@ -199,6 +206,7 @@ class Client:
         with (
             _counting(spent, gauge.watching(self._server)) as seen,
             log.open("a", encoding="utf-8") as stream,
+            # The bar, which names the running actions, is only drawn on a terminal.
             pseudo_terminal.running(command, remedy=REMEDY) as child,
         ):
             start, record = stream.tell(), _Record(stream)
@@ -207,6 +215,7 @@ class Client:
                 hear(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = pseudo_terminal.status(child)
+        # A Bazel that dies at its start prints no line with ERROR.
         errors = tuple(record.errors) or runner.last_lines(log)
         return BazelRun(
             status,
@@ -219,7 +228,7 @@ class Client:
         )
 
     def stop(self) -> None:
-        """End the server of this output base, if one runs; by force if it does not end when asked to."""
+        """End the server of this output base, if one runs; kill it if it ignores the request."""
         server = self._server()
         if server is None:
             return
@@ -227,6 +236,7 @@ class Client:
         try:
             while self._runs(server) and time.monotonic() < deadline:
                 self._ask_to_end(server, patience)
+                # A server that is busy may need longer to accept the request.
                 patience *= 2
         finally:
             if self._runs(server):
@@ -250,7 +260,7 @@ class Client:
     def _await_end(
         self, server: int, patience: float, asking: Callable[[], bool] = lambda: True
     ) -> None:
-        """Wait until the server has ended, for at most `patience` seconds and as long as `asking`."""
+        """Wait for at most `patience` seconds, while `asking`, until the server has ended."""
         until = time.monotonic() + patience
         while self._runs(server) and time.monotonic() < until and asking():
             time.sleep(POLL_SECONDS)
@@ -266,7 +276,8 @@ class Client:
         return pid if self._runs(pid) else None
 
     def _runs(self, pid: int) -> bool:
-        """Say whether a process is the server, and has not ended. A pid may long be another program's: the arguments tell."""
+        """Say whether a process is the server, and has not ended."""
+        # The system may have given the pid to another program since: only the arguments are proof.
         return f"{self.output_base}/" in _arguments(pid)
 
 

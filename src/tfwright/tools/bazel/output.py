@@ -1,4 +1,4 @@
-"""What Bazel writes: the lines that stay, the bar that is redrawn, and the first error among them."""
+"""What Bazel writes: the lines that stay, the bar that it redraws, and the first error."""
 
 import re
 from collections.abc import Sequence
@@ -44,6 +44,7 @@ class Display:
         for line in lines:
             plain = _ESCAPE.sub("", line).removesuffix("\r")
             content = plain.lstrip("\r")
+            # Each carriage return stands for one line that Bazel went up.
             erased = len(plain) - len(content)
             if erased:
                 settled += self._shown[:-erased]
@@ -61,6 +62,7 @@ class Display:
     def _watch(self, line: str) -> None:
         """Read the progress off a line, if there is any on it."""
         if counted := _COUNTED.fullmatch(line):
+            # "3 actions running": the actions follow, one in each of the next lines.
             self._lists = self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
             self._run(None if self._lists else counted[3])
             doing = self.progress.doing if self._expects_action else counted[3]
@@ -84,8 +86,9 @@ class Display:
 
     def _run(self, line: str | None, *others: RunningAction) -> None:
         """Note the action that a line names, and for how long it has run, with others."""
-        named = _RUNNING.fullmatch(line.strip()) if line else None
-        actions = [*others, *([RunningAction(named[1], float(named[2]))] if named else [])]
+        actions = list(others)
+        if line and (named := _RUNNING.fullmatch(line.strip())):
+            actions.append(RunningAction(named[1], float(named[2])))
         actions.sort(key=lambda action: -action.seconds)
         self.progress = replace(self.progress, running=tuple(actions))
 
@@ -134,9 +137,10 @@ def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
 
 
 def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
-    """Return what a failed action printed: Bazel's own words around it are left out, and the end rather than the start."""
+    """Return what a failed action printed, without Bazel's own lines, from its first error on."""
     end = next((number for number, line in enumerate(lines) if _AFTER.match(line)), len(lines))
     said = _CHATTER.sub("", _COMMAND.sub("", "\n".join(lines[:end]) + "\n")).splitlines()
+    # Warnings can fill hundreds of lines before the error that made the compiler stop.
     start = next((number for number, line in enumerate(said) if _COMPLAINT.search(line)), 0)
     return tuple(said[start : start + most])
 

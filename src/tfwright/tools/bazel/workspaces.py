@@ -1,4 +1,4 @@
-"""What a Bazel brings along: the WORKSPACE texts that it puts before and behind every project's own."""
+"""The WORKSPACE texts that a Bazel puts before and after every project's own."""
 
 import json
 import shutil
@@ -17,7 +17,10 @@ LONGEST = 1 << 20
 
 
 def workspaces(binary: Path) -> dict[str, str]:
-    """Return the texts by their paths in `binary`; read once, and kept beside it. A binary without any has none."""
+    """Return the texts by their paths in `binary`; they are read once, and kept next to it.
+
+    A binary without any gives an empty mapping.
+    """
     kept = binary.with_name("workspaces.json")
     if not kept.is_file():
         files.write(kept, json.dumps(_read(binary), indent=1))
@@ -31,11 +34,11 @@ def _read(binary: Path) -> dict[str, str]:
             with outer.open(SERVER) as packed:
                 shutil.copyfileobj(packed, room)
             with zipfile.ZipFile(room) as jar:
-                members = [
-                    one
-                    for one in jar.infolist()
-                    if one.filename.endswith(SUFFIX) and one.file_size <= LONGEST
-                ]
-                return {one.filename: jar.read(one).decode("utf-8", "replace") for one in members}
+                named = [member for member in jar.infolist() if member.filename.endswith(SUFFIX)]
+                members = [member for member in named if member.file_size <= LONGEST]
+                return {
+                    member.filename: jar.read(member).decode("utf-8", "replace")
+                    for member in members
+                }
     except (KeyError, zipfile.BadZipFile):
         return {}

@@ -87,6 +87,7 @@ class BuildCache:
         """Return the result of an action whose files are all here and verified; None is a miss."""
         self.tally.count("lookups")
         deadline = time.monotonic() + LOOKUP_SECONDS
+        # The directory first: it costs no round trip, and the server's entries end up there too.
         for find in (self._own_entry, self._served_entry):
             payload = self._found(find, action, deadline)
             if payload is not None:
@@ -103,6 +104,7 @@ class BuildCache:
                 self._bring(action_result.read(payload), deadline)
         except (_MissError, ServerFaultError, MalformedMessageError, OSError) as fault:
             self.tally.fault(_reason(fault))
+            # Without the entry, Bazel runs the action and the new result replaces it.
             self._directory.drop_entry(self._trust.toolchain, action)
             return None
         return payload
@@ -119,6 +121,7 @@ class BuildCache:
         try:
             result = action_result.read(payload)
             missing = [blob for blob in self._all_blobs(result) if not self._holds(blob.sha256)]
+            # An entry without its files would be a miss for each later build.
             if missing:
                 self.tally.fault("a result came without its files")
                 return
@@ -144,6 +147,7 @@ class BuildCache:
     def close(self) -> None:
         """Wait a while for what is still being sent, then close the connections."""
         if self._uploading:
+            # None is the end of the queue, after everything that still waits in it.
             self._uploads.put(None)
             self._uploader.join(DRAIN_SECONDS)
             if self._uploader.is_alive():
@@ -162,6 +166,7 @@ class BuildCache:
         if entry is None:
             return None
         payload = self._believed(action, entry)
+        # A full disk does not make a hit of the server's a miss.
         try:
             self._directory.keep_entry(self._trust.toolchain, action, entry)
         except OSError as fault:
@@ -186,6 +191,7 @@ class BuildCache:
         """Return the verified file of a blob."""
         if blob.sha256 == EMPTY:
             return Path("/dev/null")
+        # A damaged file of ours may be intact on the server.
         try:
             path = self._directory.blob(blob)
         except DamagedBlobError:
@@ -207,6 +213,7 @@ class BuildCache:
                 if stream is None:
                     return
                 if not self._directory.keep_blob(blob.sha256, blob.size, stream.read):
+                    # The server has a file of that name, so `has` alone would spare the upload.
                     self._damaged.add(blob.sha256)
                     raise ServerFaultError("it sent a file with a wrong checksum")
         except OSError as fault:

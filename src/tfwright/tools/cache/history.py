@@ -1,4 +1,4 @@
-"""What the cache did for the last builds, as lines of JSON beside it."""
+"""What the cache did for the last builds, as lines of JSON next to it."""
 
 from pathlib import Path
 

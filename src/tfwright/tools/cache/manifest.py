@@ -30,6 +30,7 @@ def write(root: Path, toolchain: str, entries: Mapping[str, str], key: Path) -> 
     Raises HostError if the private key in the file `key` cannot sign.
     """
     path = _path(root, signing.signer(key).public_key.keyid, toolchain)
+    # Readers may still ask for the entries of earlier builds: the list grows.
     listed = {**_unverified(path), **entries}
     payload = {"toolchain": toolchain, "entries": listed, "written": int(time.time())}
     text = json.dumps(payload, sort_keys=True, separators=(",", ":"))
@@ -66,6 +67,7 @@ def _receive(server: CacheServer, name: str, to: Path) -> bool:
     try:
         entry = server.entry(name)
         blobs = action_result.read(entry).blobs if entry else ()
+        # The size is the server's claim; a huge one is not downloaded.
         if not blobs or blobs[0].size > LARGEST:
             return False
         with server.blob(blobs[0].sha256, blobs[0].size) as stream, to.open("wb") as output:
@@ -83,6 +85,7 @@ def _verified(file: Path, toolchain: str, key: Path) -> dict[str, str]:
         content = json.loads(payload)
     except (TfwrightError, ValueError):
         return {}
+    # A server could answer with the builder's valid list for another compiler.
     if not isinstance(content, dict) or content.get("toolchain") != toolchain:
         return {}
     return _entries(content.get("entries"))
@@ -102,10 +105,11 @@ def _unverified(path: Path) -> dict[str, str]:
 def _entries(listed: object) -> dict[str, str]:
     if not isinstance(listed, dict):
         return {}
+    texts = ((action, digest) for action, digest in listed.items() if isinstance(digest, str))
     return {
         action: digest
-        for action, digest in listed.items()
-        if isinstance(digest, str) and SHA256.fullmatch(action) and SHA256.fullmatch(digest)
+        for action, digest in texts
+        if SHA256.fullmatch(action) and SHA256.fullmatch(digest)
     }
 
 

@@ -1,7 +1,7 @@
 """The digest of a toolchain: of all that decides about an action's result and that Bazel overlooks.
 
 Bazel's key of an action has the compiler's *path*. Its content, the system's headers and libraries,
-and what CUDA's compiler consists of are no inputs of an action: an update of gcc changes none of
+and what CUDA's compiler consists of are not inputs of an action: an update of gcc changes none of
 the keys. Entries of different toolchains are therefore kept apart by this digest.
 """
 
@@ -62,11 +62,13 @@ def of_host(
     file `memo`, and computed once for each state of a file.
     """
     known = _Digests(memo)
+    # Not the kernel's version: it changes with each update, and no compiler's output with it.
     parts = {"machine": f"{platform.system()} {platform.machine()}"}
     if native:
         parts["CPU"] = _cpu()
     for compiler in dict.fromkeys(compilers):
         parts |= _compiler_parts(compiler, known)
+    # Rules that generate files run these, and Bazel does not look at their content either.
     parts |= {name: known.of(path) for name, path in _found(SCRIPTING)}
     parts["target Python"] = known.of(python)
     if cuda:
@@ -103,6 +105,7 @@ def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str
     if driver is None:
         return
     yield compiler, known.of(Path(driver))
+    # The driver is small: what compiles and links are programs that it runs, elsewhere.
     programs = (Path(_asked(driver, f"-print-prog-name={name}")) for name in PROGRAMS)
     yield f"programs of {compiler}", known.of_all(_located(programs))
     libraries = (Path(_asked(driver, f"-print-file-name={name}")) for name in LIBRARIES)
@@ -149,6 +152,7 @@ def _listing(folders: Iterable[Path]) -> str:
     """
     digest = hashlib.sha256()
     for folder in folders:
+        # Sorted, since the order of a directory differs between two disks.
         for path in sorted(_files_below([folder])):
             found = path.stat()
             line = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
@@ -190,6 +194,7 @@ class _Digests:
         """Return the SHA-256 of a file, through its links."""
         real = path.resolve()
         found = real.stat()
+        # The change time too: a package manager sets the modification time, not that one.
         state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
         known = self._known.get(str(real), [])
         digest = known[-1] if known[:-1] == state else files.sha256(real)

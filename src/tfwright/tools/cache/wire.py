@@ -13,7 +13,7 @@ LONGEST_VARINT = 10
 
 
 class MalformedMessageError(ValueError):
-    """Bytes that are no protocol buffer message of the expected kind."""
+    """Bytes that are not a protocol buffer message of the expected kind."""
 
 
 def fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:

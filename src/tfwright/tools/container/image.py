@@ -63,6 +63,7 @@ def kept(vault: Path, digest: str) -> KeptImage:
             remedy="Import it: invoke image --add ROOTFS.tar, or copy its OCI layout: "
             f"skopeo copy --preserve-digests docker://NAME@{digest} oci:{layout}.",
         )
+    # Everything is read back: a digest in a file's name proves nothing about its content.
     manifest = _document(layout, digest)
     parts = [manifest.get("config", {}), *manifest.get("layers", [])]
     sizes = [_verified(layout, str(part.get("digest", ""))).stat().st_size for part in parts]
@@ -118,6 +119,7 @@ def _settled(incoming: Path, manifest: Path, vault: Path) -> KeptImage:
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
     final = place(vault, entry["digest"])
+    # An image that is there already may be damaged; the new one replaces it.
     files.remove(final)
     incoming.rename(final)
     return kept(vault, entry["digest"])
@@ -126,6 +128,7 @@ def _settled(incoming: Path, manifest: Path, vault: Path) -> KeptImage:
 def _layer(root: Path, blobs: Path) -> tuple[str, int]:
     """Copy a tar file among the blobs; return its digest and size."""
     copied = blobs / "layer"
+    # A layer's digest is that of the unpacked tar: gzip gives other bytes with each version.
     with root.open("rb") as probe:
         packed = probe.read(2) == b"\x1f\x8b"
     with root.open("rb") as given, copied.open("wb") as output:
@@ -139,6 +142,7 @@ def _layer(root: Path, blobs: Path) -> tuple[str, int]:
 def _config(layer: str) -> bytes:
     """Return the configuration: nothing in it depends on when or where it was made."""
     machine = platform.machine()
+    # A date or a host's name would give each import of the same file another digest.
     return _canonical(
         {
             "created": "1970-01-01T00:00:00Z",

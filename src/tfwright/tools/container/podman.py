@@ -24,7 +24,7 @@ CLIENT_VARIABLES = ("HOME", "PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS
 """What podman itself needs of the caller's environment; nothing of it reaches the container."""
 WAITING = "read -r _ < {pipe}"
 QUIET = 'stty -echo; exec "$@"'
-"""A terminal inside echoes what is typed until it is told not to; ours already does not."""
+"""A terminal inside echoes what is typed unless that is switched off; ours already has it off."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +75,7 @@ class Container:
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
+        # /proc lists the processes of all containers; the namespace tells ours from others.
         own = _namespace(self.first)
         for status in Path("/proc").glob("[0-9]*/status"):
             process = int(status.parent.name)
@@ -95,6 +96,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
     Raises HostError if podman is missing, ToolError if it cannot start the container.
     """
     insist()
+    # After a loss of power nothing has ended what the last start left.
     remove_left(plan.job)
     with tempfile.TemporaryDirectory(prefix="tfwright-box-") as room:
         load(plan.image, Path(room))
@@ -124,12 +126,14 @@ def start_command(plan: ContainerPlan, room: Path) -> Command:
         "run",
         "--detach",
         "--rm",
+        # Without it podman would look for an unknown image on the network.
         "--pull=never",
         f"--label={LABEL}={plan.job}",
         "--network=host" if plan.network else "--network=none",
         f"--user={os.getuid()}:{os.getgid()}",
         # Rootless, the user inside is the user outside: files belong to whoever builds.
         *(() if os.getuid() == 0 else ("--userns=keep-id",)),
+        # SELinux would forbid the mounted directories to the container.
         "--security-opt=label=disable",
         "--tmpfs=/tmp:rw,exec,mode=1777",
         *plan.options,
@@ -172,8 +176,10 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
     remedy = "Look at what podman says; the host file's [container] has its runtime and options."
     said = runner.run(start_command(plan, room), room / "run.log", remedy=remedy)
+    # podman may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
     first = runner.answer(_podman("inspect", "--format={{.State.Pid}}", identifier))
+    # podman gives 0 for a container that does not run.
     if not first.isdigit() or first == "0":
         raise ToolError("The container ended at once", remedy=remedy)
     return Container(identifier, plan.image, int(first))
@@ -200,5 +206,6 @@ def _number_inside(status: Path) -> int:
         lines = status.read_text("ascii", "replace").splitlines()
     except OSError:
         return 0
+    # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
     numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), ["0"])
     return int(numbers[-1])

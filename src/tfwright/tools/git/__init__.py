@@ -3,7 +3,7 @@
 GitPython reads what is in a repository. What changes one runs as a Command, so that `invoke plan`
 can show it, with an environment that knows neither the user's configuration nor the network.
 
-A tree has its repository beside it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
+A tree has its repository next to it, not inside: ``.git`` is a file. TensorFlow's gen_git_source.py
 takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
 """
 
@@ -82,10 +82,13 @@ def network() -> dict[str, str]:
 
 def _settled() -> dict[str, str]:
     return {
+        # No transport at all: only commands with `network()` reach a server.
         "GIT_ALLOW_PROTOCOL": "",
         "GIT_CONFIG_GLOBAL": str(CONFIG),
         "GIT_CONFIG_NOSYSTEM": "1",
+        # git would fetch what a partial mirror lacks in the middle of any command.
         "GIT_NO_LAZY_FETCH": "1",
+        # A replaced object has the content of another under the pinned id.
         "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_TERMINAL_PROMPT": "0",
     }
@@ -127,13 +130,11 @@ def failure(command: Command, status: int, complaint: Sequence[str]) -> Tfwright
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
         return disk.full("git could not write", evidence)
-    said = next(
-        (line for line in complaint if line.startswith(("fatal:", "error:"))),
-        f"exit status {status}",
-    )
+    faults = [line for line in complaint if line.startswith(("fatal:", "error:"))]
+    said = faults[0] if faults else f"exit status {status}"
     return ToolError(
         f"git failed: {said}",
-        remedy="Read what git said; the next build starts this stage anew.",
+        remedy="Read what git said; the next build starts this stage again.",
         evidence=evidence,
     )
 
@@ -199,6 +200,7 @@ def kind(repository: Path, name: str) -> str | None:
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
     """Return the files of a commit, and the places of repositories within it (submodules)."""
     with reader(repository) as repo:
+        # traverse may yield pairs too, in a mode that is not used here; mypy insists on the check.
         found = repo.commit(commit).tree.traverse(branch_first=False)
         return [
             TreeEntry(str(each.path), each.mode, each.hexsha)
@@ -220,11 +222,9 @@ def missing(repository: Path, commit: str) -> set[str]:
 
 def text(repository: Path, name: str) -> str:
     """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
-    return (
-        run(command(repository, "cat-file", "blob", name))
-        if kind(repository, name) == "blob"
-        else ""
-    )
+    if kind(repository, name) != "blob":
+        return ""
+    return run(command(repository, "cat-file", "blob", name))
 
 
 def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
@@ -233,16 +233,17 @@ def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     plain = ("100644 blob", "100755 blob")
     # "100644 blob <id>", a tab and the path.
     entries = (each.partition("\t") for each in listed)
-    names = {
-        path: fields.split()[2]
-        for fields, _, path in entries
-        if fields.startswith(plain) and wanted(path)
-    }
+    names = {}
+    for fields, _, path in entries:
+        if fields.startswith(plain) and wanted(path):
+            names[path] = fields.split()[2]
+    contents = {}
+    # GitPython reads them all through one git process; one for each file would be slow.
     with reader(repository) as repo:
-        return {
-            path: repo.odb.stream(bytes.fromhex(name)).read().decode("utf-8", "surrogateescape")
-            for path, name in names.items()
-        }
+        for path, name in names.items():
+            content = repo.odb.stream(bytes.fromhex(name)).read()
+            contents[path] = content.decode("utf-8", "surrogateescape")
+    return contents
 
 
 def replace(tree: Path, path: str, text: str) -> None:
@@ -307,14 +308,13 @@ def prepare(tree: Path, mirror: Path, commit: str, exclude: Sequence[str]) -> No
     tree.mkdir(parents=True)
     tree.chmod(0o777 & ~UMASK)
     files.write(repository / "objects/info/alternates", f"{mirror / 'objects'}\n")
+    # The mirror has no parents of the commit; git must not look for them.
     files.write(repository / "shallow", f"{commit}\n")
     for each in preparation(tree, commit):
         run(each)
     if exclude:
-        files.write(
-            repository / "info/sparse-checkout",
-            "".join(["/*\n", *(f"!/{_literal(path)}\n" for path in exclude)]),
-        )
+        left_out = "".join(f"!/{_literal(path)}\n" for path in exclude)
+        files.write(repository / "info/sparse-checkout", f"/*\n{left_out}")
         run(inside(tree, "config", "core.sparseCheckout", "true"))
 
 
@@ -346,7 +346,7 @@ def add(tree: Path, path: str, source: Path) -> None:
     except ToolError as fault:
         raise RecipeError(
             f"{path} cannot be put into the tree: git refuses the path",
-            remedy="Choose a path that does not lead through a file, a link or .git.",
+            remedy="Choose a path without a file, a link or .git among its directories.",
             evidence=fault.evidence,
         ) from fault
     if taken:
@@ -363,13 +363,11 @@ def content(tree: Path) -> str:
 
 def changes(tree: Path, before: str, after: str) -> dict[str, Change]:
     """Return what differs between two contents of a tree, by path."""
-    said = run(inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)).split(
-        "\0"
-    )[:-1]
+    asked = inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)
+    said = run(asked).split("\0")[:-1]
     # Pairs of ":100644 100755 <old> <new> M" and the path.
-    return {
-        path: _change(*fields.split()) for fields, path in zip(said[::2], said[1::2], strict=True)
-    }
+    pairs = zip(said[::2], said[1::2], strict=True)
+    return {path: _change(*fields.split()) for fields, path in pairs}
 
 
 def _change(_: str, mode: str, old: str, new: str, __: str) -> Change:
@@ -398,9 +396,8 @@ def changed(tree: Path) -> list[str]:
 
     Only touched ones are read.
     """
-    return run(
-        inside(tree, "diff", "--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
-    ).split("\0")[:-1]
+    options = ("--name-only", "-z", "--no-ext-diff", "--ignore-submodules")
+    return run(inside(tree, "diff", *options)).split("\0")[:-1]
 
 
 def strangers(tree: Path) -> list[str]:
@@ -429,6 +426,6 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
 
 
 def apply_what_fits(tree: Path, patch: Path) -> None:
-    """Apply a patch to the files of a tree; what does not fit is left beside them as FILE.rej."""
+    """Apply a patch to the files of a tree; what does not fit is left next to them as FILE.rej."""
     with suppress(ToolError):  # git exits with 1 where it left a part out; the tree shows which
         run(inside(tree, "apply", "--reject", "--whitespace=nowarn", str(patch)))

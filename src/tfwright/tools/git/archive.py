@@ -15,7 +15,8 @@ from tfwright.tools.process.environment import SYSTEM_PATH
 from tfwright.tools.process.runner import Command
 
 _URL = re.compile(
-    r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
+    r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"
+    r"(?:refs/tags/)?(?P<ref>\w[\w./+-]*?)\.(?P<form>tar\.gz|zip)"
 )
 
 
@@ -36,16 +37,10 @@ class SourceArchive:
         None for any other.
         """
         found = _URL.fullmatch(url)
-        return (
-            cls(
-                found["owner"],
-                found["name"],
-                found["ref"],
-                "zip" if found["form"] == "zip" else "tar.gz",
-            )
-            if found
-            else None
-        )
+        if not found:
+            return None
+        form: Literal["tar.gz", "zip"] = "zip" if found["form"] == "zip" else "tar.gz"
+        return cls(found["owner"], found["name"], found["ref"], form)
 
     @property
     def repository(self) -> str:
@@ -82,7 +77,7 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
     if origin.local:
         if not origin.local.is_dir():
             raise SupplyError(
-                f"there is no repository at {origin.local}",
+                f"{origin.local} is not a repository",
                 remedy="Correct [mirrors] in the host file.",
             )
         return origin.local

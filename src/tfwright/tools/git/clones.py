@@ -32,9 +32,9 @@ def place(store: Path, remote: str) -> Path:
 def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     """See to it that a commit is there with its history, and return its repository.
 
-    Offline nobody is asked.
+    Offline no server is asked.
 
-    Raises SupplyError if it is not to be had.
+    Raises SupplyError if the commit cannot be fetched.
     """
     kept = place(store, wanted.remote)
     with file_lock.held(kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True):
@@ -90,16 +90,18 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
+        # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.
         git.run(git.command(kept, "rev-list", "--objects", "--quiet", wanted.commit))
         git.run(git.command(kept, "update-ref", _branch(wanted), wanted.commit))
 
 
 def configuration(kept: Mapping[str, Path]) -> str:
     """Return the user's git configuration that leads clones of remotes to this host."""
-    return "".join(
-        f'[url "{_quoted(str(path))}"]\n\tinsteadOf = "{_quoted(remote)}"\n'
-        for remote, path in sorted(kept.items())
-    )
+    sections = []
+    for remote, path in sorted(kept.items()):
+        url, replaced = _quoted(str(path)), _quoted(remote)
+        sections.append(f'[url "{url}"]\n\tinsteadOf = "{replaced}"\n')
+    return "".join(sections)
 
 
 def _quoted(text: str) -> str:

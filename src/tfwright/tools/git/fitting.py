@@ -63,6 +63,7 @@ def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
         return Fit("exists" if lines else "fits", 1)
     if not lines:
         return Fit("no file", hunk.start)
+    # The same lines may occur more than once: git too takes the place next to the old one.
     at = _nearest(_places(lines, hunk.before), hunk.start)
     if at is not None:
         return Fit("fits" if at + 1 == hunk.start else "moved", at + 1)
@@ -100,6 +101,7 @@ def _still_there(lines: Sequence[str], hunk: Hunk) -> bool:
 def _in_other_words(lines: Sequence[str], hunk: Hunk) -> bool:
     """Tell whether what a hunk adds is in the file but for blanks and line breaks."""
     added, removed = _squeezed(hunk.added), _squeezed(hunk.removed)
+    # Nothing is in every file: a hunk that only removes lines cannot be recognised so.
     if not added:
         return False
     whole = _squeezed(lines)
@@ -112,12 +114,14 @@ def _squeezed(lines: Sequence[str]) -> str:
 
 def _closest(lines: Sequence[str], hunk: Hunk) -> Fit:
     """Find the place that has the most of the hunk's lines, and say which of them differ."""
+    # SequenceMatcher keeps what it knows of the second sequence, so that one stays the same.
     matcher = difflib.SequenceMatcher(None, autojunk=False)
     matcher.set_seq2([line.strip() for line in hunk.before])
     best, share = 0, 0.0
     size = max(1, len(hunk.before))
     for at in range(max(1, len(lines) - size + 1)):
         matcher.set_seq1([line.strip() for line in lines[at : at + size]])
+        # The quick ratio is an upper bound, and spares most of a long file's comparisons.
         if matcher.real_quick_ratio() > share and (found := matcher.ratio()) > share:
             best, share = at, found
     if share < CLOSE:

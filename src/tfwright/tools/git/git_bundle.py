@@ -19,25 +19,19 @@ def pack(mirror: Path, commit: str, to: Path, *, history: bool = False) -> None:
 
     Raises ToolError with git's complaint.
     """
-    objects = git.run(
-        git.command(
-            mirror,
-            "rev-list",
-            "--objects",
-            *(() if history else ("--no-walk",)),
-            "--missing=print",
-            commit,
-        )
-    )
+    extent = () if history else ("--no-walk",)
+    listing = ("rev-list", "--objects", *extent, "--missing=print", commit)
+    objects = git.run(git.command(mirror, *listing))
+    # One thread, so that the same commit gives the same bytes on every host.
     command = git.command(mirror, "pack-objects", "--stdout", "--quiet", "--threads=1")
     with tempfile.TemporaryFile() as wanted, to.open("wb") as output:
-        wanted.write(
-            "".join(
-                f"{line}\n" for line in objects.splitlines() if not line.startswith("?")
-            ).encode("utf-8", "surrogateescape")
-        )
+        # rev-list marks what the mirror lacks with "?"; pack-objects would fail over it.
+        present = [line for line in objects.splitlines() if not line.startswith("?")]
+        listed = "".join(f"{line}\n" for line in present)
+        wanted.write(listed.encode("utf-8", "surrogateescape"))
         wanted.seek(0)
         output.write(f"{SIGNATURE}\n{commit} refs/pins/{commit}\n\n".encode())
+        # git writes to the same file, past this process's buffer.
         output.flush()
         git.collect(command, wanted, output)
 

@@ -54,7 +54,7 @@ class Origin:
         address = f"file://{path}" if path.is_absolute() else named
         if address != demo.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
-                f"{named!r} is no repository that can be asked",
+                f"tfwright cannot fetch from {named!r}",
                 remedy=(
                     "Give an absolute path, or a url with https, ssh or file; "
                     f"the only bundled one is {demo.URL}."
@@ -94,8 +94,8 @@ def fetching(mirror: Path, pin: Pin) -> Command:
 def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool) -> Path:
     """See to it that the mirror of a url holds what a pin needs, and return its directory.
 
-    Nothing is transferred twice, and offline nobody is asked. Recipes that share a mirror wait for
-    each other. Raises SupplyError if the commit, or one of its files, is not to be had.
+    Nothing is transferred twice, and offline no server is asked. Recipes that share a mirror wait
+    for each other. Raises SupplyError if the commit, or one of its files, cannot be fetched.
     """
     mirror = place(store, pin.url)
     with (
@@ -109,6 +109,7 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
             _insist_on_all(mirror, pin)
         else:
             _update(mirror, pin, origin, listener)
+        # A ref of its own, or git's garbage collection would remove the commit.
         git.run(git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit))
     return mirror
 
@@ -138,11 +139,14 @@ def open_or_make(mirror: Path) -> None:
         new = _empty(mirror.with_suffix(".new"))
         git.insist_on_version(new)
         git.run(git.command(new, "init", "--quiet", "--bare"))
+        # Renamed at the end, so that a kill leaves no half-made mirror.
         new.rename(mirror)
     if not _opens(mirror):
         _mend(mirror)
-    for leftover in (found for pattern in LEFTOVERS for found in mirror.glob(pattern)):
-        leftover.unlink(missing_ok=True)
+    # We hold the mirror's lock, so no git that is still running needs them.
+    for pattern in LEFTOVERS:
+        for leftover in mirror.glob(pattern):
+            leftover.unlink(missing_ok=True)
 
 
 def _opens(mirror: Path) -> bool:
@@ -211,7 +215,7 @@ def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
 def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     """Return the wanted files that a repository lacks; None if it lacks the commit itself.
 
-    Raises RecipeError if the pin is no commit, has submodules, or has not what it leaves out.
+    Raises RecipeError if the pin is not a commit, has submodules, or has not what it leaves out.
     """
     kind = git.kind(repository, pin.commit)
     if kind is None:
@@ -225,17 +229,13 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
     _refuse_submodules(pin, entries)
     _refuse_idle(pin, entries)
     missing = git.missing(repository, pin.commit)
-    return [
-        entry
-        for entry in entries
-        if entry.blob in missing and not git.left_out(entry.path, pin.exclude)
-    ]
+    lacking = [entry for entry in entries if entry.blob in missing]
+    return [entry for entry in lacking if not git.left_out(entry.path, pin.exclude)]
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
-    inner = next(
-        (entry.path for entry in entries if entry.mode not in {*git.REGULAR, git.LINK}), None
-    )
+    known = {*git.REGULAR, git.LINK}
+    inner = next((entry.path for entry in entries if entry.mode not in known), None)
     if inner:
         raise RecipeError(
             f"{pin} has another repository at {inner}",
@@ -244,10 +244,11 @@ def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
 
 
 def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
-    for one in pin.exclude:
-        if not any(git.left_out(entry.path, [one]) for entry in entries):
+    # A path that leaves out nothing is probably misspelt, and too much would be fetched.
+    for excluded in pin.exclude:
+        if not any(git.left_out(entry.path, [excluded]) for entry in entries):
             raise RecipeError(
-                f"source.exclude names {one}, which {pin} does not have",
+                f"source.exclude names {excluded}, which {pin} does not have",
                 remedy="Correct the path, or drop it.",
             )
 
@@ -280,10 +281,12 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
     except ToolError as fault:
         if not _restrained(fault):
             raise
+        # Servers with git's protocol of before 2018 only give the tips of branches and tags.
         listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
-        _follow(
-            _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", f"refs/heads/{pin.branch}"), listener
-        )
+        # The pinned commit may lie far behind the tip: without its history it would not come along.
+        branch = f"refs/heads/{pin.branch}"
+        whole = _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", branch)
+        _follow(whole, listener)
 
 
 def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
@@ -295,16 +298,16 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
     if not lacking:
         return
     try:
+        # On standard input: TensorFlow's thousands of ids are too long for a command line.
         ids = "".join(f"{name}\n" for name in sorted({entry.blob for entry in lacking}))
-        _follow(
-            _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False), listener, ids
-        )
+        some = _fetch(mirror, "--filter=blob:none", "--stdin", "origin", claiming=False)
+        _follow(some, listener, ids)
     except ToolError as fault:
         if not _restrained(fault):
             raise
-        _follow(
-            _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit), listener
-        )
+        # Without --refetch git sees the commit here, and asks for nothing.
+        everything = _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit)
+        _follow(everything, listener)
 
 
 def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
@@ -334,30 +337,27 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
     """Read git's progress as it comes; return what else git said."""
     import git as gitpython
 
-    class Told(gitpython.RemoteProgress):
+    class Heard(gitpython.RemoteProgress):
         def update(
             self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
         ) -> None:
-            listener.progress(
-                Progress(
-                    int(float(done or 0)), int(float(total)) if total else None, "objects", message
-                )
-            )
+            counted = int(float(done or 0))
+            whole = int(float(total)) if total else None
+            listener.progress(Progress(counted, whole, "objects", message))
 
-    told = Told()
-    hear: Callable[[str], None] = told.new_message_handler()
+    heard = Heard()
+    hear: Callable[[str], None] = heard.new_message_handler()
     for line in lines:
         hear(line.rstrip())
-    return [*told.other_lines, *told.error_lines]
+    return [*heard.other_lines, *heard.error_lines]
 
 
 def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
     """Say why a transfer failed; of a mirror on this host, what it lacks."""
-    lacking = (
-        _lacking(origin.local, pin) if origin.local and git.is_repository(origin.local) else None
-    )
-    if lacking:
-        return _incomplete(pin, origin, lacking)
+    if origin.local and git.is_repository(origin.local):
+        lacking = _lacking(origin.local, pin)
+        if lacking:
+            return _incomplete(pin, origin, lacking)
     return SupplyError(
         f"{pin} could not be fetched from {origin.address}: "
         f"{fault.what.removeprefix('git failed: ')}",
@@ -385,9 +385,8 @@ def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
 
 def size(repository: Path) -> int:
     """Return the bytes that a repository's objects take on disk."""
-    return sum(
-        file.stat().st_size for file in (repository / "objects").rglob("*") if file.is_file()
-    )
+    stored = (repository / "objects").rglob("*")
+    return sum(file.stat().st_size for file in stored if file.is_file())
 
 
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
@@ -408,9 +407,7 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
         return
     tip = listed.partition("\t")[0]
     if not tip:
-        listener.note(
-            f"There is no branch {pin.branch} where the commit came from; the pinned commit decides"
-        )
+        listener.note(f"The server has no branch {pin.branch} any more; the pinned commit decides")
     elif tip != pin.commit:
         lost = (
             " and no longer contains the pinned commit"

@@ -53,15 +53,15 @@ def header(patch: Path) -> PatchHeader:
     Raises RecipeError naming the fields that are missing, empty or said twice.
     """
     parts = _FIELD.split(_text(patch).partition("diff --git ")[0])
-    fields = [
-        (name, " ".join(text.split())) for name, text in zip(parts[1::2], parts[2::2], strict=True)
-    ]
+    # After the split names and texts alternate; what precedes the first name is a free text.
+    pairs = zip(parts[1::2], parts[2::2], strict=True)
+    fields = [(name, " ".join(text.split())) for name, text in pairs]
     said = Counter(name for name, text in fields if text)
     wrong = [name for name in ("Why", "Upstream", "Drop when") if said[name] != 1]
     if wrong:
+        missing = ", ".join(f"{name}:" for name in wrong)
         raise RecipeError(
-            f"{patch}: the header must say {', '.join(f'{name}:' for name in wrong)} "
-            "once, with a text",
+            f"{patch}: the header must say {missing} once, with a text",
             remedy=(
                 "Begin the patch with 'Why: ...', 'Upstream: ...' (or 'none' and the reason) "
                 "and 'Drop when: ...', each on a line of its own."
@@ -81,11 +81,10 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     lines = _lines(_text(patch))
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
-        _refuse(patch, 1, "there is no 'diff --git a/FILE b/FILE' in it")
-    return tuple(
-        _read_file(patch, lines, start, end)
-        for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)
-    )
+        _refuse(patch, 1, "it lacks the line 'diff --git a/FILE b/FILE'")
+    ends = [*starts[1:], len(lines)]
+    sections = zip(starts, ends, strict=True)
+    return tuple(_read_file(patch, lines, start, end) for start, end in sections)
 
 
 def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FilePatch:
@@ -94,8 +93,11 @@ def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FileP
     while number < end:
         found = _HUNK.match(lines[number])
         if found:
-            body = list(_body(lines[number + 1 : end], int(found[2] or 1), int(found[3] or 1)))
-            hunks.append(Hunk(int(found[1]), _side(body, "-"), _side(body, "+")))
+            # diff leaves out a count of one: "@@ -5 +5 @@".
+            before, after = int(found[2] or 1), int(found[3] or 1)
+            body = list(_body(lines[number + 1 : end], before, after))
+            hunk = Hunk(int(found[1]), _side(body, "-"), _side(body, "+"))
+            hunks.append(hunk)
             number += len(body)
         else:
             _refuse_oddity(patch, number + 1, lines[number])
@@ -112,7 +114,9 @@ def _path(patch: Path, number: int, line: str) -> str:
             "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
         )
     path = PurePosixPath(found[1])
-    if path.is_absolute() or ".." in path.parts or ".git" in (part.lower() for part in path.parts):
+    # Case does not matter: on macOS's disks .GIT is the repository too.
+    names = {part.lower() for part in path.parts}
+    if path.is_absolute() or names & {"..", ".git"}:
         _refuse(patch, number, f"{path} leads out of the tree or into .git")
     return str(path)
 
@@ -120,7 +124,7 @@ def _path(patch: Path, number: int, line: str) -> str:
 def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     mode = _MODE.fullmatch(line)
     if mode and int(mode[1], 8) not in git.REGULAR:
-        _refuse(patch, number, f"mode {mode[1]} is no plain file's")
+        _refuse(patch, number, f"mode {mode[1]} is not a plain file's")
     if line.startswith("@@"):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _UNSUPPORTED.match(line):
@@ -132,6 +136,7 @@ def _body(lines: Sequence[str], before: int, after: int) -> Iterator[str]:
     for line in lines:
         if not (before > 0 or after > 0 or line.startswith("\\")):
             return
+        # Mail programs strip the blank of an empty context line.
         before -= line[0] in " -\n"
         after -= line[0] in " +\n"
         yield line
@@ -142,8 +147,10 @@ def _side(body: Sequence[str], sign: str) -> tuple[str, ...]:
     side = list[str]()
     last = ""
     for line in body:
-        if line[0] == "\\":  # "\ No newline at end of file" speaks of the line before it
-            side[-1:] = [side[-1].removesuffix("\n")] if last in (" ", sign) else side[-1:]
+        if line[0] == "\\":
+            # "\ No newline at end of file" is about the line before it.
+            if last in (" ", sign):
+                side[-1:] = [side[-1].removesuffix("\n")]
         elif line[0] in (" ", "\n", sign):
             side.append(line[1:] or "\n")
         last = line[0]
@@ -158,8 +165,8 @@ def command(tree: Path, patch: Path) -> Command:
 def apply_all(tree: Path, patches: Sequence[Path]) -> list[str]:
     """Put patches into the index of a tree, in order; return a note for each that moved.
 
-    Every patch is tried, also behind one that does not fit. Raises RecipeError with all that do
-    not; the index is then of no more use.
+    Every patch is tried, even after one that does not fit. Raises RecipeError with all that do
+    not; the index is useless then.
     """
     notes: list[str] = []
     faults: list[RecipeError] = []
@@ -179,7 +186,9 @@ def _several(faults: Sequence[RecipeError]) -> RecipeError:
     """Put the misfits of several patches into one error."""
     listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
     remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
-    lines = [line for fault in faults for line in (f"-- {fault.what}", *fault.evidence.lines)]
+    lines = list[str]()
+    for fault in faults:
+        lines += [f"-- {fault.what}", *fault.evidence.lines]
     return RecipeError(
         f"{len(faults)} patches do not fit the pinned commit:\n{listed}",
         remedy=remedies,
@@ -201,7 +210,9 @@ def apply(tree: Path, patch: Path) -> list[str]:
         git.run(command(tree, patch))
     except ToolError as fault:
         raise _misfit(patch, fits, fault) from fault
-    _verify(tree, patch, wanted, git.changes(tree, before, git.content(tree)))
+    # git exits with 0 even where it skipped a file; only the content proves what it did.
+    changes = git.changes(tree, before, git.content(tree))
+    _verify(tree, patch, wanted, changes)
     return [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
 
 
@@ -302,16 +313,16 @@ def _drop_when(patch: Path) -> str:
 def _verify(
     tree: Path, patch: Path, wanted: Sequence[FilePatch], changes: dict[str, Change]
 ) -> None:
-    """Insist that just the patch's files changed, as its hunks say, and are plain files."""
+    """Raise RecipeError unless exactly the patch's files changed, as its hunks say."""
+    # In both directions: files that git left alone, and files that the patch does not name.
     skipped = {file.path for file in wanted} ^ set(changes)
-    odd = [
-        path for path, change in changes.items() if change.mode and change.mode not in git.REGULAR
-    ]
-    wrong = [
-        file.path
-        for file in wanted
-        if file.path in changes and not _done(tree, file, changes[file.path])
-    ]
+    odd = []
+    for path, change in changes.items():
+        # A mode of 0 is a deleted file's; links and submodules are refused.
+        if change.mode and change.mode not in git.REGULAR:
+            odd.append(path)
+    present = [file for file in wanted if file.path in changes]
+    wrong = [file.path for file in present if not _done(tree, file, changes[file.path])]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
@@ -328,6 +339,7 @@ def _done(tree: Path, file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
     repository = git.repository_of(tree)
     before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
+    # Counted without their order: a hunk that git placed elsewhere gives the same counts.
     expected = Counter(before)
     for hunk in file.hunks:
         expected.subtract(hunk.before)
@@ -341,8 +353,9 @@ def _done(tree: Path, file: FilePatch, change: Change) -> bool:
 
 def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
     """Say whether a block of lines stands somewhere in others, without a gap."""
-    wanted = list(block)
-    return any(lines[at : at + len(wanted)] == wanted for at in range(len(lines) - len(wanted) + 1))
+    wanted, length = list(block), len(block)
+    starts = range(len(lines) - length + 1)
+    return any(lines[at : at + length] == wanted for at in starts)
 
 
 def _lines(text: str) -> list[str]:
@@ -351,6 +364,7 @@ def _lines(text: str) -> list[str]:
 
 
 def _text(patch: Path) -> str:
+    # One byte more than is allowed: a longer file is refused without being read.
     with patch.open("rb") as stream:
         content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:

@@ -23,7 +23,7 @@ LARGEST = 16 * 2**30
 LONGEST_ANSWER = 120.0
 """Seconds in which a server has to answer which commit a branch is at."""
 Hear = Callable[[Iterable[str]], list[str]]
-"""Reads the lines of git's progress, and returns those that are no progress."""
+"""Reads the lines of git's progress, and returns the other ones."""
 
 
 def fetch(

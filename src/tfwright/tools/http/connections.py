@@ -47,13 +47,13 @@ def _deadline(connection: HTTPConnection) -> Iterator[None]:
 
 
 class _PlainConnection(HTTPConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
         with _deadline(self):
             return super().getresponse()
 
 
 class _SecureConnection(HTTPSConnection):
-    def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as in urllib3, which overrides it alike
+    def getresponse(self) -> HTTPResponse:  # type: ignore[override]
         with _deadline(self):
             return super().getresponse()
 
@@ -78,18 +78,18 @@ class _Adapter(HTTPAdapter):
         self._trust = trust
         super().__init__()
 
-    def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 handed on as it is
+    def init_poolmanager(self, *sizes: Any, **options: Any) -> None:  # noqa: ANN401 as given
         super().init_poolmanager(*sizes, ssl_context=self._trust, **options)
         _with_deadline(self.poolmanager)
 
-    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 handed on as it is
+    def proxy_manager_for(self, proxy: str, **options: Any) -> Any:  # noqa: ANN401 as given
         return _with_deadline(super().proxy_manager_for(proxy, ssl_context=self._trust, **options))
 
 
 class _Session(requests.Session):
     """Leaves redirects to its caller: requests would read the whole body of each, however long."""
 
-    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002 its own name
+    def get_redirect_target(self, resp: requests.Response) -> str | None:  # noqa: ARG002
         return None
 
 

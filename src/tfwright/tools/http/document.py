@@ -11,7 +11,7 @@ LONGEST_SECONDS = 120
 
 
 def fetch(url: str, limit: int) -> bytes:
-    """Return a document of up to `limit` bytes; raise SupplyError if the server does not give it."""
+    """Return a document of up to `limit` bytes; raise SupplyError if the server fails."""
     if urlsplit(url).scheme not in {"http", "https"}:
         raise _failed(url, "only http:// and https:// addresses are read")
     import requests

@@ -81,6 +81,7 @@ def download(  # noqa: PLR0913 each is a fact of its own
     Raises SupplyError; `to` is then as it was.
     """
     to.parent.mkdir(parents=True, exist_ok=True)
+    # On the same disk, so that the move at the end is a rename.
     with tempfile.TemporaryDirectory(dir=to.parent, prefix=f".{to.name}.") as room:
         arrived, limits = Path(room, "file"), Limits(pauses=pauses)
         name = url.rpartition("/")[2]
@@ -121,10 +122,8 @@ class _Run:
             if there or not transfer.wanted.urls:
                 transfer.conclude(obtained=there)
         # The large ones first, so that none is left running alone at the end.
-        self.waiting = sorted(
-            (transfer for transfer in transfers if not transfer.outcome),
-            key=lambda transfer: -(transfer.wanted.size or 0),
-        )
+        unfinished = [transfer for transfer in transfers if not transfer.outcome]
+        self.waiting = sorted(unfinished, key=lambda transfer: -(transfer.wanted.size or 0))
         self.hosts: dict[str, _Host] = defaultdict(_Host)
         self.turn = threading.Condition()
         self.active: dict[int, Reply] = {}
@@ -140,6 +139,7 @@ class _Run:
                 thread.start()
             while not self._over():
                 with self.turn:
+                    # Each tick, to report the progress and to find servers that are too slow.
                     self.turn.wait(TICK)
                     for answer in self.active.values():
                         answer.give_up_if_slow()
@@ -159,18 +159,21 @@ class _Run:
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
         ended = [transfer.outcome for transfer in self.transfers if transfer.outcome]
-        moving = [
-            transfer for transfer in self.transfers if not transfer.outcome or transfer.outcome.url
-        ]
+        moving, under_way = list[FileTransfer](), list[str]()
+        for transfer in self.transfers:
+            # Only a file that this run downloaded has a url in its outcome.
+            if not transfer.outcome or transfer.outcome.url:
+                moving.append(transfer)
+            if transfer.arrived and not transfer.outcome:
+                under_way.append(transfer.wanted.name)
         totals = [transfer.total for transfer in moving]
-        under_way = [
-            transfer.wanted.name for transfer in moving if transfer.arrived and not transfer.outcome
-        ]
+        counted = f"{len(ended)} of {len(self.transfers)} files"
         return Progress(
             done=sum(transfer.arrived for transfer in moving),
+            # One unknown size makes the sum unknown.
             total=None if None in totals else sum(filter(None, totals)),
             unit="B",
-            doing=", ".join([f"{len(ended)} of {len(self.transfers)} files", *under_way[:1]]),
+            doing=", ".join([counted, *under_way[:1]]),
             failures=sum(not outcome.obtained for outcome in ended),
         )
 
@@ -198,7 +201,8 @@ class _Run:
             with connections.session(self.trust) as session:
                 while transfer := self._next():
                     self._advance(transfer, session)
-        except BaseException as fault:  # noqa: BLE001 it is raised again, in the thread that waits for the outcomes
+        # It is raised again in the thread that waits for the outcomes.
+        except BaseException as fault:  # noqa: BLE001
             self._stop(fault)
 
     def _next(self) -> FileTransfer | None:
@@ -215,6 +219,7 @@ class _Run:
     def _ready(self, transfer: FileTransfer) -> bool:
         host = self.hosts[transfer.host]
         rested = max(transfer.not_before, host.rests_until) <= time.monotonic()
+        # A file of a lost host is ready at once: it fails, and turns to its next url.
         return bool(host.gone) or (rested and host.busy < self.limits.per_host)
 
     def _advance(self, transfer: FileTransfer, session: "requests.Session") -> None:
@@ -264,6 +269,7 @@ class _Run:
         try:
             self._transfer(transfer, partial, session)
         except OversizeError as fault:
+            # What arrived cannot be a part of the wanted file.
             partial.restart()
             transfer.fail(str(fault))
         except RefusedError as fault:
@@ -315,6 +321,7 @@ class _Run:
     def _put_off(self, transfer: FileTransfer, partial: Partial, fault: TransientError) -> None:
         """Decide when the url is asked again, if at all."""
         if isinstance(fault, NoRangeError):
+            # No pause: the server answered, and only the question was wrong.
             partial.restart()
             return
         host, pause = self.hosts[transfer.host], transfer.next_pause()
@@ -342,6 +349,7 @@ def _verify(wanted: WantedFile, partial: Partial, answer: Reply) -> None:
         raise TransientError(f"the connection ended after {partial.size:,} of {expected:,} bytes")
     if not wanted.sha256:
         return
+    # Two servers may hold different files; the same url is asked again for all of it.
     if answer.start:
         raise NoRangeError("the rest does not belong to what another answer began with")
     found = partial.sha256()

@@ -15,7 +15,7 @@ LONGEST_REASON = 80
 LONGEST_SHOWN = 200
 """Characters of any other foreign text that a message quotes."""
 _NUMBER = re.compile(r"[0-9]{1,18}")
-"""Longer numbers are no sizes, and Python refuses to read those of more than 4,300 digits."""
+"""Longer numbers are not sizes, and Python refuses to read those of more than 4,300 digits."""
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 

@@ -81,6 +81,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._redirect(split.path + "/")
             return
         page = _page(path, self.headers.get("Accept", ""))
+        # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
             stream = page.open("rb")
         except OSError:
@@ -95,6 +96,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not stat.S_ISREG(state.st_mode):
             self._refuse(HTTPStatus.NOT_FOUND)
             return
+        # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
         if self.headers.get("If-None-Match") == tag:
             self._head(HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"})
@@ -134,6 +136,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         packaged = self.path.startswith("/packages/")
         self.send_header("Cache-Control", FOR_EVER if packaged else ASK_AGAIN)
         self.send_header("Content-Type", _type_of(page, self.folder))
+        # The same address gives HTML or JSON: a cache must keep both apart.
         if not packaged:
             self.send_header("Vary", "Accept")
         for name, value in {**headers, **SAFETY}.items():
@@ -182,9 +185,11 @@ def byte_range(asked: str, size: int) -> ByteRange | None:
     Several ranges at once are answered with the whole file, as RFC 9110 allows. None means that
     no byte of the range exists.
     """
+    # At most 18 digits: Python refuses to convert numbers of thousands of them.
     found = re.fullmatch(r"bytes=(\d{0,18})-(\d{0,18})", asked.strip())
     if not found or not (found[1] or found[2]):
         return ByteRange(0, size)
+    # "bytes=-500" asks for the last 500 bytes.
     if not found[1]:
         length = min(int(found[2]), size)
         return ByteRange(size - length, length) if length else None
@@ -200,6 +205,7 @@ def _inside(folder: Path, asked: str) -> Path | None:
     if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
         return None
     path = folder.joinpath(*parts)
+    # Resolved, since a link in the folder could lead out of it.
     try:
         return path if path.resolve().is_relative_to(folder) else None
     except (OSError, RuntimeError):
@@ -225,7 +231,7 @@ def _type_of(page: Path, folder: Path) -> str:
 
 
 def _copy(source: IO[bytes], target: BufferedIOBase, wanted: ByteRange) -> None:
-    """Copy part of a file; a client that has gone away is no error."""
+    """Copy part of a file; a client that has gone away is not an error."""
     source.seek(wanted.start)
     left = wanted.length
     try:

@@ -69,7 +69,7 @@ class Limits:
     slow_seconds: float = 30.0
     """Seconds over which the speed is measured while another way to the file is left."""
     last_seconds: float = 300.0
-    """The same once there is no other way left."""
+    """The same once no other way is left."""
     deadline: float = 3600.0
     """Seconds that one answer may take while another way is left."""
 
@@ -97,6 +97,7 @@ class FileTransfer:
 
     def _begin_url(self) -> None:
         self.not_before = 0.0
+        # Later than any moment: no attempt at this url has failed to connect yet.
         self.missed_at = math.inf
         self._furthest = 0
         self._pauses = iter(self._limits.pauses)
@@ -116,6 +117,7 @@ class FileTransfer:
     @property
     def pace(self) -> Pace:
         """How fast the server has to be."""
+        # A url that was deferred is no way out: it gets the patience of the last one.
         fresh = any(url not in self._deferred for url in self._urls[1:])
         return self._limits.pace(another=fresh or self.wanted.alternatives)
 
@@ -132,6 +134,7 @@ class FileTransfer:
 
         None if it was asked often enough.
         """
+        # A server that cuts each answer still gives a large file, a piece at a time.
         if self.arrived > self._furthest:
             self._furthest, self._pauses = self.arrived, iter(self._limits.pauses)
         return next(self._pauses, None)

@@ -12,20 +12,19 @@ GIB = 1 << 30
 
 def cores(root: Path = Path("/")) -> int:
     """Return how many processors this process may use; a part of one counts as one."""
-    allowed = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    if hasattr(os, "sched_getaffinity"):
+        allowed = len(os.sched_getaffinity(0))
+    else:
+        # macOS binds no process to processors.
+        allowed = os.cpu_count() or 1
     return min([allowed, *_quotas(root)])
 
 
 def memory(root: Path = Path("/")) -> int:
-    """Return the bytes of memory that programs can still be given; `root` is where /proc and /sys are found."""
-    return min(
-        [
-            _meminfo(root, "MemAvailable"),
-            *(max(0, group.limit - group.used) for group in _groups(root)),
-        ]
-    )
+    """Return the bytes of memory that programs can still take; `root` holds /proc and /sys."""
+    # Inside a container /proc/meminfo still describes the whole machine.
+    left = [max(0, group.limit - group.used) for group in _groups(root)]
+    return min([_meminfo(root, "MemAvailable"), *left])
 
 
 def total(root: Path = Path("/")) -> int:
@@ -34,14 +33,18 @@ def total(root: Path = Path("/")) -> int:
 
 
 def kills(root: Path = Path("/")) -> int:
-    """Return how many programs of our control group the kernel has killed for want of memory; 0 where it does not count."""
+    """Return how many programs of our control group the kernel has killed for want of memory.
+
+    0 where it does not count.
+    """
     counts = (_number(folder / kind.events, "oom_kill") for kind, folder in _folders(root))
     return next((count for count in counts if count is not None), 0)
 
 
 def pressure(root: Path = Path("/")) -> float:
-    """Return for how many percent of the last ten seconds everything waited for memory; 0 where the kernel does not say.
+    """Return for how many percent of the last ten seconds everything waited for memory.
 
+    0 where the kernel does not say.
     https://docs.kernel.org/accounting/psi.html explains the figures.
     """
     own = [folder / "memory.pressure" for _, folder in _folders(root)][:1]
@@ -98,10 +101,10 @@ def _groups(root: Path) -> Iterator[_Group]:
     for kind, folder in _folders(root):
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
-            used = (_number(folder / kind.used) or 0) - (
-                _number(folder / "memory.stat", kind.cache) or 0
-            )
-            yield _Group(int(limit), used)
+            # The kernel counts the page cache as used, but drops it before it refuses memory.
+            charged = _number(folder / kind.used) or 0
+            cached = _number(folder / "memory.stat", kind.cache) or 0
+            yield _Group(int(limit), charged - cached)
 
 
 def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
@@ -109,9 +112,9 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
 
     In a container only the outermost, which is then the container's own, may be seen.
     """
-    told = _read(root / "proc/self/cgroup")
+    groups = _read(root / "proc/self/cgroup")
     for kind in _KINDS:
-        own = re.search(kind.line, told, re.MULTILINE)
+        own = re.search(kind.line, groups, re.MULTILINE)
         base = root / kind.base
         inner = base / own[1] if own else base
         for folder in (inner, *inner.parents):
@@ -122,26 +125,27 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
 def _quotas(root: Path) -> Iterator[int]:
     """Yield how many processors' time a container is given."""
     base = root / "sys/fs/cgroup"
-    told = (
-        _read(base / "cpu.max")
-        or f"{_read(base / 'cpu/cpu.cfs_quota_us')} {_read(base / 'cpu/cpu.cfs_period_us')}"
-    )
-    if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", told):
+    quota = _read(base / "cpu.max")
+    if not quota:
+        # Version 1 of control groups has a file for each of the two numbers.
+        microseconds = _read(base / "cpu/cpu.cfs_quota_us")
+        period = _read(base / "cpu/cpu.cfs_period_us")
+        quota = f"{microseconds} {period}"
+    # No limit is "max" in version 2 and -1 in version 1: neither matches.
+    if found := re.fullmatch(r"(\d+)\s+(\d+)\s*", quota):
         yield max(1, math.ceil(int(found[1]) / int(found[2])))
 
 
 def _meminfo(root: Path, name: str) -> int:
-    """Return a figure of the kernel's; where there is none (macOS), all the memory that there is."""
+    """Return a figure of the kernel's; where it has none (macOS), the size of the whole memory."""
     kilobytes = _number(root / "proc/meminfo", f"{name}:")
-    return (
-        os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        if kilobytes is None
-        else kilobytes * 1024
-    )
+    if kilobytes is None:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return kilobytes * 1024
 
 
 def _number(path: Path, name: str = "") -> int | None:
-    """Return the number behind a name, or the only one, in a file of the kernel's; None if there is none."""
+    """Return the number after a name, or the only one, in a file of the kernel's; None without."""
     found = re.search(rf"^{name}\s*(\d+)", _read(path), re.MULTILINE)
     return int(found[1]) if found else None
 

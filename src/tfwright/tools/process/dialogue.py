@@ -75,6 +75,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             said.append(listener.text())
             if not asks:
                 break
+            # What the respondent raises passes through `_talking`, which ends the program.
             child.sendline(_typed(respondent.answer(listener.text())))
             patience = timeout
         status = _status(child)
@@ -144,6 +145,7 @@ class _Listener:
     def _waits(self) -> bool:
         """Say whether a silent program waits for an answer to a question that is not known."""
         pid = self.child.pid
+        # Linux shows in which system call a process waits; elsewhere the text has to do.
         waits = reading.waits_for_input(pid) if pid else None
         if waits is not None:
             return waits

@@ -1,8 +1,9 @@
-"""A program of its own: runs another one in a network that consists of loopback only, where Linux allows it.
+"""A separate program that runs another one in a network with loopback only, where Linux can.
 
-``enclosure.py PROGRAM ARGUMENT...`` makes such a network; ``enclosure.py --beside PID PROGRAM ARGUMENT...``
-joins the one that a running process is in. It ends by becoming PROGRAM, as the same user, without any
-privilege that PROGRAM would not have had. Imports nothing of ours: it is run by its path, isolated.
+``enclosure.py PROGRAM ARGUMENT...`` makes such a network; ``enclosure.py --beside PID PROGRAM
+ARGUMENT...`` joins the one of a running process. It ends by becoming PROGRAM, as the same user,
+without any privilege that PROGRAM would not have had. Imports nothing of ours: it is run by its
+path, isolated.
 """
 
 import ctypes
@@ -43,7 +44,8 @@ def main(arguments: list[str]) -> None:
 
 
 def leave() -> None:
-    """Go into a new network. Who may not do so may still do it in a user namespace, in which the user stays who he is."""
+    """Go into a new network."""
+    # A user without that right may still do it in a user namespace, and keeps the same user id.
     try:
         call("unshare", NEW_NETWORK)
     except PermissionError:

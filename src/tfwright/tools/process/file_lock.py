@@ -1,4 +1,4 @@
-"""One command at a time: a lock that ends with its holder, and with every program that it started."""
+"""One command at a time: a lock that ends with its holder and every program that it started."""
 
 import fcntl
 import json

@@ -36,12 +36,13 @@ class Gauge:
 
     @property
     def cpu(self) -> float:
-        """Seconds of processor time that the server, and the programs of its actions that have ended, took meanwhile."""
+        """Seconds of processor time of the server and of the programs of its actions that ended."""
         return sum(spent - self._before.get(server, 0.0) for server, spent in self._spent.items())
 
     def begin(self, server: int | None) -> None:
         """Note what a server has taken before."""
         if server is not None:
+            # A server that was there before has worked for other builds too.
             self._before[server] = processor(server)
 
     def look(self, server: int | None) -> None:
@@ -56,11 +57,15 @@ class Gauge:
 
 @contextmanager
 def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
-    """Watch, until the block ends, what the process that `server` names runs; it may be another one each time."""
+    """Watch, until the block ends, what the process that `server` names runs.
+
+    `server` is called before each look: Bazel may have started another one.
+    """
     gauge, done = Gauge(), threading.Event()
     gauge.begin(server())
 
     def watch() -> None:
+        # Asked each time, since Bazel may start another server during a build.
         while not done.wait(SECONDS):
             gauge.look(server())
 
@@ -74,7 +79,7 @@ def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
 
 
 def actions(server: int) -> list[int]:
-    """Return the bytes that each child of a process, with its own children, has taken at its highest.
+    """Return the peak memory of each child of a process with its own children, in bytes.
 
     Where programs of one action have their peaks at different times the sum is an upper bound.
     """
@@ -88,7 +93,10 @@ def actions(server: int) -> list[int]:
 
 
 def held(server: int) -> int:
-    """Return the bytes that a process and its descendants hold now; what they share counts for each."""
+    """Return the bytes that a process and its descendants hold now.
+
+    What they share counts for each.
+    """
     return sum(_resident(process) for process in _family(server).values())
 
 
@@ -124,6 +132,7 @@ def _action(process: int, family: "dict[int, psutil.Process]", server: int) -> i
     """Return the child of the server that a process comes from; None for the server itself."""
     import psutil
 
+    # An action is a direct child of the server: go up until one is reached.
     while process in family and process != server:
         try:
             parent = family[process].ppid()

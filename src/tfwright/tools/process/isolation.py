@@ -1,4 +1,4 @@
-"""No network: programs that run where there is only loopback, which proves that they need no more."""
+"""No network: a program that works with loopback only has proved that it needs no more."""
 
 import os
 import platform
@@ -44,7 +44,7 @@ def placed(command: "Command") -> "Command":
 
 
 def enclosed(command: "Command") -> "Command":
-    """Return a command in a network of its own that has loopback and nothing else, and that its children inherit."""
+    """Return a command in its own network, which has only loopback; its children inherit it."""
     return replace(command, argv=(*_ENTER, *command.argv))
 
 
@@ -54,7 +54,7 @@ def listening(door: Path, port: int) -> tuple[str, ...]:
 
 
 def beside(process: int, command: "Command") -> "Command":
-    """Return a command in the network of a running process: the same command where that is ours too."""
+    """Return a command in the network of a running process; unchanged where that is ours too."""
     # In a block of `closed` it has to be said that this command does not go into a network of its
     # own.
     if _network(process) == _network(os.getpid()) and not _CLOSED:

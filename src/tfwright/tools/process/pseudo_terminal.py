@@ -50,7 +50,7 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
 
 @contextmanager
 def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
-    """Start a program on a pty; if the block fails, interrupt it as Ctrl-C would, and wait for it."""
+    """Start a program on a pty; if the block fails, interrupt it like Ctrl-C, and wait for it."""
     child = spawn(command, remedy=remedy)
     try:
         yield child
@@ -62,7 +62,7 @@ def running(command: Command, *, remedy: str) -> "Iterator[pexpect.spawn[str]]":
 
 
 def output(child: "pexpect.spawn[str]", patience: float | None = None) -> Iterator[str]:
-    """Yield what a program writes until it closes its terminal, or is silent for `patience` seconds."""
+    """Yield a program's output until it closes its terminal or is silent for `patience` seconds."""
     import pexpect
 
     with suppress(pexpect.EOF, pexpect.TIMEOUT):

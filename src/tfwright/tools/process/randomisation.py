@@ -1,4 +1,4 @@
-"""Address-space randomisation, which makes programs that sort by address do something else each time."""
+"""Address-space randomisation, which changes what programs that sort by address do."""
 
 import ctypes
 import os
@@ -12,7 +12,7 @@ _NO_RANDOMISATION, _ASK = 0x0040000, 0xFFFFFFFF
 
 @contextmanager
 def off() -> Iterator[None]:
-    """Let the programs that are started in the block, and all that these start, lie at the same addresses each time.
+    """Give programs that start in the block, and their children, the same addresses each time.
 
     Raises OSError where the system does not allow it.
     """
@@ -27,7 +27,7 @@ def off() -> Iterator[None]:
 def obstacle() -> str | None:
     """Say why it cannot be switched off here; None if it can."""
     if platform.system() != "Linux":
-        return f"{platform.system()} lets nobody switch it off"
+        return f"{platform.system()} does not let programs switch it off"
     try:
         with off():
             return None

@@ -1,4 +1,4 @@
-"""Programs run to their end: without a shell, in a given environment, with their output in a log."""
+"""Programs that run to their end: no shell, a given environment, and their output in a log."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ GRACE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Command:
-    """A program to run: what `invoke plan` shows and what the stage then runs are this same object."""
+    """A program to run: `invoke plan` shows the same object that the stage then runs."""
 
     argv: tuple[str, ...]
     cwd: Path
@@ -50,7 +50,7 @@ def run(command: Command, log: Path, *, remedy: str) -> str:
 
 
 def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> int:
-    """Run a program to its end, whatever that is; return its exit status, or the signal that ended it as a negative number.
+    """Run a program to its end; return its exit status, or minus the signal that ended it.
 
     Raises TimeoutError once it took `timeout` seconds and was ended, HostError if it is not there.
     """
@@ -112,9 +112,9 @@ def leashed(
 
 
 def settle(terminal: int | None = None) -> None:
-    """Prepare a child before its program starts: our own umask, and `terminal` as the one that it ends with.
+    """Prepare a child before its program starts: our umask, and the terminal that it ends with.
 
-    nohup ignores the hang-up and a shell's background job Ctrl-C, and children inherit that: it is undone,
+    nohup ignores the hang-up and a shell's background job Ctrl-C; children inherit that: undo it,
     for they are ended by both.
     """
     if terminal is not None:
@@ -163,7 +163,7 @@ def show(command: Command) -> int:
 
 
 def answer(command: Command) -> str:
-    """Return what a short program prints, such as its version; empty if it cannot be run, fails or hangs."""
+    """Return what a short program prints; empty if it cannot be run, fails or hangs."""
     command = inside.placed(isolation.placed(command))
     try:
         done = subprocess.run(  # noqa: S603 argv is a tuple, never a shell line
@@ -183,4 +183,5 @@ def answer(command: Command) -> str:
 def become(command: Command) -> NoReturn:
     """Turn this process into another program."""
     os.chdir(command.cwd)
-    os.execve(command.argv[0], command.argv, dict(command.env))  # noqa: S606 a fixed program, no shell
+    program, env = command.argv[0], dict(command.env)
+    os.execve(program, command.argv, env)  # noqa: S606 a fixed program, no shell

@@ -62,11 +62,13 @@ def run(
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
         with leashed(command, *streams) as process, _watching(process, allowance, output) as excess:
+            # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
             )
             heard = hear(_shortened(lines))
             process.wait()
+        # The watcher looks four times a second: more than the limit may have come in between.
         output.seek(0)
         printed = output.read(allowance.output)
     return Supervised(process.returncode, printed, "".join(excess)), heard
@@ -124,6 +126,7 @@ def _size(place: Path) -> int:
     """
     total = 0
     for path in place.rglob("*"):
+        # git renames and removes its temporary files all the time.
         try:
             total += path.stat().st_size
         except OSError:

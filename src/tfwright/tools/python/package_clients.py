@@ -1,4 +1,4 @@
-"""What npm and pip may see of the caller's environment: how to reach their index, and nothing else."""
+"""What npm and pip see of the caller's environment: only how to reach their index."""
 
 import os
 from collections.abc import Mapping
@@ -42,6 +42,6 @@ def proxies() -> Mapping[str, str]:
 
 
 def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
-    """Return the environment for ``npm`` or ``pip``, with the directories `programs` first on PATH."""
+    """Return the environment for ``npm`` or ``pip``; the directories `programs` lead its PATH."""
     own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
     return environment.clean(Path.home(), programs, extra={**proxies(), **own})

@@ -44,7 +44,7 @@ def supply(
 ) -> None:
     """See to it that `pins` are among the kept files; what is there already is not asked for again.
 
-    Raises SupplyError if something is not to be had.
+    Raises SupplyError if the index does not have a pin.
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
@@ -63,7 +63,7 @@ def supply(
 
 
 def write_page(vault: Path) -> None:
-    """Write the page anew; done after every change."""
+    """Write the page again; done after every change."""
     links = []
     for path in kept(vault):
         digest = path.parent.name
@@ -80,9 +80,9 @@ def project(path: Path) -> str:
 
 
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
-    """Let the pip of `python` download the pins that `options` name, as it would install them, and nothing beside them.
+    """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 
-    Raises SupplyError if something is not to be had.
+    Raises SupplyError if the index does not have a pin.
     """
     folder.mkdir(exist_ok=True)
     argv = (
@@ -111,7 +111,8 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
 def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
     marked = re.search(
-        r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
+        r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
+        r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",
         log.read_text("utf-8", "replace"),
         re.MULTILINE,
     )

@@ -15,7 +15,8 @@ from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
 
 _URL = re.compile(
-    r"https?://[^/]+/(?:.+/)?packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?:tar\.gz|zip)"
+    r"https?://[^/]+/(?:.+/)?packages/(?:source/\w|\w{2}/\w{2})/[\w.-]+/"
+    r"(?P<name>[A-Za-z][\w.-]*?)-(?P<version>\d[\w.+!-]*)\.(?:tar\.gz|zip)"
 )
 _BACKEND = """\
 import os, sys

@@ -1,4 +1,4 @@
-"""The target Python's own environment: the interpreter that TensorFlow is built for, with exact pins."""
+"""The target Python's venv: the interpreter that TensorFlow is built for, with exact pins."""
 
 import hashlib
 import json
@@ -27,10 +27,10 @@ def venv(
 
     It is made once per interpreter, version and pins, and kept under `store`. Digests are not in
     its path, which goes into every action of a build: it notes those of the files that went in, and
-    is made anew in its place where others are wanted. What the index is, and how it is reached, is
+    is made again in its place where others are wanted. What the index is, and how it is reached, is
     left to this host's pip configuration; offline, what the store has is all that there is. Raises
-    RecipeError for a requirement that is no exact pin, HostError if the interpreter cannot make a
-    venv, SupplyError if a pin cannot be had.
+    RecipeError for a requirement that is not an exact pin, HostError if the interpreter cannot make
+    a venv, SupplyError if pip cannot find a pin.
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
@@ -83,7 +83,7 @@ def _insist_on_pins(requirements: Sequence[str]) -> None:
     for line in requirements:
         if not EXACT_PIN.fullmatch(line):
             raise RecipeError(
-                f"{line!r} is no exact pin",
+                f"{line!r} is not an exact pin",
                 remedy=(
                     'Write host.requirements as "name==version", with --hash=sha256:… where you '
                     "like."
@@ -102,30 +102,27 @@ def _version(interpreter: Path, log: Path) -> str:
 
 def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
     """Return a short name for a venv: another interpreter, version or pin is another venv."""
-    content = json.dumps(
-        [
-            str(interpreter.resolve()) + inside.name(),
-            version,
-            *sorted(line.partition(_HASH)[0] for line in requirements),
-        ]
-    )
+    pins = sorted(line.partition(_HASH)[0] for line in requirements)
+    # The same path in a container image is another interpreter.
+    place = str(interpreter.resolve()) + inside.name()
+    content = json.dumps([place, version, *pins])
     return f"{version}-{hashlib.sha256(content.encode()).hexdigest()[:12]}"
 
 
 def _holds(home: Path, requirements: Sequence[str]) -> bool:
-    """Say whether a venv is finished and sound, and was made from files with a digest that is wanted."""
+    """Say whether a venv is finished, undamaged, and made from files with a wanted digest."""
     if not ((home / DONE).is_file() and (home / "bin/python").exists()) or damaged(home):
         return False
-    inside = {
-        pin: digest
-        for pin, _, digest in (
-            line.partition(_HASH) for line in (home / DONE).read_text("utf-8").splitlines()
-        )
-    }
-    return all(
-        not digests or inside.get(pin) in digests
-        for pin, *digests in (line.split(_HASH) for line in requirements)
-    )
+    installed = {}
+    for line in (home / DONE).read_text("utf-8").splitlines():
+        pin, _, digest = line.partition(_HASH)
+        installed[pin] = digest
+    for line in requirements:
+        pin, *digests = line.split(_HASH)
+        # A pin without digests accepts whatever file the index gave for it.
+        if digests and installed.get(pin) not in digests:
+            return False
+    return True
 
 
 def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -143,16 +140,17 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     # the rest.
     pips = [line for line in requirements if line.startswith("pip==")]
     rest = [line for line in requirements if line not in pips]
-    installed = [
-        line for lines in (pips, rest) if lines for line in _install(home, lines, log, options)
-    ]
+    installed = []
+    for lines in (pips, rest):
+        if lines:
+            installed += _install(home, lines, log, options)
     _insist_on_all(home, log)
     files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
     files.write(_record(home), f"{trees.content(home).sha256}\n")
 
 
 def _insist_on_all(home: Path, log: Path) -> None:
-    """Insist that nothing that the pinned packages need is missing: what is not pinned is not installed."""
+    """Raise RecipeError if the pinned packages need more than the pins: pip installs only those."""
     command = Command(
         (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "check"),
         home,
@@ -172,7 +170,7 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
-    # A link to an interpreter of an image would lead nowhere on the host.
+    # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if inside.current() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
     command = Command(argv, home.parent, environment.clean(home.parent))
@@ -199,7 +197,10 @@ _VIRTUALENV_REMEDY = (
 def _install(
     home: Path, requirements: Sequence[str], log: Path, options: Sequence[str]
 ) -> list[str]:
-    """Let the venv's own pip install exact pins, and return each with the digest of its file; `options` say where it may look."""
+    """Let the venv's own pip install exact pins, and return each with the digest of its file.
+
+    `options` say where pip may look.
+    """
     python, listed = home / "bin/python", home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
         brought = packages.bring(
@@ -209,6 +210,7 @@ def _install(
         exact = [
             line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements
         ]
+        # The hashes of the downloaded files: pip installs these files, or fails.
         where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
         argv = (
             str(python),

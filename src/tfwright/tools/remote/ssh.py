@@ -93,7 +93,7 @@ def bring(host: RemoteHost, to: Path, log: Path) -> None:
 
 
 def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
-    # After `--` an address that begins with a dash is no option.
+    # After `--` ssh takes an address that begins with a dash for an address.
     argv = ("ssh", *_config(host), *ALIVE, *options, "--", host.address, script)
     return Command(argv, Path("/"), _environment())
 
