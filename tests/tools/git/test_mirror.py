@@ -172,7 +172,7 @@ def test_offline_a_commit_that_is_not_there_is_not_asked_for(
 ) -> None:
     with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
-    assert "--until fetch" in caught.value.remedy
+    assert "invoke fetch" in caught.value.remedy
 
 
 @pytest.mark.parametrize("any_id", [True, False])

@@ -81,7 +81,7 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     lines = _lines(_text(patch))
     starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
     if not starts:
-        _refuse(patch, 1, "it lacks the line 'diff --git a/FILE b/FILE'")
+        _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
     ends = [*starts[1:], len(lines)]
     sections = zip(starts, ends, strict=True)
     return tuple(_read_file(patch, lines, start, end) for start, end in sections)
