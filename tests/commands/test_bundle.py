@@ -54,12 +54,12 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
         platform="linux-x86_64",
         python="3.11",
         bazel="0.26.1",
-        members=tuple(one.member for one in contents),
+        members=tuple(content.member for content in contents),
     )
     bundle.write(
         folder / "made.tar",
         manifest,
-        {one.member: one.source for one in contents},
+        {content.member: content.source for content in contents},
         SILENCE.progress,
     )
     return folder / "made.tar"

@@ -42,8 +42,8 @@ def make(folder: Path, name: str) -> Path:
         contents.append(Content.of("tool", folder / file))
     bundle.write(
         folder / name,
-        manifest(tuple(one.member for one in contents)),
-        {one.member: one.source for one in contents},
+        manifest(tuple(content.member for content in contents)),
+        {content.member: content.source for content in contents},
         SILENCE.progress,
     )
     return folder / name

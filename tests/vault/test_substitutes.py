@@ -41,7 +41,9 @@ def table(**keys: object) -> SubstituteTable:
 
 def found(texts: dict[str, str], name: str) -> Repository:
     return next(
-        one for one in repositories.read({**TEXTS, **texts}).repositories if one.name == name
+        repository
+        for repository in repositories.read({**TEXTS, **texts}).repositories
+        if repository.name == name
     )
 
 
@@ -118,9 +120,9 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
     twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
     made = substitutes.rewritten(twice, {"fft2d": table()})
     assert {
-        one.sha256
-        for one in repositories.read({**twice, **made}).repositories
-        if one.name == "fft2d"
+        repository.sha256
+        for repository in repositories.read({**twice, **made}).repositories
+        if repository.name == "fft2d"
     } == {NEW}
 
 
@@ -143,7 +145,10 @@ def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str],
 
 
 def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
-    text = f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
+    text = (
+        f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef '
+        'tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
+    )
     with pytest.raises(RecipeError, match="is not written where the rule is"):
         substitutes.rewritten(
             {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}

@@ -64,7 +64,10 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
-        sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
+        sources = {
+            content.member: content.source
+            for content in sorted(found, key=lambda content: content.member.path)
+        }
         manifest = _manifest(job, inputs, tuple(sources))
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
@@ -78,7 +81,9 @@ def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ..
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
+        clones=tuple(
+            Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones
+        ),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -105,8 +110,8 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
-    for one in inputs.archives:
-        yield Content.of("archive", one.path, one.sha256, one.sha256)
+    for archive in inputs.archives:
+        yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
@@ -345,13 +350,13 @@ def _place_clones(
 ) -> None:
     """Put the commits that rules clone where Bazel's git is led to."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
-    for one in manifest.clones:
-        if one.commit not in packed:
+    for carried in manifest.clones:
+        if carried.commit not in packed:
             raise SupplyError(
-                f"The bundle has no member clone/{one.commit}, of {one.remote}",
+                f"The bundle has no member clone/{carried.commit}, of {carried.remote}",
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
-        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
+        clones.unpack(Clone(carried.remote, carried.commit), packed[carried.commit], places.git)
 
 
 def _place_source(

@@ -46,15 +46,17 @@ class Reached:
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
         return {
-            one: repository
-            for one, repository in self.asked.items()
+            clone: repository
+            for clone, repository in self.asked.items()
             if isinstance(repository, Path)
         }
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
-        return {one: fault for one, fault in self.asked.items() if isinstance(fault, TfwrightError)}
+        return {
+            clone: fault for clone, fault in self.asked.items() if isinstance(fault, TfwrightError)
+        }
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
@@ -140,12 +142,14 @@ def _more(
     suppliers: Suppliers,
 ) -> Reached:
     """Obtain what was not asked for yet."""
-    before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
-    brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
+    before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
+    brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
     supply = Supply(
         {**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing)
     )
-    asked = {one: _cloned(one, suppliers) for one in commits if one not in reached.asked}
+    asked = {
+        commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
+    }
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
 
@@ -162,16 +166,20 @@ def wanted(
     """Return the files that WORKSPACE leads to, each once, or their substitutes."""
     leading = {nested.archive for nested in found.nested}
     idle = {
-        one.sha256
-        for one in (lock.archives if lock else ())
-        if one.needed is False and leading.isdisjoint(one.names)
+        archive.sha256
+        for archive in (lock.archives if lock else ())
+        if archive.needed is False and leading.isdisjoint(archive.names)
     }
-    needed = {one.sha256 for one in (lock.archives if lock else ()) if one.needed}
-    sizes = {one.sha256: one.size for one in (lock.archives if lock else ())}
+    needed = {archive.sha256 for archive in (lock.archives if lock else ()) if archive.needed}
+    sizes = {archive.sha256: archive.size for archive in (lock.archives if lock else ())}
     files: dict[str, WantedArchive] = {}
-    for one in found.repositories:
-        if one.lockable and (one.reached or one.sha256 in needed) and one.sha256 not in idle:
-            file = _file(one, tables.get(one.name), sizes)
+    for repository in found.repositories:
+        if (
+            repository.lockable
+            and (repository.reached or repository.sha256 in needed)
+            and repository.sha256 not in idle
+        ):
+            file = _file(repository, tables.get(repository.name), sizes)
             before = files.get(file.sha256, file)
             names = dict.fromkeys([*before.name.split(", "), file.name])
             files[file.sha256] = replace(
@@ -184,26 +192,28 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     """Return the commits that rules clone to which WORKSPACE leads, each once."""
     leading = {nested.archive for nested in found.nested}
     idle = {
-        one.clone
-        for one in (lock.clones if lock else ())
-        if one.needed is False and leading.isdisjoint(one.names)
+        cloned.clone
+        for cloned in (lock.clones if lock else ())
+        if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
     return list(
         dict.fromkeys(
-            one.clone
-            for one in found.repositories
-            if one.clone and one.reached and one.clone not in idle
+            repository.clone
+            for repository in found.repositories
+            if repository.clone and repository.reached and repository.clone not in idle
         )
     )
 
 
 def _file(
-    one: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
+    repository: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
 ) -> WantedArchive:
     return (
-        substitutes.wanted(one.name, table, one)
+        substitutes.wanted(repository.name, table, repository)
         if table
-        else WantedArchive(one.name, one.sha256, one.urls, sizes.get(one.sha256))
+        else WantedArchive(
+            repository.name, repository.sha256, repository.urls, sizes.get(repository.sha256)
+        )
     )
 
 
@@ -214,17 +224,21 @@ def _texts(
 
     Nothing if that is not here.
     """
-    for one in reached.rules.repositories:
-        if one.name == nested.archive and one.reached:
-            table = tables.get(one.name)
-            path = store.path(table.sha256 if table else one.sha256)
+    for repository in reached.rules.repositories:
+        if repository.name == nested.archive and repository.reached:
+            table = tables.get(repository.name)
+            path = store.path(table.sha256 if table else repository.sha256)
             prefix = (
-                table.strip_prefix if table and table.strip_prefix is not None else one.strip_prefix
+                table.strip_prefix
+                if table and table.strip_prefix is not None
+                else repository.strip_prefix
             )
-            if one.lockable and path.is_file():
+            if repository.lockable and path.is_file():
                 return texts(path, prefix)
-            if one.clone and one.clone in reached.clones:
-                return git.texts(reached.clones[one.clone], one.clone.commit, repositories.relevant)
+            if repository.clone and repository.clone in reached.clones:
+                return git.texts(
+                    reached.clones[repository.clone], repository.clone.commit, repositories.relevant
+                )
     return {}
 
 
@@ -252,13 +266,17 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
 
 def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(archive) as packed:
-        for one in packed.infolist():
-            if one.file_size <= LONGEST_FILE:
-                yield one.filename, partial(packed.read, one)
+        for entry in packed.infolist():
+            if entry.file_size <= LONGEST_FILE:
+                yield entry.filename, partial(packed.read, entry)
 
 
 def _tarred(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with tarfile.open(archive) as packed:
-        for one in packed:
-            if one.isfile() and one.size <= LONGEST_FILE and (stream := packed.extractfile(one)):
-                yield one.name, stream.read
+        for entry in packed:
+            if (
+                entry.isfile()
+                and entry.size <= LONGEST_FILE
+                and (stream := packed.extractfile(entry))
+            ):
+                yield entry.name, stream.read

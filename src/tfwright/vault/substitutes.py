@@ -77,8 +77,8 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
-    named = [one for one in found if one.name == name and one.lockable]
-    own = [one for one in named if not one.file.startswith("@")]
+    named = [repository for repository in found if repository.name == name and repository.lockable]
+    own = [repository for repository in named if not repository.file.startswith("@")]
     if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
@@ -88,7 +88,7 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
                 "or declare the repository in the tree by a patch."
             ),
         )
-    if len({one.sha256 for one in own}) != 1:
+    if len({repository.sha256 for repository in own}) != 1:
         why = "names no archive with a sha256 so" if not own else "names several files so"
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}",
@@ -108,7 +108,11 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     found = repositories.read(texts).repositories
     for name in tables:
         replaced(name, found)
-    places = {(one.file, one.line, one.name) for one in found if one.name in tables}
+    places = {
+        (repository.file, repository.line, repository.name)
+        for repository in found
+        if repository.name in tables
+    }
     for path, line, name in sorted(
         places, reverse=True
     ):  # from below, since an edit moves what is under it
@@ -122,7 +126,12 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     tree = ast.parse(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
     call = next(
-        (one for one in calls if any(keyword.arg == "sha256" for keyword in one.keywords)), None
+        (
+            candidate
+            for candidate in calls
+            if any(keyword.arg == "sha256" for keyword in candidate.keywords)
+        ),
+        None,
     )
     if call is None:
         raise RecipeError(
@@ -143,7 +152,7 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
     if table.urls:
         which = "urls" if "urls" in given else "url"
         before = next(
-            (one.value for one in ast.walk(given[which]) if isinstance(one, ast.Constant)), ""
+            (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant)), ""
         )
         yield _over(
             given[which],
@@ -162,7 +171,7 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
 
 def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    mirror = next((one for one in mirrors if before.startswith(one)), None)
+    mirror = next((prefix for prefix in mirrors if before.startswith(prefix)), None)
     return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
 
 
@@ -170,9 +179,9 @@ def _mirrors(tree: ast.Module) -> list[str]:
     """Return the prefixes of mirrors in a file's lists: ``https://m/`` of ``https://m/host/path``."""
     lists = [
         [
-            one.value
-            for one in node.elts
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
+            element.value
+            for element in node.elts
+            if isinstance(element, ast.Constant) and isinstance(element.value, str)
         ]
         for node in ast.walk(tree)
         if isinstance(node, ast.List)
@@ -202,15 +211,15 @@ def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text:
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
-        for one in (one for one in found if one.name == name):
+        for repository in (repository for repository in found if repository.name == name):
             wrong = (
-                one.sha256 != table.sha256
-                or not set(table.urls) <= set(one.urls)
-                or table.strip_prefix not in {None, one.strip_prefix}
+                repository.sha256 != table.sha256
+                or not set(table.urls) <= set(repository.urls)
+                or table.strip_prefix not in {None, repository.strip_prefix}
             )
             if wrong:
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy="Replace this archive by a patch of the tree instead.",
-                    evidence=Evidence(where=f"{one.file}:{one.line}"),
+                    evidence=Evidence(where=f"{repository.file}:{repository.line}"),
                 )
