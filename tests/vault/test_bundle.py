@@ -178,7 +178,7 @@ def test_no_wrong_byte_anywhere_is_taken(made: Path, tmp_path: Path) -> None:
         made.write_bytes(wrong)
         folder = tmp_path / str(position)
         folder.mkdir()
-        with pytest.raises(SupplyError, match="is no whole bundle, at "):
+        with pytest.raises(SupplyError, match="is not a whole bundle, at "):
             unpack(made, folder)
 
 

@@ -504,11 +504,8 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
 
 def _urls(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
-    urls = tuple(
-        dict.fromkeys(
-            _line(address) for address in (value if isinstance(value, list) else [value]) if address
-        )
-    )
+    given = value if isinstance(value, list) else [value]
+    urls = tuple(dict.fromkeys(_line(address) for address in given if address))
     for url in urls:
         if not re.fullmatch(URL, url):
             message = f"{url[:80]!r} is not an address that Bazel could download from"

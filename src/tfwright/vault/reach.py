@@ -1,6 +1,6 @@
-"""What a recipe's tree downloads, the files of archives included that declare more.
+"""What a recipe's tree downloads, and how it gets into the vault.
 
-And that all of it is in the vault.
+An archive may hold rules that declare more: they are read once the archive is there.
 """
 
 import tarfile
@@ -35,21 +35,18 @@ class Suppliers:
 
 @dataclass(frozen=True)
 class Reached:
-    """What the rules of a tree lead to, and what of it could be had."""
+    """What the rules of a tree lead to, and what of it could be obtained."""
 
     rules: Rules
     supply: Supply
     asked: Mapping[Clone, Path | TfwrightError]
-    """The commits that rules clone: the repository that holds each, or why it cannot be had."""
+    """The commits that rules clone: the repository that holds each, or why none does."""
 
     @property
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
-        return {
-            clone: repository
-            for clone, repository in self.asked.items()
-            if isinstance(repository, Path)
-        }
+        answers = self.asked.items()
+        return {clone: answer for clone, answer in answers if isinstance(answer, Path)}
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
@@ -65,20 +62,20 @@ class Reached:
         a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
+        # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
-        needed = {
-            used.get(archive.sha256, archive.sha256) for archive in archives if archive.needed
-        }
-        return [
-            missing
-            for missing in self.supply.missing
-            if missing.wanted.sha256 in needed
-            or missing.wanted.substitute
-            or not self._loaded.isdisjoint(missing.wanted.name.split(", "))
-        ]
+        pinned = [archive.sha256 for archive in archives if archive.needed]
+        needed = {used.get(sha256, sha256) for sha256 in pinned}
+        lacking = []
+        for missing in self.supply.missing:
+            wanted = missing.wanted
+            loaded = not self._loaded.isdisjoint(wanted.name.split(", "))
+            if wanted.sha256 in needed or wanted.substitute or loaded:
+                lacking.append(missing)
+        return lacking
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
-        """Return the same of commits."""
+        """Return the commits that could not be obtained and that the build is known to need."""
         needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
         loaded = {
             repository.clone
@@ -122,13 +119,13 @@ def bring(
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
-        reached = _more(
-            reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), suppliers
-        )
+        archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
+        reached = _more(reached, archives, commits, suppliers)
         texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
         more = {
             nested: repositories.follow(nested, given) for nested, given in texts.items() if given
         }
+        # A call that was followed leaves the nested ones, so each round has fewer of them to read.
         if not more:
             return reached
         followed.update(more)
@@ -144,9 +141,8 @@ def _more(
     """Obtain what was not asked for yet."""
     before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
     brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
-    supply = Supply(
-        {**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing)
-    )
+    ways = {**reached.supply.ways, **brought.ways}
+    supply = Supply(ways, (*reached.supply.missing, *brought.missing))
     asked = {
         commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
     }
@@ -164,27 +160,27 @@ def wanted(
     found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
 ) -> list[WantedArchive]:
     """Return the files that WORKSPACE leads to, each once, or their substitutes."""
+    # Bazel may not want an archive, and still WORKSPACE loads a file of it.
     leading = {nested.archive for nested in found.nested}
+    locked = lock.archives if lock else ()
     idle = {
         archive.sha256
-        for archive in (lock.archives if lock else ())
+        for archive in locked
         if archive.needed is False and leading.isdisjoint(archive.names)
     }
-    needed = {archive.sha256 for archive in (lock.archives if lock else ()) if archive.needed}
-    sizes = {archive.sha256: archive.size for archive in (lock.archives if lock else ())}
+    needed = {archive.sha256 for archive in locked if archive.needed}
+    sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
-        if (
-            repository.lockable
-            and (repository.reached or repository.sha256 in needed)
-            and repository.sha256 not in idle
-        ):
-            file = _file(repository, tables.get(repository.name), sizes)
-            before = files.get(file.sha256, file)
-            names = dict.fromkeys([*before.name.split(", "), file.name])
-            files[file.sha256] = replace(
-                before, name=", ".join(names), urls=tuple(dict.fromkeys((*before.urls, *file.urls)))
-            )
+        sought = repository.reached or repository.sha256 in needed
+        if not (repository.lockable and sought) or repository.sha256 in idle:
+            continue
+        file = _file(repository, tables.get(repository.name), sizes)
+        # Several repositories may be made from one file: it is obtained once, from all urls.
+        before = files.get(file.sha256, file)
+        names = dict.fromkeys([*before.name.split(", "), file.name])
+        urls = dict.fromkeys((*before.urls, *file.urls))
+        files[file.sha256] = replace(before, name=", ".join(names), urls=tuple(urls))
     return list(files.values())
 
 
@@ -196,13 +192,8 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
         for cloned in (lock.clones if lock else ())
         if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
-    return list(
-        dict.fromkeys(
-            repository.clone
-            for repository in found.repositories
-            if repository.clone and repository.reached and repository.clone not in idle
-        )
-    )
+    pinned = [repository.clone for repository in found.repositories if repository.reached]
+    return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
 
 
 def _file(
@@ -225,28 +216,24 @@ def _texts(
     Nothing if that is not here.
     """
     for repository in reached.rules.repositories:
-        if repository.name == nested.archive and repository.reached:
-            table = tables.get(repository.name)
-            path = store.path(table.sha256 if table else repository.sha256)
-            prefix = (
-                table.strip_prefix
-                if table and table.strip_prefix is not None
-                else repository.strip_prefix
-            )
-            if repository.lockable and path.is_file():
-                return texts(path, prefix)
-            if repository.clone and repository.clone in reached.clones:
-                return git.texts(
-                    reached.clones[repository.clone], repository.clone.commit, repositories.relevant
-                )
+        if repository.name != nested.archive or not repository.reached:
+            continue
+        table, clone = tables.get(repository.name), repository.clone
+        path = store.path(table.sha256 if table else repository.sha256)
+        if repository.lockable and path.is_file():
+            own = table.strip_prefix if table else None
+            return texts(path, repository.strip_prefix if own is None else own)
+        if clone and clone in reached.clones:
+            return git.texts(reached.clones[clone], clone.commit, repositories.relevant)
     return {}
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     """Return the .bzl files in an archive by their paths below `strip_prefix`.
 
-    What is no archive has none.
+    A file that is not an archive has none.
     """
+    # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     for path, content in _members(archive):
@@ -258,6 +245,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
 
 def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
     """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
+    # The content decides: the vault keeps every file under its checksum, without an ending.
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
     elif tarfile.is_tarfile(archive):

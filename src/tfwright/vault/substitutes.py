@@ -16,7 +16,7 @@ Edit = tuple[tuple[int, int], tuple[int, int], str]
 
 
 def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
-    """Return the file that stands in for an archive, to be obtained like any other."""
+    """Return the file that replaces an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
@@ -42,14 +42,11 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
     if not wrong:
         return
     unstated = [name for name in wrong if tables[name].replaces is None]
-    lines = [
-        line
-        for name in wrong
-        for line in (
-            f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}",
-            f'replaces = "{pinned[name].sha256}"',
-        )
-    ]
+    lines = []
+    for name in wrong:
+        # Ready to be copied into the recipe.
+        lines.append(f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}")
+        lines.append(f'replaces = "{pinned[name].sha256}"')
     stated = f"does not state which archive it replaces: {', '.join(unstated)}"
     other = ", ".join(name for name in wrong if name not in unstated)
     raise RecipeError(
@@ -71,7 +68,7 @@ def _origin(repository: Repository) -> str:
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
-    """Return the archive of the tree that a substitute stands in for.
+    """Return the archive of the tree that a substitute replaces.
 
     What other repositories declare by that name comes too late.
 
@@ -113,9 +110,8 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
         for repository in found
         if repository.name in tables
     }
-    for path, line, name in sorted(
-        places, reverse=True
-    ):  # from below, since an edit moves what is under it
+    # From below, since an edit moves what is under it.
+    for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
@@ -139,6 +135,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
             remedy="Replace this archive by a patch of the tree instead.",
             evidence=Evidence(where=f"{path}:{line}"),
         )
+    # ast counts columns in bytes of UTF-8, not in characters.
     lines = text.encode().splitlines(keepends=True)
     for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
         _put(lines, start, end, new)
@@ -176,22 +173,22 @@ def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[st
 
 
 def _mirrors(tree: ast.Module) -> list[str]:
-    """Return the prefixes of mirrors in a file's lists: ``https://m/`` of ``https://m/host/path``."""
-    lists = [
-        [
-            element.value
-            for element in node.elts
-            if isinstance(element, ast.Constant) and isinstance(element.value, str)
-        ]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.List)
-    ]
-    pairs = (
-        (url, other.partition("://")[2]) for urls in lists for url in urls[:1] for other in urls[1:]
-    )
-    return list(
-        dict.fromkeys(url.removesuffix(rest) for url, rest in pairs if rest and url.endswith(rest))
-    )
+    """Return the prefixes of mirrors in a file's lists of urls.
+
+    That is ``https://m/`` for ``https://m/host/path``.
+    """
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.List):
+            continue
+        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+        urls = [value for value in values if isinstance(value, str)]
+        # A mirror comes first, and its path repeats the url that it mirrors, without a scheme.
+        for other in urls[1:]:
+            mirrored = other.partition("://")[2]
+            if mirrored and urls[0].endswith(mirrored):
+                found.append(urls[0].removesuffix(mirrored))
+    return list(dict.fromkeys(found))
 
 
 def _over(node: ast.expr, text: str) -> Edit:
@@ -211,13 +208,12 @@ def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text:
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
-        for repository in (repository for repository in found if repository.name == name):
-            wrong = (
-                repository.sha256 != table.sha256
-                or not set(table.urls) <= set(repository.urls)
-                or table.strip_prefix not in {None, repository.strip_prefix}
-            )
-            if wrong:
+        for repository in found:
+            if repository.name != name:
+                continue
+            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(repository.urls)
+            strips = table.strip_prefix in {None, repository.strip_prefix}
+            if not (asks and strips):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy="Replace this archive by a patch of the tree instead.",
