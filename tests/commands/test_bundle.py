@@ -47,7 +47,8 @@ def made(folder: Path, *more: tuple[Kind, str, bytes]) -> Path:
     ):
         path = folder / f"{kind}-{name.replace('/', '-')}"
         path.write_bytes(content)
-        contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]  # a literal, which the loop forgets
+        # The kind is a literal, which the loop forgets.
+        contents.append(Content.of(kind, path, name))  # type: ignore[arg-type]
     manifest = Manifest(
         tfwright="0.1.0",
         recipe="demo",
@@ -131,7 +132,7 @@ def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
 
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
-    with pytest.raises(SupplyError, match="has one recipe"):
+    with pytest.raises(SupplyError, match="has 2 recipes"):
         carrying.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
 
 

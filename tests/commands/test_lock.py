@@ -155,7 +155,8 @@ def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with
     path.write_text(path.read_text("utf-8").replace("2" * 64, "3" * 64), "utf-8")
     with pytest.raises(
         SupplyError,
-        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) is in the lock, and not wanted",
+        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) "
+        r"is in the lock, and not wanted",
     ):
         inputs(held)
 

@@ -16,7 +16,8 @@ def _impl(ctx):
         ctx.patch(ctx.attr.patch_file)
     ctx.download_and_extract(ctx.attr.urls, "", ctx.attr.sha256, ctx.attr.type)
 
-_archive = repository_rule(implementation = _impl, attrs = {{"urls": attr.string_list(), "sha256": attr.string()}})
+_archive = repository_rule(implementation = _impl, \
+attrs = {{"urls": attr.string_list(), "sha256": attr.string()}})
 
 def mirrored(url):
     if not url.startswith("https://"):
@@ -83,7 +84,8 @@ def test_parameters_have_the_values_of_the_calls() -> None:
 load("//third_party:repo.bzl", "tf_http_archive")
 def repo(name, tag = "v1"):
     COMMIT = "abc"
-    tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
+    tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, \
+urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
 """
     found = read(
         'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag '
@@ -114,7 +116,8 @@ def _platform(os_name):
         return "Win"
     return "Linux"
 def _get(ctx, platform, sha256):
-    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", output = "x", sha256 = sha256)
+    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", \
+output = "x", sha256 = sha256)
 def _impl(ctx):
     platform = _platform(ctx.os.name)
     digests = {{"Win": "{ONE}", "Linux": "{TWO}"}}
@@ -174,8 +177,10 @@ def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
 
 def test_a_rule_with_several_files_gives_each_with_its_own_digest() -> None:
     found = read(f"""
-filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
-java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
+filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, \
+sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
+java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], \
+srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
 """)
     assert [
         (repository.name, repository.sha256, repository.urls) for repository in found.repositories
@@ -408,5 +413,8 @@ def test_a_macro_that_calls_itself_is_read_once() -> None:
         ("tensorflow/core/WORKSPACE", False),
     ],
 )
-def test_only_what_workspace_can_lead_to_is_relevant(path: str, expected: bool) -> None:  # noqa: FBT001 a parameter of the test
+def test_only_what_workspace_can_lead_to_is_relevant(
+    path: str,
+    expected: bool,  # noqa: FBT001 a parameter of the test
+) -> None:
     assert rules.relevant(path) is expected

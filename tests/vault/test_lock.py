@@ -110,7 +110,7 @@ def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_ask
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
 
-def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_what_a_substitute_stands_for(
+def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute_replaces_is_needed(
     recipe: Recipe,
 ) -> None:
     several = Rules(

@@ -54,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type] # the server passes the three that it should
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""

@@ -1,4 +1,7 @@
-"""What a tree leads to: its own rules, those of its archives, substitutes in their place, and what a lock leaves out."""
+"""What a tree leads to: its own rules, those of its archives, and substitutes.
+
+What a lock leaves out is not among it.
+"""
 
 import io
 import subprocess
@@ -256,7 +259,8 @@ def names(missing: Sequence[Missing]) -> list[str]:
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
     plain = repositories.read(
         {
-            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", sha256 = "{TWO}")\n'
+            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
+            f'sha256 = "{TWO}")\n'
         }
     )
     known = locked(two=True)

@@ -24,7 +24,8 @@ def tf_workspace():
       strip_prefix = "eigen-6913f0cf7d06",
       build_file = "//third_party:eigen.BUILD",
   )
-  tf_http_archive(name = "fft2d", sha256 = "{OLD}", urls = ["https://mirror.example/www.example/fft.tgz", "https://old.example/fft.tgz"])
+  tf_http_archive(name = "fft2d", sha256 = "{OLD}", urls = \
+["https://mirror.example/www.example/fft.tgz", "https://old.example/fft.tgz"])
 """
 TEXTS = {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": RULES}
 
@@ -133,7 +134,8 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
         (
             {
                 "tensorflow/workspace.bzl": RULES
-                + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")\n'
+                + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", '
+                'url = "https://a.example/b.zip")\n'
             },
             "names several files",
         ),

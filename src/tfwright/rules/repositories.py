@@ -145,6 +145,7 @@ def read(texts: Mapping[str, str]) -> Rules:
     """
     reading = _Reading(Program(texts, OWN_NAMES), place="")
     with reading.bounded("WORKSPACE"):
+        # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
         reading.start("WORKSPACE")
         reading.reached = False
         for path in sorted(texts):
@@ -329,6 +330,7 @@ class _Reading:
 
         Starlark has no recursion, so one that is being read is not entered.
         """
+        # Untrusted texts may recurse all the same, and this reader would never end.
         if function.node in self._active:
             return
         self._seen.add(function.node)
@@ -437,6 +439,7 @@ class _Reading:
             if not (self._rule and any(map(_tells_origin, self._rule.attributes))):
                 self._report(path, line, f"{what}: {fault}" if what else str(fault))
         except RecursionError:
+            # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")
 
     def _report(self, path: str, line: int, why: str) -> None:

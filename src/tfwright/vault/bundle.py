@@ -256,6 +256,7 @@ class _Whole:
 def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest, left = hashlib.sha256(), member.size
+    # In pieces: a bundle holds files of several gigabytes.
     while left:
         piece = source.take(min(left, PIECE))
         digest.update(piece)
@@ -329,6 +330,7 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
         reached += len(_header(member.path, member.size)) + member.size + len(_padding(member.size))
         if reached > length:
             raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
+    # Bytes after the end would be carried along unseen and unverified.
     if reached + len(END) != length:
         expected = reached + len(END)
         why = f"it has {length:,} bytes, and its members make {expected:,}"
@@ -360,6 +362,7 @@ def unpack(
             source = _whole(path, stream, member.path)
             header = _header(member.path, member.size)
             source.expect(header, "its header is not the one that the manifest asks for")
+            # A number for a name: nothing that the bundle says decides where a file is written.
             placed[member] = into / str(number)
             with placed[member].open("xb") as output:
                 _move(source, member, output)
@@ -375,6 +378,7 @@ def _packed_manifest(manifest: Manifest) -> bytes:
 
 
 def _insist_on_room(folder: Path, manifest: Manifest) -> None:
+    # Before the first byte: unpacking takes minutes, and a full disk stops other builds too.
     free = shutil.disk_usage(folder).free
     if free < manifest.size:
         raise HostError(

@@ -132,6 +132,7 @@ class Origins:
             for beginning, instead in self.host_file.downloads.items():
                 if url.startswith(beginning):
                     mirrored.append(instead + url.removeprefix(beginning))
+        # The original addresses first: a mirror may lag behind, or be down.
         return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
@@ -204,6 +205,7 @@ class Origins:
 
     def _take(self, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
+        # The name of a dropped file says nothing: browsers and mirrors change it.
         if sha256 not in self._dropped:
             raise SupplyError(
                 "no file there has this checksum",
@@ -257,6 +259,7 @@ def obtain(
     for file, outcome in _downloaded(asked, store, origins, report):
         attempts[file.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:
+            # The host file's mirrors are asked in the same download, after the urls themselves.
             own = outcome.url is None or outcome.url in file.urls
             ways[file.sha256] = URL if own else MIRROR
     rest = [file for file in asked if file.sha256 not in ways]
@@ -297,6 +300,7 @@ def _first(
     """
     for source in sources:
         try:
+            # The store verifies the checksum, so a wrong file counts as a failed attempt.
             with store.admitting(wanted.sha256, source.where) as target:
                 source.fill(target)
         except SupplyError as fault:

@@ -136,7 +136,7 @@ def collect(
     Raises HostError if a build is running: it may be about to need something.
     """
     with ExitStack() as stack:
-        # The locks of all recipes, in one order: two collections cannot wait for each other.
+        # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
         taken = look(build_out, recipes).garbage
