@@ -124,7 +124,10 @@ def test_what_is_another_each_time_is_named(
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
     assert reproduce(job, original).causes == (
-        "Every build differs, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
+        (
+            "Every build differs, also at fixed addresses: a clock, random numbers, or the order of "
+            "parallel work. Again in: baked.txt"
+        ),
     )
 
 
@@ -132,7 +135,10 @@ def test_what_is_another_each_time_is_named(
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
     job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
-    program = "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, 'Py_OptimizeFlag')), id(object()))"
+    program = (
+        "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, "
+        "'Py_OptimizeFlag')), id(object()))"
+    )
     built(
         lambda _: (
             subprocess.run(

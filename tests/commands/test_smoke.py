@@ -11,7 +11,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.trial.run import ORDER, TrialOutcome
 
-# What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no TensorFlow.
+# What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
+# TensorFlow.
 MODULE = """\
 __version__ = "1.0"
 constant = list

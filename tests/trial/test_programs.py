@@ -40,9 +40,8 @@ def test_the_cause_of_a_failed_import_is_told_and_not_the_traceback_around_it(
     program: Callable[[str], Any],
 ) -> None:
     cause = program("compatibility").cause
-    assert (
-        cause(ImportError(NESTED))
-        == "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
+    assert cause(ImportError(NESTED)) == (
+        "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
     )
     assert cause(ValueError("first\nsecond")) == "ValueError: first"
     assert cause(ValueError()) == "ValueError: no message"

@@ -17,7 +17,8 @@ from tfwright.wheel.inspect import inspection, text
 
 SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
-"""Seconds of the CPU that one damaged file may take; by the clock it would depend on what else runs."""
+"""Seconds of the CPU that one damaged file may take; by the clock it would depend on what else
+runs."""
 CORPUS = Path(__file__).parents[1] / "corpus"
 INTERESTING = (
     0,

@@ -49,7 +49,8 @@ def test_the_same_files_give_the_same_bytes_however_they_were_zipped(
 
 
 def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
-    # On every Python, zlib, system and number of processors. If this changes, so does every published wheel: raise seal's REVISION.
+    # On every Python, zlib, system and number of processors. If this changes, so does every
+    # published wheel: raise seal's REVISION.
     assert (
         hashlib.sha256(sealed(make_wheel())).hexdigest()
         == "37c53b9930c7fea22e212a472bd4fe795e2ea9c6f7905c537b89b0ba5b1f462e"
