@@ -127,7 +127,9 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
     ]
     symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
-    assert found.symbols.exports == len([one for one in symbols if one["st_shndx"] != "SHN_UNDEF"])
+    assert found.symbols.exports == len(
+        [symbol for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"]
+    )
 
 
 def lying(content: bytes, change: Callable[[bytearray], None]) -> bytes:

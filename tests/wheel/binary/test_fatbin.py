@@ -163,7 +163,10 @@ def test_what_is_found_is_what_cuobjdump_lists(tmp_path: Path, compression: list
 
 
 def listed(library: Path) -> list[str]:
-    """Return what cuobjdump lists; it names PTX as ``sm_`` too, and leaves off for which part of a family the code is."""
+    """Return what cuobjdump lists.
+
+    It names PTX as ``sm_`` too, and leaves off for which part of a family the code is.
+    """
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
         text = subprocess.run(

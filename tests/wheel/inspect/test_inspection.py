@@ -33,8 +33,12 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
     metadata = f"{project}-{version}.dist-info"
     files = {
         **content,
-        f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n".encode(),
-        f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n".encode(),
+        f"{metadata}/METADATA": (
+            f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n"
+        ).encode(),
+        f"{metadata}/WHEEL": (
+            f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n"
+        ).encode(),
     }
     path = folder / name
     with zipfile.ZipFile(path, "w") as wheel:

@@ -28,7 +28,10 @@ def sealed(path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None
 
 
 def scrambled(path: Path) -> Path:
-    """Copy a wheel with everything else that a zip program could choose: order, times, modes, compression, directories."""
+    """Copy a wheel with all other choices of a zip program.
+
+    These are order, times, modes, compression and directories.
+    """
     copy = path.with_name(f"scrambled-{path.name}")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         new.mkdir("a directory")
@@ -75,7 +78,8 @@ def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]
 def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
         assert {
-            (one.extra, one.comment, one.flag_bits, one.create_system) for one in wheel.infolist()
+            (member.extra, member.comment, member.flag_bits, member.create_system)
+            for member in wheel.infolist()
         } == {(b"", b"", 0, 3)}
 
 
@@ -99,7 +103,9 @@ def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., 
     with zipfile.ZipFile(
         io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))
     ) as wheel:
-        kept = {one.filename: (one.compress_type, wheel.read(one)) for one in wheel.infolist()}
+        kept = {}
+        for member in wheel.infolist():
+            kept[member.filename] = member.compress_type, wheel.read(member)
     assert kept["much.txt"] == (zipfile.ZIP_DEFLATED, b"much " * 1000)
     assert kept["noise"] == (zipfile.ZIP_STORED, noise.encode())
     assert kept["empty"] == (zipfile.ZIP_STORED, b"")
