@@ -11,7 +11,10 @@ from tfwright.errors import RecipeError
 
 
 def refused(path: Path, text: str) -> RecipeError:
-    """Append a text to a valid recipe and return what reading it says, within two seconds of processor time."""
+    """Append a text to a valid recipe, and return what reading it says.
+
+    Reading may take two seconds of processor time.
+    """
     path.write_text(path.read_text("utf-8") + text, "utf-8")
     begun = time.process_time()
     with pytest.raises(RecipeError) as caught:

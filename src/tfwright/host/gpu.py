@@ -17,7 +17,8 @@ Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
-"""The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will do."""
+"""The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
+do."""
 SHIELDED = "https://developer.apple.com/library/archive/documentation/Security/Conceptual/System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
 
 
@@ -313,7 +314,10 @@ def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
-            remedy = "Add its compute capability to the recipe's; 'invoke match' names recipes that have it."
+            remedy = (
+                "Add its compute capability to the recipe's; 'invoke match' names recipes that "
+                "have it."
+            )
             yield Finding(
                 f"{gpu}",
                 f"one of {', '.join(built)}, which the wheel has code for",
@@ -361,4 +365,5 @@ REQUIREMENTS = (
     _gpus,
     _protection,
 )
-"""Each returns at once for a recipe that its question is not for; nouveau has to go before a driver can come."""
+"""Each returns at once for a recipe that its question is not for; nouveau has to go before a driver
+can come."""

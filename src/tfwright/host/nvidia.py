@@ -14,9 +14,11 @@ from tfwright.host.place import NOTHING, Place, Seen
 FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
 """Where NVIDIA's CUDA driver for macOS keeps its version."""
 INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
-"""Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian does; in CUDA's own cross layout."""
+"""Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian
+does; in CUDA's own cross layout."""
 CUDNN_HEADERS = ("cudnn_version.h", "cudnn_version_v*.h", "cudnn.h", "cudnn_v*.h")
-"""From version 8 on the version has a header of its own; Debian's carry the major version in their name."""
+"""From version 8 on the version has a header of its own; Debian's carry the major version in their
+name."""
 
 
 @dataclass(frozen=True)

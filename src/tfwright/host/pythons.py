@@ -24,8 +24,9 @@ found = [('headers', os.path.exists(header)), ('pip', os.path.exists(pip))]
 found += [(name, any(os.path.isdir(os.path.join(entry, name)) for entry in sys.path)) for name in ('numpy', 'wheel')]
 print(', '.join(part if there else 'no ' + part for part, there in found))
 """
-"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in packages of their own.
-numpy and wheel are told for who builds by hand: tfwright's builds bring their own."""
+"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in
+packages of their own. numpy and wheel are told for who builds by hand: tfwright's builds bring
+their own."""
 
 
 def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:

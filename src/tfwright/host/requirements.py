@@ -63,7 +63,10 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
             blocks="check",
         )
     else:
-        remedy = f"Install it (pyenv install {version}), or name one in the host file: [pythons] {version!r} = '/path/to/python'."
+        remedy = (
+            f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
+            f"{version!r} = '/path/to/python'."
+        )
         yield Finding(
             f"no Python {version}",
             "an interpreter on PATH, in pyenv, in conda or in the host file",
@@ -131,7 +134,10 @@ def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
 def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
     if version not in host_file.bazels and not host.has("npm"):
-        remedy = f"Nothing, if that can be downloaded; else name a binary in the host file: [bazels] {version!r} = '/path/to/bazel'."
+        remedy = (
+            "Nothing, if that can be downloaded; else name a binary in the host file: [bazels] "
+            f"{version!r} = '/path/to/bazel'."
+        )
         yield Finding(
             f"only the official release of Bazel {version} can be had",
             "npm as a second source",
@@ -171,7 +177,10 @@ def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Findin
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
         remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
-        why = "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself behind other letters"
+        why = (
+            "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find "
+            "itself behind other letters"
+        )
         yield Finding(
             f"{odd[0]!r} in {host_file.build_out}",
             "a build_out in ASCII, without a space",
