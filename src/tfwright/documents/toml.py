@@ -45,7 +45,8 @@ _STRINGS = re.compile(
 class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    # Most commands read few of the tables, so pydantic compiles a validator at its first use.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
 
 
 Document = TypeVar("Document", bound=Table)
