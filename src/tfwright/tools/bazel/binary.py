@@ -110,9 +110,9 @@ def release(version: str) -> str:
 
 def here() -> str:
     """Return this machine as Bazel's releases and the recipes name it."""
-    machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(
-        platform.machine().lower(), platform.machine()
-    )
+    named = platform.machine()
+    # Linux, macOS and Windows have different names for the same processor.
+    machine = {"aarch64": "arm64", "amd64": "x86_64"}.get(named.lower(), named)
     return f"{platform.system().lower()}-{machine}"
 
 
@@ -133,10 +133,10 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
     for about in sorted(wanted.shelf.glob("*/about.json")):
         path, sha256 = about.with_name("bazel"), about.parent.name
         known = _about(about)
-        fits = (known.get("version"), known.get("platform")) == (
-            wanted.version,
-            wanted.platform,
-        ) and digest in {None, sha256}
+        same_version = known.get("version") == wanted.version
+        same_platform = known.get("platform") == wanted.platform
+        fits = same_version and same_platform and digest in {None, sha256}
+        # Read again each time: this program compiles everything that follows.
         if fits and path.is_file() and files.sha256(path) == sha256:
             return Binary(path, sha256, known.get("origin", "an unknown place"))
     return None
@@ -206,10 +206,8 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     path = wanted.shelf / sha256 / "bazel"
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
-    files.write(
-        path.with_name("about.json"),
-        json.dumps({"version": wanted.version, "platform": wanted.platform, "origin": origin}),
-    )
+    about = {"version": wanted.version, "platform": wanted.platform, "origin": origin}
+    files.write(path.with_name("about.json"), json.dumps(about))
     return Binary(path, sha256, origin)
 
 
@@ -286,11 +284,9 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
 
 def _complaint(fault: ToolError) -> str:
     """Return the line in which npm says what is wrong."""
-    said = [
-        line
-        for line in fault.evidence.lines
-        if re.match(r"npm (error|ERR!) ", line) and "A complete log" not in line
-    ]
+    # npm's last line only names its log file.
+    lines = [line for line in fault.evidence.lines if "A complete log" not in line]
+    said = [line for line in lines if re.match(r"npm (error|ERR!) ", line)]
     return said[-1] if said else fault.what
 
 
@@ -337,9 +333,8 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
         environment.clean(room),
     )
     try:
-        said = re.search(
-            r"^Build label: (\S+)", runner.run(command, room / "log", remedy="-"), re.MULTILINE
-        )
+        printed = runner.run(command, room / "log", remedy="-")
+        said = re.search(r"^Build label: (\S+)", printed, re.MULTILINE)
     except TfwrightError as fault:
         raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
     if not said or said[1] != wanted.version:

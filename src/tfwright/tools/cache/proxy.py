@@ -112,6 +112,7 @@ class CacheProxy:
                 if not private and not _same_user(connection):
                     connection.close()
                     continue
+                # Without TCP_NODELAY the kernel would hold back small answers.
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
 
@@ -189,6 +190,7 @@ class _Body:
 
 def _read_request(incoming: BinaryIO, connection: socket.socket) -> _Request:
     """Read a request's head. Raises _EndError where there is none."""
+    # Bazel reuses a connection, so a head that is not understood ends all that would follow it.
     lines = bytearray()
     while not lines.endswith(b"\r\n\r\n"):
         line = incoming.readline(LONGEST_HEAD)

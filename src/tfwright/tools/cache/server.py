@@ -127,6 +127,7 @@ class CacheServer:
     @contextmanager
     def _answer(self, path: str, method: str = "GET") -> "Iterator[BaseHTTPResponse | None]":
         """Ask the server; None where it says that there is nothing."""
+        # A redirect could lead the credentials to another server: it counts as a fault.
         answer = self._pool.request(
             method,
             f"{self._base}/{path}",
@@ -156,6 +157,7 @@ class CacheServer:
             if isinstance(fault, ServerFaultError):
                 raise
             raise ServerFaultError(type(fault).__name__) from fault
+        # Only faults in a row count; the lost time adds up over the whole build.
         with self._lock:
             self._patience.strikes = 0
 

@@ -55,7 +55,7 @@ class SourceArchive:
 
 @dataclass(frozen=True)
 class Pack:
-    """A commit that is packed to stand in for an archive."""
+    """A commit that is packed to replace an archive."""
 
     repository: str
     """The url of the repository."""
@@ -66,7 +66,7 @@ class Pack:
     exclude: tuple[str, ...] = ()
     """Paths of the commit that are left out."""
     zipped: bool = False
-    """Whether it stands in for a zip file: Bazel goes by the ending of the address."""
+    """Whether it replaces a zip file: Bazel goes by the ending of the address."""
 
 
 def holding(ref: str, origin: Origin, store: Path) -> Path:
@@ -113,9 +113,10 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
 
     A mirror may lack the files that are left out. Raises SupplyError as `regenerate` does.
     """
-    paths = (
-        (".", *(f":(exclude,literal){path}" for path in wanted.exclude)) if wanted.exclude else ()
-    )
+    paths: tuple[str, ...] = ()
+    if wanted.exclude:
+        # git takes exclusions only after a path that they are taken from.
+        paths = (".", *(f":(exclude,literal){path}" for path in wanted.exclude))
     if paths_lacking := lacking(mirror, wanted):
         # git archive would name the first one only.
         listed = ", ".join(f'"{path}"' for path in paths_lacking)
@@ -123,6 +124,7 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
             f"{mirror} lacks files of {wanted.ref[:12]}: {', '.join(paths_lacking)}",
             remedy=f"Name a mirror that has them, or leave them out: exclude = [{listed}].",
         )
+    # Not compressed: the bytes would depend on git's zlib.
     form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
     _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
 
@@ -131,6 +133,7 @@ def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Pa
     """Let git pack a ref, or paths of it, and gzip compress what is not a zip."""
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
+        # git writes a zip's file times in the local time zone.
         "TZ": "America/Los_Angeles",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
@@ -170,9 +173,8 @@ def write_blob(blob: str, mirror: Path, target: Path) -> None:
             f"{mirror} has no file with the id {blob}",
             remedy="Fetch the whole repository into the mirror.",
         )
-    target.write_bytes(
-        git.run(git.command(mirror, "cat-file", "blob", blob)).encode("utf-8", "surrogateescape")
-    )
+    content = git.run(git.command(mirror, "cat-file", "blob", blob))
+    target.write_bytes(content.encode("utf-8", "surrogateescape"))
 
 
 def lacking(mirror: Path, wanted: Pack) -> list[str]:
@@ -180,8 +182,5 @@ def lacking(mirror: Path, wanted: Pack) -> list[str]:
     if git.kind(mirror, wanted.ref) != "commit":
         return []
     missing = git.missing(mirror, wanted.ref)
-    return [
-        entry.path
-        for entry in git.entries(mirror, wanted.ref)
-        if entry.blob in missing and not git.left_out(entry.path, wanted.exclude)
-    ]
+    absent = [entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing]
+    return [path for path in absent if not git.left_out(path, wanted.exclude)]

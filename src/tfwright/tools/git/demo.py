@@ -35,23 +35,15 @@ def commit(repository: Path) -> str:
     }
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
     paths = sorted(_files())
-    blobs = git.run(
-        git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
-    ).split()
-    named = [
-        f"{_mode(path)},{blob},{path.relative_to(TREE).as_posix()}"
-        for path, blob in zip(paths, blobs, strict=True)
-    ]
+    # No filters: the user's attributes could change line ends, and with them the commit.
+    hashing = git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
+    blobs = git.run(hashing).split()
+    words = []
+    for path, blob in zip(paths, blobs, strict=True):
+        name = path.relative_to(TREE).as_posix()
+        words += ["--cacheinfo", f"{_mode(path)},{blob},{name}"]
     git.run(git.command(repository, "read-tree", "--empty", env=index))
-    git.run(
-        git.command(
-            repository,
-            "update-index",
-            "--add",
-            *(word for entry in named for word in ("--cacheinfo", entry)),
-            env=index,
-        )
-    )
+    git.run(git.command(repository, "update-index", "--add", *words, env=index))
     tree = git.run(git.command(repository, "write-tree", env=index)).strip()
     return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)).strip()
 
@@ -62,5 +54,6 @@ def _files() -> Iterator[Path]:
 
 
 def _mode(path: Path) -> str:
+    # Not the file's own mode, which an unpacked archive may have lost.
     with path.open("rb") as stream:
         return "100755" if stream.read(2) == b"#!" else "100644"

@@ -88,6 +88,7 @@ def _refs(store: Path, address: str, pattern: str) -> dict[str, str]:
     found = {}
     for line in printed.splitlines():
         commit, _, name = line.partition("\t")
+        # A name with control characters could rewrite the user's terminal.
         if COMMIT.fullmatch(commit) and name.isprintable():
             found[name] = commit
     return found
@@ -105,11 +106,8 @@ def subjects(store: Path, address: str, before: str, now: str) -> list[tuple[str
             git.run(git.command(store, "init", "--quiet", "--bare", str(history)))
         _bring(history, address, now)
         git.run(git.command(history, "merge-base", "--is-ancestor", before, now))
-        printed = git.run(
-            git.command(
-                history, "log", f"--max-count={DEPTH}", "--format=%H%x09%s", f"{before}..{now}"
-            )
-        )
+        options = (f"--max-count={DEPTH}", "--format=%H%x09%s")
+        printed = git.run(git.command(history, "log", *options, f"{before}..{now}"))
     except ToolError:
         return []
     pairs = (line.partition("\t") for line in printed.splitlines())

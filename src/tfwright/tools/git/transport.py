@@ -33,6 +33,7 @@ def fetch(
 
     Raises ToolError with git's complaint, SupplyError for an excess.
     """
+    # Half of the free space: git writes a received pack before it can judge it.
     free = shutil.disk_usage(repository).free
     allowance = Allowance(repository, min(LARGEST, free // 2))
     _run(command, allowance, hear or _last, given)

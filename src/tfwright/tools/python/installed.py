@@ -33,11 +33,8 @@ def _changes(venv: Path, site: Path) -> Iterator[str]:
         if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
             continue
         # A module or a .pth file that no package brought would take part in every build.
-        if (
-            file.is_file()
-            and file.resolve() not in recorded
-            and file.suffix in {".py", ".pth", ".so"}
-        ):
+        imported = file.suffix in {".py", ".pth", ".so"}
+        if imported and file.is_file() and file.resolve() not in recorded:
             yield _shown(file, venv)
 
 

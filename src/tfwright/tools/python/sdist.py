@@ -77,18 +77,19 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
                 remedy="Check how pip reaches its index.",
             )
         except ToolError as fault:
-            last = next(
-                (line for line in reversed(fault.evidence.lines) if "ERROR" in line), fault.what
-            )
+            errors = [line for line in fault.evidence.lines if "ERROR" in line]
+            last = errors[-1] if errors else fault.what
             raise SupplyError(
                 f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
             ) from fault
+        # One requirement without dependencies gives one file.
         (brought,) = (room / "brought").iterdir()
         shutil.move(brought, target)
 
 
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
     """Return pip's command line: one source package, without dependencies, nothing built."""
+    # Without build isolation pip takes the backend of PYTHONPATH, which answers for setuptools.
     options = (
         "--no-deps",
         "--no-binary=:all:",
