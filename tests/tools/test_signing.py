@@ -83,7 +83,7 @@ def test_what_is_no_envelope_is_an_error_and_no_crash(
 ) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(content)
-    with pytest.raises(WheelError, match=r"no DSSE envelope|no valid signature"):
+    with pytest.raises(WheelError, match=r"not a DSSE envelope|no valid signature"):
         signing.verified(file, KIND, keys()[1])
 
 
@@ -98,7 +98,7 @@ def test_an_encrypted_key_is_not_asked_for_its_passphrase(keys: Callable[..., Pa
 
 
 def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
-    with pytest.raises(HostError, match="no private key that can sign"):
+    with pytest.raises(HostError, match="not a private key that can sign"):
         signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
 
 
@@ -106,9 +106,9 @@ def test_the_public_half_cannot_sign_and_the_private_one_is_not_taken_for_it(
     keys: Callable[..., Pair], tmp_path: Path
 ) -> None:
     private, public = keys()
-    with pytest.raises(HostError, match="no private key that can sign"):
+    with pytest.raises(HostError, match="not a private key that can sign"):
         signing.signer(public)
-    with pytest.raises(HostError, match="no public key that can verify") as caught:
+    with pytest.raises(HostError, match="not a public key that can verify") as caught:
         signing.verified(tmp_path, KIND, private)
     assert f"openssl pkey -in {private} -pubout" in caught.value.remedy
 

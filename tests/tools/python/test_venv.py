@@ -27,7 +27,7 @@ HERE = Path(sys.executable)
     ],
 )
 def test_what_is_no_exact_pin_is_refused(tmp_path: Path, line: str) -> None:
-    with pytest.raises(RecipeError, match="no exact pin"):
+    with pytest.raises(RecipeError, match="not an exact pin"):
         venv.venv(HERE, [line], tmp_path, offline=False, log=tmp_path / "log")
 
 
