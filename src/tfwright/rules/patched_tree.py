@@ -5,9 +5,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules import repositories
 from tfwright.tools import files, git
-from tfwright.tools.git import patching
 
 
 def make(
@@ -22,6 +20,8 @@ def make(
     Returns git's id of the content; `note` hears of each patch that applies elsewhere than it says.
     Raises RecipeError for an asset that does not fit, or with all patches that do not.
     """
+    from tfwright.tools.git import patching
+
     git.prepare(tree, mirror, commit, table.exclude)
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
@@ -36,6 +36,8 @@ def make(
 
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules."""
+    from tfwright.rules import repositories
+
     return git.texts(
         git.repository_of(tree),
         content,
