@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.documents import recipe
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
@@ -73,7 +73,7 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (path / "0001-up.patch").write_text(PATCH, "utf-8")
     (path / "0002-at.patch").write_text(SECOND, "utf-8")
     (path / "nccl.h").write_text("#define NCCL_MAJOR 1\n", "utf-8")
-    monkeypatch.setattr(recipe, "PATCHES", path)
+    monkeypatch.setattr(recipes, "PATCHES", path)
     return path
 
 

@@ -1,4 +1,4 @@
-"""Small wheels that are made to keep their reader busy, fill its memory, or write to its terminal."""
+"""Small wheels made to keep their reader busy, fill its memory, or write to its terminal."""
 
 import resource
 import struct
