@@ -35,7 +35,7 @@ def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
 
 
 def _bundled(recipe: Recipe) -> bool:
-    """Say whether the source tree is one that tfwright brings itself: no TensorFlow, so none of its rules."""
+    """Say whether tfwright ships the source tree; TensorFlow's rules do not apply to it."""
     return recipe.source.url.startswith("bundled:")
 
 
@@ -117,11 +117,11 @@ def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
 
 
 def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    """Look for a clang where the recipe says that it is: in an answer or, where .bazelrc would overrule that, in a flag."""
-    answers = (f"{name}={value}" for name, value in recipe.configure.answers.items())
-    named = re.findall(
-        r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags))
-    )
+    """Look for a clang where the recipe says that it is."""
+    answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
+    # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
+    stated = " ".join((*answers, *recipe.compile.flags))
+    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
@@ -139,7 +139,7 @@ def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
             f"{version!r} = '/path/to/bazel'."
         )
         yield Finding(
-            f"only the official release of Bazel {version} can be had",
+            f"the only source of Bazel {version} is its official release",
             "npm as a second source",
             remedy,
         )
