@@ -6,9 +6,8 @@ The script is made from `invoke plan --json`: the same checkout, ./configure, Ba
 build_pip_package, with the same environments, and then the wheel installed in a fresh venv and run.
 It does none of the rest: no checks, stamps, locks, digests, comparison of bazelrc files or
 canonical bytes. Both run in turn. Cold means an empty tree, output base and disk cache, and a Bazel
-that is downloaded but not unpacked; warm means that everything was built before. The
-table adds a rebuild with nothing to do and `invoke --list`, each against an invoke collection of
-one task.
+that is downloaded but not unpacked; warm means that everything was built before. Beside them stand
+a rebuild with nothing to do and `invoke --list`, each against an invoke collection of one task.
 """
 
 import json
@@ -90,7 +89,7 @@ class Bench:
         self.plain.write_text(self.script_text(), "utf-8")
 
     def script_text(self) -> str:
-        """Return the planned commands from the source stage on, each in its own environment."""
+        """Return the planned commands from the source stage on as the text of a shell script."""
         plan = subprocess.run(
             [*INVOKE, "plan", "--json"],
             cwd=ROOT,

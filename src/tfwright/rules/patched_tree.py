@@ -23,9 +23,11 @@ def make(
     from tfwright.tools.git import patching
 
     git.prepare(tree, mirror, commit, table.exclude)
+    # Assets come first: a patch may change one, as it may any file of the tree.
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
         git.add(tree, path, table.file(asset))
+    # Before any patch is applied, so that a refusal does not leave half of them in the index.
     for patch in table.patches:
         for file in patching.read(table.file(patch)):
             _refuse_left_out(table, f"The patch {patch}", file.path)
