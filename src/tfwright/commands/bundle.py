@@ -100,7 +100,7 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
     """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
-    if job.recipe.source.url != demo.URL:
+    if job.recipe.source.url not in demo.trees():
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
