@@ -11,6 +11,8 @@ ROOT = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(ROOT, "src"))
 
 if sys.version_info < (3, 11):
+    # Python 2.7 would leave compiled files among the sources.
+    sys.dont_write_bytecode = True
     from tfwright import old_python
 
     sys.exit(old_python.message(sys.argv[1:]))

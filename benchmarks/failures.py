@@ -3,9 +3,9 @@
     python benchmarks/failures.py FAILURES [--first N | --last N] [--harmless FOLDER] [--show]
 
 FAILURES is a TOML file with tables [[failure]]: `id`, `class`, `sample` (the log as it was pasted),
-`root` (its root line), `cause` and `remedy` (what helped). --harmless names a folder of logs in which
-nothing failed. Recognition, the place of the root line and false alarms are counted. Whether a stated
-cause is right cannot be counted: --show prints both texts side by side for a reader.
+`root` (its root line), `cause` and `remedy` (what helped). --harmless names a folder of logs in
+which nothing failed. The script counts recognition, the place of the root line and false alarms.
+A program cannot count whether a stated cause is right: --show prints both texts for a reader.
 """
 
 import argparse

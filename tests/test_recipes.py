@@ -61,9 +61,12 @@ def test_our_nccl_header_compiles_and_every_call_says_that_there_is_no_nccl(tmp_
     source.write_text(
         '#include <cstdio>\n#include "nccl.h"\n'
         "int main() {\n"
-        "  ncclComm_t comm = nullptr; int device = 0; ncclUniqueId id; cudaStream_t stream = nullptr;\n"
-        "  ncclResult_t results[] = {ncclCommInitAll(&comm, 1, &device), ncclGetUniqueId(&id), ncclCommInitRank(&comm, 1, id, 0),\n"
-        "    ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, comm, stream), ncclBcast(nullptr, 1, ncclHalf, 0, comm, stream),\n"
+        "  ncclComm_t comm = nullptr; int device = 0; ncclUniqueId id; cudaStream_t stream = "
+        "nullptr;\n"
+        "  ncclResult_t results[] = {ncclCommInitAll(&comm, 1, &device), ncclGetUniqueId(&id), "
+        "ncclCommInitRank(&comm, 1, id, 0),\n"
+        "    ncclAllReduce(nullptr, nullptr, 1, ncclFloat, ncclSum, comm, stream), "
+        "ncclBcast(nullptr, 1, ncclHalf, 0, comm, stream),\n"
         "    ncclReduce(nullptr, nullptr, 1, ncclInt64, ncclMin, 0, comm, stream)};\n"
         "  ncclCommDestroy(comm);\n"
         "  for (ncclResult_t result : results) std::puts(ncclGetErrorString(result));\n"

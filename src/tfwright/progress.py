@@ -28,7 +28,7 @@ class Progress:
     held: int = 0
     """Bytes of memory that the work holds now; 0 while, or where, that is not known."""
     room: int = 0
-    """Bytes of memory that there are."""
+    """Bytes of memory that the work may use."""
     running: tuple[RunningAction, ...] = ()
     """The actions that have been running longest, longest first; empty where that is not known."""
     remaining: float | None = None

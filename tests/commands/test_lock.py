@@ -22,7 +22,10 @@ from tfwright.tools import files
 from tfwright.tools.http import downloads
 from tfwright.vault import lock
 
-RULE = 'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = "{sha256}")\n'
+RULE = (
+    'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = '
+    '"{sha256}")\n'
+)
 
 
 def git(*arguments: str, cwd: Path) -> str:
@@ -152,7 +155,8 @@ def test_a_build_that_fits_its_lock_goes_on_and_one_that_differs_is_refused_with
     path.write_text(path.read_text("utf-8").replace("2" * 64, "3" * 64), "utf-8")
     with pytest.raises(
         SupplyError,
-        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) is in the lock, and not wanted",
+        match=r"small\.lock does not fit the inputs: archive two \(3333333333333333…\) "
+        r"is in the lock, and not wanted",
     ):
         inputs(held)
 
@@ -162,7 +166,7 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
-    needed = tuple(one.model_copy(update={"needed": True}) for one in known.archives)
+    needed = tuple(archive.model_copy(update={"needed": True}) for archive in known.archives)
     files.write(path, lock.write(known.model_copy(update={"archives": needed})))
     with pytest.raises(
         SupplyError, match=r"1 input that small needs could not be found: two"
@@ -185,9 +189,9 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     table = FetchTable.model_validate({"substitutes": {"two": substitute}})
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     made = inputs(mine)
-    assert [(one.name, one.sha256, one.used) for one in made.substitutes] == [
-        ("two", "2" * 64, files.sha256(archive))
-    ]
+    assert [
+        (substitute.name, substitute.sha256, substitute.used) for substitute in made.substitutes
+    ] == [("two", "2" * 64, files.sha256(archive))]
     (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
     assert (locked.reason, locked.source) == (
         "its server is gone",

@@ -35,7 +35,10 @@ needs_personality = pytest.mark.skipif(
 def built(
     monkeypatch: pytest.MonkeyPatch, make_wheel: Maker
 ) -> Callable[[Baked], list[BuildRequest]]:
-    """Return a function that puts a build in the engine's place; its wheel holds what is baked in. The jobs are kept."""
+    """Return a function that replaces the engine by a build that keeps its jobs.
+
+    Its wheel holds what is baked in.
+    """
 
     def use(baked: Baked) -> list[BuildRequest]:
         jobs = list[BuildRequest]()
@@ -124,7 +127,10 @@ def test_what_is_another_each_time_is_named(
     numbers: Iterator[int] = iter(range(10))
     built(lambda _: f"number {next(numbers)}")
     assert reproduce(job, original).causes == (
-        "Every build differs, also at fixed addresses: a clock, random numbers, or the order of parallel work. Again in: baked.txt",
+        (
+            "Every build differs, also at fixed addresses: a clock, random numbers, "
+            "or the order of parallel work. Again in: baked.txt"
+        ),
     )
 
 
@@ -132,7 +138,10 @@ def test_what_is_another_each_time_is_named(
 def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
     job: BuildRequest, original: Path, built: Callable[[Baked], list[BuildRequest]]
 ) -> None:
-    program = "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, 'Py_OptimizeFlag')), id(object()))"
+    program = (
+        "import ctypes; print(ctypes.addressof(ctypes.c_int.in_dll(ctypes.pythonapi, "
+        "'Py_OptimizeFlag')), id(object()))"
+    )
     built(
         lambda _: (
             subprocess.run(
@@ -156,13 +165,13 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     causes = reproduce(job, original, control=False).causes
     assert causes == (
         "baked.txt seems to hold the time of the build",
-        "No control build was made, so that chance cannot be told from the place",
+        "No control build was made, so chance and the place cannot be distinguished",
     )
     assert len(jobs) == 1
 
 
 def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: BuildRequest) -> None:
-    with pytest.raises(RecipeError, match="no wheel of small in the wheelhouse") as caught:
+    with pytest.raises(RecipeError, match="The wheelhouse has no wheel of small") as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
 

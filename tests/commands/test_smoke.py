@@ -11,7 +11,8 @@ from tfwright.documents.host_file import HostFile
 from tfwright.errors import HostError, RecipeError, WheelError
 from tfwright.trial.run import ORDER, TrialOutcome
 
-# What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no TensorFlow.
+# What smoke/matmul.py needs of a module, in the style of TensorFlow 2; the others say that it is no
+# TensorFlow.
 MODULE = """\
 __version__ = "1.0"
 constant = list
@@ -23,13 +24,15 @@ class Rows(list):
 
 
 def matmul(left, right):
-    return Rows([float(sum(a * b for a, b in zip(row, column))) for column in zip(*right)] for row in left)
+    columns = list(zip(*right))
+    product = lambda row: [float(sum(a * b for a, b in zip(row, column))) for column in columns]
+    return Rows(map(product, left))
 """
 
 
 @pytest.fixture
 def request_for(tmp_path: Path) -> Callable[..., Request]:
-    """Return a function that makes a request for a wheel; what is named 3.6 is the Python of the tests."""
+    """Return a function that makes a request for a wheel; "3.6" names the Python of the tests."""
 
     def make(wheel: Path | str, **options: object) -> Request:
         path = wheel if isinstance(wheel, Path) else tmp_path / wheel
@@ -37,7 +40,8 @@ def request_for(tmp_path: Path) -> Callable[..., Request]:
         host_file = HostFile(
             build_out=tmp_path / "build_out", pythons={"3.6": Path("/nowhere/python3.6")}
         )
-        return Request(path, host_file, **options)  # type: ignore[arg-type]  # as the test gives them
+        # The options are as the test gives them.
+        return Request(path, host_file, **options)  # type: ignore[arg-type]
 
     return make
 
@@ -55,7 +59,7 @@ def test_a_python_that_is_not_here_is_named_with_the_ways_to_name_one(
     request_for: Callable[..., Request],
 ) -> None:
     with pytest.raises(
-        HostError, match=r"no Python 3\.6 here for tensorflow-1\.8\.0-cp36"
+        HostError, match=r"This host has no Python 3\.6 for tensorflow-1\.8\.0-cp36"
     ) as caught:
         smoke.target(request_for("tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl"))
     assert "--python" in caught.value.remedy

@@ -11,7 +11,10 @@ def test_releases_before_1_2_have_another_file() -> None:
 
 
 def test_a_file_is_read_as_a_set_of_settings() -> None:
-    text = '# comment\nbuild:opt --copt=-O2 --host_copt=-O2\n\nbuild --action_env A="b c" # why\nbuild:mkl -c opt\nbuild --define x=y\n'
+    text = (
+        '# comment\nbuild:opt --copt=-O2 --host_copt=-O2\n\nbuild --action_env A="b c" # '
+        "why\nbuild:mkl -c opt\nbuild --define x=y\n"
+    )
     assert bazelrc.parse(text) == {
         Setting("build", "opt", "--copt=-O2"),
         Setting("build", "opt", "--host_copt=-O2"),

@@ -7,11 +7,16 @@ from tfwright.configure.prompt import Answers, Prompt, from_recipe
 from tfwright.documents.recipe import PromptTable
 from tfwright.documents.release import ExactRelease
 
-MENU = "Found possible Python library paths:\n  /lib\nPlease input the desired Python library path to use.  Default is [/lib]\n"
+MENU = (
+    "Found possible Python library paths:\n  /lib\nPlease input the desired Python library path "
+    "to use.  Default is [/lib]\n"
+)
 CAPABILITIES = (
     "Please specify a list of comma-separated {} compute capabilities you want to build with.\n"
-    "You can find the compute capability of your device at: https://developer.nvidia.com/cuda-gpus.\n"
-    "Please note that each additional compute capability significantly increases your build time and binary size."
+    "You can find the compute capability of your device at: "
+    "https://developer.nvidia.com/cuda-gpus.\n"
+    "Please note that each additional compute capability significantly increases your build time "
+    "and binary size."
 )
 
 QUESTIONS = [
@@ -23,12 +28,18 @@ QUESTIONS = [
     ("0.8", "Do you wish to build TensorFlow with GPU support? [y/N] ", "TF_NEED_CUDA"),
     (
         "0.8",
-        "Please specify which gcc nvcc should use as the host compiler. [Default is /usr/bin/gcc]: ",
+        (
+            "Please specify which gcc nvcc should use as the host compiler. [Default is "
+            "/usr/bin/gcc]: "
+        ),
         "GCC_HOST_COMPILER_PATH",
     ),
     (
         "0.11",
-        "Please specify the Cuda SDK version you want to use, e.g. 7.0. [Leave empty to use system default]: ",
+        (
+            "Please specify the Cuda SDK version you want to use, e.g. 7.0. [Leave empty to use "
+            "system default]: "
+        ),
         "TF_CUDA_VERSION",
     ),
     (
@@ -59,7 +70,10 @@ QUESTIONS = [
     ),
     (
         "1.8",
-        "Please specify the location where cuDNN 7 library is installed. Refer to README.md for more details. [Default is /usr/local/cuda]:",
+        (
+            "Please specify the location where cuDNN 7 library is installed. Refer to README.md "
+            "for more details. [Default is /usr/local/cuda]:"
+        ),
         "CUDNN_INSTALL_PATH",
     ),
     ("1.8", CAPABILITIES.format("Cuda") + " [Default is: 3.5,5.2]", "TF_CUDA_COMPUTE_CAPABILITIES"),
@@ -70,12 +84,18 @@ QUESTIONS = [
     ),
     (
         "1.13",
-        "Please specify the locally installed NCCL version you want to use. [Default is to use https://github.com/nvidia/nccl]: ",
+        (
+            "Please specify the locally installed NCCL version you want to use. [Default is to use "
+            "https://github.com/nvidia/nccl]: "
+        ),
         "TF_NCCL_VERSION",
     ),
     (
         "1.15",
-        "Please specify the comma-separated list of base paths to look for CUDA libraries and headers. [Leave empty to use the default]: ",
+        (
+            "Please specify the comma-separated list of base paths to look for CUDA libraries and "
+            "headers. [Leave empty to use the default]: "
+        ),
         "TF_CUDA_PATHS",
     ),
     ("2.13", "Do you want to use Clang to build TensorFlow? [Y/n]: ", "TF_NEED_CLANG"),
@@ -86,7 +106,10 @@ QUESTIONS = [
     ),
     (
         "2.18",
-        "Please specify the hermetic CUDA version you want to use or leave empty to use the default version. ",
+        (
+            "Please specify the hermetic CUDA version you want to use or leave empty to use the "
+            "default version. "
+        ),
         "HERMETIC_CUDA_VERSION",
     ),
     (
@@ -96,12 +119,18 @@ QUESTIONS = [
     ),
     (
         "2.18",
-        "Please specify the local CUDNN path you want to use or leave empty to use the default version. ",
+        (
+            "Please specify the local CUDNN path you want to use or leave empty to use the default "
+            "version. "
+        ),
         "LOCAL_CUDNN_PATH",
     ),
     (
         "2.20",
-        "Please specify clang path that to be used as host compiler. [Default is /usr/lib/llvm-18/bin/clang]: ",
+        (
+            "Please specify clang path that to be used as host compiler. [Default is "
+            "/usr/lib/llvm-18/bin/clang]: "
+        ),
         "CLANG_CUDA_COMPILER_PATH",
     ),
 ]

@@ -10,10 +10,12 @@ from tfwright.errors import Evidence, ToolError
 from tfwright.terminal import console
 
 TIMEOUT = """\
-ERROR: /t/BUILD:1:1: no such package '@grpc//': java.io.IOException: Error downloading [https://a/b.zip] to /o/b.zip: connect timed out
+ERROR: /t/BUILD:1:1: no such package '@grpc//': java.io.IOException: \
+Error downloading [https://a/b.zip] to /o/b.zip: connect timed out
 """
 GETTID = """\
-ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed: error executing command
+ERROR: /t/BUILD:9:1: C++ compilation of rule '@grpc//:gpr' failed (Exit 1): gcc failed: \
+error executing command
 external/grpc/log_linux.cc:43:13: error: ambiguating new declaration of 'long int gettid()'
 """
 

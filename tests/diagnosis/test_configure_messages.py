@@ -1,7 +1,7 @@
 """What TensorFlow's own configuration can print, each message with plausible values.
 
-The messages are those of configure, configure.py, find_cuda_config.py, util/python, tools/git and every
-third_party/*_configure.bzl from 0.6 to 2.6, and of NVIDIA's 1.15.
+The messages are those of configure, configure.py, find_cuda_config.py, util/python, tools/git and
+every third_party/*_configure.bzl from 0.6 to 2.6, and of NVIDIA's 1.15.
 """
 
 import io

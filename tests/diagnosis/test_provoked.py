@@ -1,7 +1,7 @@
-"""What real tools said: gcc 12, ld, gold, nvcc 13.0, pip, git, Python, shells, Bazel 0.26.1 and 2.1.0.
+"""What real tools say: gcc 12, ld, gold, nvcc 13.0, pip, git, Python, shells, two Bazels.
 
-Each log was made by provoking one mistake. Its first line names the family that must explain it; the
-line that must be found as the root is marked.
+Each log was made by provoking one mistake. Its first line names the family that must explain it;
+the line that must be found as the root is marked.
 """
 
 import io

@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.diagnosis import logs, reader, report
 from tfwright.diagnosis.facts import Facts
-from tfwright.diagnosis.families import refinements
+from tfwright.diagnosis.families import Family, refinements
 from tfwright.diagnosis.reader import Diagnosis
 from tfwright.errors import RecipeError
 from tfwright.progress import Progress, Silence
@@ -18,14 +18,16 @@ HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())
 BAZEL = """\
 INFO: From Compiling tensorflow/core/a.cc:
 a.cc:1:2: warning: this quotes ": error: " and means nothing
-ERROR: /tree/tensorflow/core/BUILD:12:1: C++ compilation of rule '//tensorflow/core:b' failed (Exit 1): gcc failed: error executing command
+ERROR: /tree/tensorflow/core/BUILD:12:1: C++ compilation of rule '//tensorflow/core:b' failed (Exit 1): \
+gcc failed: error executing command
   (cd /execroot && \\
   exec env - \\
   /usr/bin/gcc -c b.cc)
 b.cc:9:1: warning: unused variable
 b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'
 b.cc:11:1: error: 'numeric_limits' is not a member of 'std'
-ERROR: /tree/tensorflow/core/BUILD:99:1: C++ compilation of rule '//tensorflow/core:c' failed (Exit 1)
+ERROR: /tree/tensorflow/core/BUILD:99:1: C++ compilation of rule \
+'//tensorflow/core:c' failed (Exit 1)
 gcc: internal compiler error: Killed (program cc1plus)
 Target //tensorflow/tools/pip_package:build_pip_package failed to build
 FAILED: Build did NOT complete successfully
@@ -230,7 +232,7 @@ def test_what_went_well_has_no_error_however_it_looks(log: Path) -> None:
 
 
 @pytest.mark.parametrize("family", refinements(), ids=lambda family: family.id)
-def test_every_sample_is_found_in_a_log(family) -> None:  # type: ignore[no-untyped-def]  # noqa: ANN001 a family
+def test_every_sample_is_found_in_a_log(family: Family) -> None:
     found = diagnose(f"[1 / 2] Compiling a.cc\n{family.sample}\n")
 
     assert family.id in [match.entry.id for match in (*found.matches, *found.harmless)]

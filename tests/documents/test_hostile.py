@@ -11,7 +11,10 @@ from tfwright.errors import RecipeError
 
 
 def refused(path: Path, text: str) -> RecipeError:
-    """Append a text to a valid recipe and return what reading it says, within two seconds of processor time."""
+    """Append a text to a valid recipe, and return what reading it says.
+
+    Reading may take two seconds of processor time.
+    """
     path.write_text(path.read_text("utf-8") + text, "utf-8")
     begun = time.process_time()
     with pytest.raises(RecipeError) as caught:
@@ -118,7 +121,7 @@ def test_an_exact_pin_passes(line: str) -> None:
     [".git", "a/.GIT/config", ".git./x", ".git /x", "GIT~1/hooks", ".git::$INDEX/x", "a/.Git"],
 )
 def test_no_path_leads_into_what_a_file_system_takes_for_git(path: str) -> None:
-    with pytest.raises(ValueError, match=r"takes for \.git"):
+    with pytest.raises(ValueError, match=r"take for \.git"):
         inner_path(path)
 
 

@@ -1,4 +1,4 @@
-"""Hosts that are played: a directory of small programs and files, looked at by the same code as a real host."""
+"""Simulated hosts: directories of small programs and files, examined by the code for real hosts."""
 
 import shlex
 import tomllib
@@ -16,9 +16,13 @@ Description = dict[str, Any]
 
 
 def write_program(path: Path, answers: Mapping[str, str]) -> None:
-    """Write a program that knows some command lines, each with what it prints, and fails on any other; ``*`` is any."""
+    """Write a program that knows some command lines and what each prints; ``*`` is any other.
+
+    It fails for a command line that it does not know.
+    """
     cases = [
-        f"{line if line == '*' else shlex.quote(line)}) printf '%s\\n' {shlex.quote(text.strip())} ;;"
+        f"{line if line == '*' else shlex.quote(line)}) printf '%s\\n' "
+        f"{shlex.quote(text.strip())} ;;"
         for line, text in answers.items()
     ]
     path.parent.mkdir(parents=True, exist_ok=True)

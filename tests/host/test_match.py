@@ -158,7 +158,8 @@ def test_the_answer_is_readable_and_says_when_nothing_fits(
     )
     said = capsys.readouterr().out
     assert said.startswith(
-        "wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nNo recipe fits\n\nThe nearest others"
+        "wanted: Linux, GPU of compute capability 3.0, Python 2.7\n\nNo recipe fits\n\nThe "
+        "nearest others"
     )
     assert "\n  linux-r0.11-cuda8.0           Python 3.5\n" in said
 

@@ -166,17 +166,26 @@ def test_a_real_cuda_says_its_version_and_the_gcc_that_the_table_has_for_it() ->
     ("text", "gcc", "clang"),
     [
         (
-            "#error -- unsupported clang version! clang version must be less than 9 and greater than 3.2\n",
+            (
+                "#error -- unsupported clang version! clang version must be less than 9 and "
+                "greater than 3.2\n"
+            ),
             "",
             "9",
         ),
         (
-            "#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang version! clang version must be less than 16 and\n",
+            (
+                "#if (__clang_major__ >= 17) || (__clang_major__ < 3)\n#error -- unsupported clang "
+                "version! clang version must be less than 16 and\n"
+            ),
             "",
             "17",
         ),
         (
-            "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 are not supported!\n",
+            (
+                "#if __GNUC__ > 15\n#error -- unsupported GNU version! gcc versions later than 15 "
+                "are not supported!\n"
+            ),
             "15",
             "",
         ),

@@ -19,7 +19,10 @@ PROGRAMS = {
     "/usr/bin/c++": {"--version": "g++ (Debian) 12.2.0"},
     "/usr/bin/gcc": {"--version": "gcc (Debian) 7.5.0"},
     "/usr/bin/df": {
-        "*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 216895488 15% /"
+        "*": (
+            "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 "
+            "36700160 216895488 15% /"
+        )
     },
     "/usr/bin/nvidia-smi": {
         "--query-gpu=driver_version --format=csv,noheader": "580.82",
@@ -30,7 +33,10 @@ BUILD_OUT = Path("/build_out")
 """Anywhere, whatever the path of this checkout is."""
 UNSET = HostFile(build_out=BUILD_OUT)
 LITTLE_ROOM = {
-    "*": "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 3145728 15% /"
+    "*": (
+        "Filesystem 1024-blocks Used Available Capacity Mounted on\n/dev/vda 264032284 36700160 "
+        "3145728 15% /"
+    )
 }
 HEADERS = {
     "include/cuda.h": "#define CUDA_VERSION 9020",

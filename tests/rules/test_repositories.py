@@ -16,7 +16,8 @@ def _impl(ctx):
         ctx.patch(ctx.attr.patch_file)
     ctx.download_and_extract(ctx.attr.urls, "", ctx.attr.sha256, ctx.attr.type)
 
-_archive = repository_rule(implementation = _impl, attrs = {{"urls": attr.string_list(), "sha256": attr.string()}})
+_archive = repository_rule(implementation = _impl, \
+attrs = {{"urls": attr.string_list(), "sha256": attr.string()}})
 
 def mirrored(url):
     if not url.startswith("https://"):
@@ -66,11 +67,12 @@ def test_a_rule_is_read_with_its_file_and_line() -> None:
 
 def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> None:
     found = read(
-        f'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = "z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
+        'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = '
+        f'"z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
         repo=REPO,
     )
-    reached = [one for one in found.repositories if one.reached]
-    assert [(one.rule, one.file, one.line) for one in reached] == [
+    reached = [repository for repository in found.repositories if repository.reached]
+    assert [(repository.rule, repository.file, repository.line) for repository in reached] == [
         ("tf_http_archive", "WORKSPACE", 2)
     ]
     assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
@@ -82,15 +84,19 @@ def test_parameters_have_the_values_of_the_calls() -> None:
 load("//third_party:repo.bzl", "tf_http_archive")
 def repo(name, tag = "v1"):
     COMMIT = "abc"
-    tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
+    tf_http_archive(name = name, sha256 = "{ONE}", strip_prefix = "llvm-" + COMMIT, \
+urls = ["https://example.org/{{c}}-{{}}.zip".format(tag, c = COMMIT)])
 """
     found = read(
-        'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag = "v2")',
+        'load("//third_party:llvm.bzl", llvm = "repo")\nllvm(name = "llvm-raw")\nllvm("llvm", tag '
+        '= "v2")',
         llvm=llvm,
         repo=REPO,
     )
     assert [
-        (one.name, one.urls, one.strip_prefix) for one in found.repositories if one.reached
+        (repository.name, repository.urls, repository.strip_prefix)
+        for repository in found.repositories
+        if repository.reached
     ] == [
         ("llvm-raw", ("https://example.org/abc-v1.zip",), "llvm-abc"),
         ("llvm", ("https://example.org/abc-v2.zip",), "llvm-abc"),
@@ -110,7 +116,8 @@ def _platform(os_name):
         return "Win"
     return "Linux"
 def _get(ctx, platform, sha256):
-    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", output = "x", sha256 = sha256)
+    ctx.download_and_extract("https://example.org/{{0}}/clang-%s.tgz".format(platform) % "7", \
+output = "x", sha256 = sha256)
 def _impl(ctx):
     platform = _platform(ctx.os.name)
     digests = {{"Win": "{ONE}", "Linux": "{TWO}"}}
@@ -118,7 +125,9 @@ def _impl(ctx):
 clang = repository_rule(implementation = _impl)
 """
     found = read('load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang)
-    assert [(one.name, one.urls, one.sha256) for one in found.repositories] == [
+    assert [
+        (repository.name, repository.urls, repository.sha256) for repository in found.repositories
+    ] == [
         ("clang", ("https://example.org/Win/clang-7.tgz",), ONE),
         ("clang", ("https://example.org/Linux/clang-7.tgz",), TWO),
     ]
@@ -126,9 +135,14 @@ clang = repository_rule(implementation = _impl)
 
 
 def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> None:
-    hidden = 'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = repository_rule(implementation = _impl)'
+    hidden = (
+        'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = '
+        "repository_rule(implementation = _impl)"
+    )
     found = read('load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden)
-    assert [(one.file, one.line) for one in found.unreadable] == [("third_party/hidden.bzl", 2)]
+    assert [(place.file, place.line) for place in found.unreadable] == [
+        ("third_party/hidden.bzl", 2)
+    ]
     assert "download" in found.unreadable[0].why
 
 
@@ -154,7 +168,8 @@ def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
 def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
     found = only(
         read(
-            'container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = "sha256:12")'
+            'container_pull(name = "c", registry = "gcr.io", repository = "tf/c", digest = '
+            '"sha256:12")'
         )
     )
     assert (found.urls, found.commit, found.lockable) == (("gcr.io/tf/c",), "sha256:12", False)
@@ -162,10 +177,14 @@ def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
 
 def test_a_rule_with_several_files_gives_each_with_its_own_digest() -> None:
     found = read(f"""
-filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
-java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
+filegroup_external(name = "f", sha256_urls = {{"{ONE}": ["https://example.org/1"]}}, \
+sha256_urls_macos = {{"{TWO}": ["https://example.org/2"]}})
+java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://example.org/j"], \
+srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
 """)
-    assert [(one.name, one.sha256, one.urls) for one in found.repositories] == [
+    assert [
+        (repository.name, repository.sha256, repository.urls) for repository in found.repositories
+    ] == [
         ("f", ONE, ("https://example.org/1",)),
         ("f", TWO, ("https://example.org/2",)),
         ("j", ONE, ("https://example.org/j",)),
@@ -176,7 +195,8 @@ java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://exam
 def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
     found = only(
         read(
-            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", server_urls = ["https://example.org/m2/"])'
+            f'maven(name = "g", artifact = "com.google:guava:18.0", artifact_sha256 = "{ONE}", '
+            'server_urls = ["https://example.org/m2/"])'
         )
     )
     assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
@@ -184,16 +204,18 @@ def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
 
 def test_both_branches_of_a_condition_count() -> None:
     found = read(
-        f'if x:\n    u = "https://example.org/1"\nelse:\n    u = "https://example.org/2"\n{archive("u")}'
+        'if x:\n    u = "https://example.org/1"\nelse:\n    u = '
+        f'"https://example.org/2"\n{archive("u")}'
     )
-    assert [one.urls[0][-1] for one in found.repositories] == ["1", "2"]
+    assert [repository.urls[0][-1] for repository in found.repositories] == ["1", "2"]
 
 
 def test_each_turn_of_a_loop_counts() -> None:
     found = read(
-        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = "https://example.org/" + n)'
+        f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = '
+        '"https://example.org/" + n)'
     )
-    assert [(one.name, one.urls) for one in found.repositories] == [
+    assert [(repository.name, repository.urls) for repository in found.repositories] == [
         ("x", ("https://example.org/x",)),
         ("y", ("https://example.org/y",)),
     ]
@@ -201,19 +223,30 @@ def test_each_turn_of_a_loop_counts() -> None:
 
 def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
-    text += f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = ["https://example.org/jdk.zip"])\n'
-    text += f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = ["https://example.org/rules_cc.zip"])\n'
+    text += (
+        f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = '
+        '["https://example.org/jdk.zip"])\n'
+    )
+    text += (
+        f'maybe(http_archive, "rules_cc", sha256 = "{TWO}", urls = '
+        '["https://example.org/rules_cc.zip"])\n'
+    )
     found = rules.of_bazel(
         {
             "java/jdk.WORKSPACE": text,
             "tools.WORKSPACE": 'local_repository(name = "bazel_tools", path = __embedded_dir__)',
         }
     )
-    assert [(one.name, one.sha256, one.reached, one.of_bazel) for one in found.repositories] == [
+    assert [
+        (repository.name, repository.sha256, repository.reached, repository.of_bazel)
+        for repository in found.repositories
+    ] == [
         ("remotejdk11_win", ONE, False, True),
         ("rules_cc", TWO, True, True),
     ]
-    assert [one.file for one in found.repositories] == ["@bazel//java/jdk.WORKSPACE"] * 2
+    assert [repository.file for repository in found.repositories] == [
+        "@bazel//java/jdk.WORKSPACE"
+    ] * 2
     assert found.unreadable == ()
 
 
@@ -223,23 +256,34 @@ def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached(
 def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
     commit: str, *, cloned: bool
 ) -> None:
-    (one,) = rules.read(
+    (repository,) = rules.read(
         {
-            "WORKSPACE": f'git_repository(name = "r", remote = "https://example.org/r.git", commit = "{commit}")'
+            "WORKSPACE": (
+                'git_repository(name = "r", remote = "https://example.org/r.git", commit = '
+                f'"{commit}")'
+            )
         }
     ).repositories
-    assert one.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
+    assert repository.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
 
 
 def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
-    own = "def _maybe(rule, name, **kwargs):\n    if name not in native.existing_rules():\n        rule(name = name, **kwargs)\ndef deps():\n"
-    own += f'    _maybe(http_archive, name = "own", sha256 = "{ONE}", urls = ["https://example.org/own"])'
+    own = (
+        "def _maybe(rule, name, **kwargs):\n    if name not in native.existing_rules():\n        "
+        "rule(name = name, **kwargs)\ndef deps():\n"
+    )
+    own += (
+        f'    _maybe(http_archive, name = "own", sha256 = "{ONE}", urls = '
+        '["https://example.org/own"])'
+    )
     found = read(
-        'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\nload("//third_party:own.bzl", "deps")\n'
-        f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = "https://example.org/theirs")\ndeps()',
+        'load("@bazel_tools//tools/build_defs/repo:utils.bzl", '
+        '"maybe")\nload("//third_party:own.bzl", "deps")\n'
+        f'maybe(http_archive, name = "theirs", sha256 = "{TWO}", url = '
+        '"https://example.org/theirs")\ndeps()',
         own=own,
     )
-    assert sorted((one.name, one.sha256) for one in found.repositories) == [
+    assert sorted((repository.name, repository.sha256) for repository in found.repositories) == [
         ("own", ONE),
         ("theirs", TWO),
     ]
@@ -323,7 +367,7 @@ def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str
     started = time.monotonic()
     found = read(text)
     assert found.unreadable
-    assert all(len(one.why) < 1000 for one in found.unreadable)
+    assert all(len(place.why) < 1000 for place in found.unreadable)
     assert time.monotonic() - started < 30
 
 
@@ -369,5 +413,8 @@ def test_a_macro_that_calls_itself_is_read_once() -> None:
         ("tensorflow/core/WORKSPACE", False),
     ],
 )
-def test_only_what_workspace_can_lead_to_is_relevant(path: str, expected: bool) -> None:  # noqa: FBT001 a parameter of the test
+def test_only_what_workspace_can_lead_to_is_relevant(
+    path: str,
+    expected: bool,  # noqa: FBT001 a parameter of the test
+) -> None:
     assert rules.relevant(path) is expected

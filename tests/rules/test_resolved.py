@@ -12,12 +12,26 @@ resolved = \\
         },
         {
             "original_rule_class": "//third_party:repo.bzl%tf_http_archive",
-            "original_attributes": {"name": "eigen_archive", "urls": ["https://example.org/a.tar.gz"], "sha256": "00"},
-            "repositories": [{"rule_class": "x", "output_tree_hash": "12", "attributes": {"name": "eigen_archive"}}],
+            "original_attributes": {
+                "name": "eigen_archive",
+                "urls": ["https://example.org/a.tar.gz"],
+                "sha256": "00"
+            },
+            "repositories": [
+                {
+                    "rule_class": "x",
+                    "output_tree_hash": "12",
+                    "attributes": {"name": "eigen_archive"},
+                }
+            ],
         },
         {
             "original_rule_class": "@bazel_tools//tools/build_defs/repo:git.bzl%git_repository",
-            "original_attributes": {"name": "docker", "remote": "https://example.org/d.git", "commit": "11"},
+            "original_attributes": {
+                "name": "docker",
+                "remote": "https://example.org/d.git",
+                "commit": "11",
+            },
         },
     ]
 """

@@ -24,7 +24,7 @@ Failed to load the native TensorFlow runtime.
 
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
-    """Return a function that imports a program as Python does that runs one: from its own folder, anew."""
+    """Return a function that imports a program from its folder, as Python does at its start."""
     monkeypatch.syspath_prepend(run.PROGRAMS)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
@@ -36,13 +36,12 @@ def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     return load
 
 
-def test_the_cause_of_a_failed_import_is_told_and_not_the_traceback_around_it(
+def test_the_cause_of_a_failed_import_is_shown_and_not_the_traceback_around_it(
     program: Callable[[str], Any],
 ) -> None:
     cause = program("compatibility").cause
-    assert (
-        cause(ImportError(NESTED))
-        == "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
+    assert cause(ImportError(NESTED)) == (
+        "ImportError: libcublas.so.9.0: cannot open shared object file: No such file or directory"
     )
     assert cause(ValueError("first\nsecond")) == "ValueError: first"
     assert cause(ValueError()) == "ValueError: no message"

@@ -52,9 +52,9 @@ def test_a_program_says_itself_why_it_failed(run: Callable[..., TrialOutcome]) -
 def test_a_crash_is_named_with_what_it_usually_means(run: Callable[..., TrialOutcome]) -> None:
     outcome = run("os.kill(os.getpid(), signal.SIGILL)")
     assert outcome.status == "failed"
-    assert (
-        outcome.reason
-        == "it crashed (SIGILL): usually the wheel needs instructions, such as AVX, that this CPU has not"
+    assert outcome.reason == (
+        "it crashed (SIGILL): usually the wheel needs instructions, such as AVX, that this "
+        "CPU has not"
     )
 
 

@@ -42,8 +42,8 @@ def make(folder: Path, name: str) -> Path:
         contents.append(Content.of("tool", folder / file))
     bundle.write(
         folder / name,
-        manifest(tuple(one.member for one in contents)),
-        {one.member: one.source for one in contents},
+        manifest(tuple(content.member for content in contents)),
+        {content.member: content.source for content in contents},
         SILENCE.progress,
     )
     return folder / name
@@ -178,7 +178,7 @@ def test_no_wrong_byte_anywhere_is_taken(made: Path, tmp_path: Path) -> None:
         made.write_bytes(wrong)
         folder = tmp_path / str(position)
         folder.mkdir()
-        with pytest.raises(SupplyError, match="is no whole bundle, at "):
+        with pytest.raises(SupplyError, match="is not a whole bundle, at "):
             unpack(made, folder)
 
 

@@ -90,7 +90,7 @@ def fault(tmp_path: Path, made: Lock, old: str, new: str) -> RecipeError:
 
 
 def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> None:
-    zlib = next(one for one in made.archives if one.sha256 == TWO)
+    zlib = next(archive for archive in made.archives if archive.sha256 == TWO)
     assert zlib == LockedArchive(
         names=("also_zlib", "zlib"),
         urls=(URL, "https://example.org/b.zip"),
@@ -103,14 +103,14 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
     recipe: Recipe, made: Lock
 ) -> None:
-    assert [one.needed for one in made.archives if one.sha256 == ONE] == [False]
+    assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
     unasked = lock.of(
         recipe.source, recipe.bazel, RULES, Gathered(tree="a" * 40, binaries={}, files={})
     )
-    assert [one.needed for one in unasked.archives] == [None, None]
+    assert [archive.needed for archive in unasked.archives] == [None, None]
 
 
-def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_what_a_substitute_stands_for(
+def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute_replaces_is_needed(
     recipe: Recipe,
 ) -> None:
     several = Rules(
@@ -122,8 +122,8 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_w
     )
     taken = Gathered(tree="a" * 40, binaries={}, files={}, wanted={"zlib": TWO})
     assert {
-        one.sha256: one.needed
-        for one in lock.of(recipe.source, recipe.bazel, several, taken).archives
+        archive.sha256: archive.needed
+        for archive in lock.of(recipe.source, recipe.bazel, several, taken).archives
     } == {
         ONE: False,
         TWO: True,
@@ -133,8 +133,8 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_is_needed_and_w
         tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
     )
     assert {
-        one.sha256: one.needed
-        for one in lock.of(recipe.source, recipe.bazel, several, replaced).archives
+        archive.sha256: archive.needed
+        for archive in lock.of(recipe.source, recipe.bazel, several, replaced).archives
     } == {
         ONE: True,
         TWO: False,
@@ -175,13 +175,13 @@ def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: L
 
 
 def test_what_no_digest_holds_is_listed_with_place_and_reason(made: Lock) -> None:
-    assert {(one.name, one.file, one.line) for one in made.unlockable} == {
+    assert {(entry.name, entry.file, entry.line) for entry in made.unlockable} == {
         ("horovod", "WORKSPACE", 28),
         ("runner", "WORKSPACE", 30),
         ("unreadable", "third_party/x.bzl", 5),
         ("closure_repositories", "WORKSPACE", 15),
     }
-    assert {one.name: one.why for one in made.unlockable}[
+    assert {entry.name: entry.why for entry in made.unlockable}[
         "horovod"
     ] == "new_git_repository takes abc of https://example.org/h.git"
 
@@ -198,14 +198,18 @@ def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made
         RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
     )
     again = lock.of(recipe.source, recipe.bazel, turned, GATHERED)
-    assert [one.sha256 for one in again.archives] == [one.sha256 for one in made.archives]
+    assert [archive.sha256 for archive in again.archives] == [
+        archive.sha256 for archive in made.archives
+    ]
     assert again.unlockable == made.unlockable
 
 
 def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
     changed = tuple(
-        Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == ONE else one
-        for one in RULES.repositories
+        Repository(**{**vars(repository), "sha256": THREE})
+        if repository.sha256 == ONE
+        else repository
+        for repository in RULES.repositories
     )
     after = lock.write(
         lock.of(
@@ -289,8 +293,10 @@ def test_what_is_not_known_yet_is_no_difference(recipe: Recipe, made: Lock) -> N
 
 def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
     changed = tuple(
-        Repository(**{**vars(one), "sha256": THREE}) if one.sha256 == TWO else one
-        for one in RULES.repositories
+        Repository(**{**vars(repository), "sha256": THREE})
+        if repository.sha256 == TWO
+        else repository
+        for repository in RULES.repositories
     )
     now = lock.of(
         recipe.source,
@@ -321,5 +327,8 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         "requirement numpy is in the lock, and not wanted any more",
         "file r1.8/b.patch is in the lock, and not wanted any more",
         f"file r1.8/a.patch: sha256 is {THREE}, the lock has {ONE}",
-        "unlockable unreadable (third_party/x.bzl:5: is not made of constants) is in the lock, and not wanted any more",
+        (
+            "unlockable unreadable (third_party/x.bzl:5: is not made of constants) is in the lock, "
+            "and not wanted any more"
+        ),
     ]

@@ -54,7 +54,7 @@ def served(tmp_path: Path) -> Iterator[tuple[str, Path]]:
 
     class Handler(http.server.SimpleHTTPRequestHandler):
         def __init__(self, *arguments: object) -> None:
-            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type] # the server passes the three that it should
+            super().__init__(*arguments, directory=str(folder))  # type: ignore[arg-type]
 
         def log_message(self, *_: object) -> None:
             """Say nothing."""
@@ -158,7 +158,7 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
         tmp_path / "made",
     )
     with zipfile.ZipFile(tmp_path / "made") as made:
-        assert [(one.filename, one.compress_type) for one in made.infolist()] == [
+        assert [(member.filename, member.compress_type) for member in made.infolist()] == [
             ("r-1.0/", zipfile.ZIP_STORED),
             ("r-1.0/file.txt", zipfile.ZIP_STORED),
         ]

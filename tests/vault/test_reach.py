@@ -1,4 +1,7 @@
-"""What a tree leads to: its own rules, those of its archives, substitutes in their place, and what a lock leaves out."""
+"""What a tree leads to: its own rules, those of its archives, and substitutes.
+
+What a lock leaves out is not among it.
+"""
 
 import io
 import subprocess
@@ -29,7 +32,10 @@ from tfwright.vault.reach import Suppliers
 from tfwright.vault.store import Store
 
 ONE, TWO, INNER = "1" * 64, "2" * 64, "3" * 64
-DEFINITIONS = f'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 = "{INNER}")\n'
+DEFINITIONS = (
+    'def inner():\n  http_archive(name = "inner", url = "https://example.org/inner.zip", sha256 '
+    f'= "{INNER}")\n'
+)
 
 
 def tree(outer: str = ONE) -> repositories.Rules:
@@ -37,8 +43,10 @@ def tree(outer: str = ONE) -> repositories.Rules:
     return repositories.read(
         {
             "WORKSPACE": (
-                f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{outer}", strip_prefix = "outer-1")\n'
-                f'http_archive(name = "two", url = "https://example.org/two.zip", sha256 = "{TWO}")\n'
+                'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = '
+                f'"{outer}", strip_prefix = "outer-1")\n'
+                'http_archive(name = "two", url = "https://example.org/two.zip", sha256 = '
+                f'"{TWO}")\n'
                 'load("@outer//rules:defs.bzl", "inner")\n'
                 "inner()\n"
             )
@@ -72,14 +80,14 @@ class Giver:
         self.asked: list[list[str]] = []
 
     def __call__(self, wanted: Sequence[WantedArchive]) -> Supply:
-        self.asked.append([one.name for one in wanted])
-        for one in (one for one in wanted if one.sha256 in self.given):
-            with self.store.admitting(one.sha256, "a test") as target:
-                target.write_bytes(self.given[one.sha256].read_bytes())
-        missing = [one for one in wanted if one.sha256 not in self.given]
+        self.asked.append([file.name for file in wanted])
+        for file in (file for file in wanted if file.sha256 in self.given):
+            with self.store.admitting(file.sha256, "a test") as target:
+                target.write_bytes(self.given[file.sha256].read_bytes())
+        missing = [file for file in wanted if file.sha256 not in self.given]
         return Supply(
-            {one.sha256: DROP for one in wanted if one not in missing},
-            tuple(Missing(one, (Attempt("a", "gone"),)) for one in missing),
+            {file.sha256: DROP for file in wanted if file not in missing},
+            tuple(Missing(file, (Attempt("a", "gone"),)) for file in missing),
         )
 
 
@@ -103,13 +111,17 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
     giver = Giver(store, outer)
     reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
     assert giver.asked == [["outer", "two"], ["inner"]]
-    assert {one.name for one in reached.rules.repositories} == {"outer", "two", "inner"}
-    assert [one.wanted.name for one in reached.supply.missing] == ["two", "inner"]
+    assert {repository.name for repository in reached.rules.repositories} == {
+        "outer",
+        "two",
+        "inner",
+    }
+    assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
     reached = reach.bring(tree(), {}, None, store, Suppliers(Giver(store), no_clone))
-    assert [one.archive for one in reached.rules.nested] == ["outer"]
+    assert [nested.archive for nested in reached.rules.nested] == ["outer"]
 
 
 def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_own_directory(
@@ -126,7 +138,7 @@ def test_a_substitute_is_wanted_in_place_of_what_it_stands_for_and_read_by_its_o
         tree(), {"outer": table}, None, store, Suppliers(Giver(store, other), no_clone)
     )
     assert table.sha256 in reached.supply.ways
-    assert "inner" in {one.name for one in reached.rules.repositories}
+    assert "inner" in {repository.name for repository in reached.rules.repositories}
 
 
 def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_more(
@@ -161,7 +173,8 @@ def cloning(wanted: Clone) -> repositories.Rules:
     return repositories.read(
         {
             "WORKSPACE": (
-                f'git_repository(name = "outer", remote = "{wanted.remote}", commit = "{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
+                f'git_repository(name = "outer", remote = "{wanted.remote}", commit = '
+                f'"{wanted.commit}")\nload("@outer//rules:defs.bzl", "inner")\ninner()\n'
             )
         }
     )
@@ -172,7 +185,8 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
 ) -> None:
     giver = Giver(store)
     suppliers = Suppliers(
-        giver, lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=False)
+        giver,
+        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=False),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert giver.asked == [[], ["inner"]]
@@ -187,7 +201,7 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
 ) -> None:
     suppliers = Suppliers(
         Giver(store),
-        lambda one: clones.bring(one, tmp_path / "git", Origin.of(one.remote), offline=True),
+        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=True),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert "is not here" in next(reached.notes())
@@ -228,11 +242,14 @@ def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions:
 def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() -> None:
     own = repositories.of_bazel(
         {
-            "jdk.WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = "{ONE}")'
+            "jdk.WORKSPACE": (
+                'http_archive(name = "outer", url = "https://example.org/jdk.zip", sha256 = '
+                f'"{ONE}")'
+            )
         }
     )
     assert reach.wanted(own, {}, None) == []
-    assert [one.name for one in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
+    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
 
 
 def names(missing: Sequence[Missing]) -> list[str]:
@@ -242,7 +259,8 @@ def names(missing: Sequence[Missing]) -> list[str]:
 def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> None:
     plain = repositories.read(
         {
-            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", sha256 = "{TWO}")\n'
+            "WORKSPACE": f'http_archive(name = "two", url = "https://a.example/b.zip", '
+            f'sha256 = "{TWO}")\n'
         }
     )
     known = locked(two=True)
@@ -262,10 +280,16 @@ def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lo
 def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_there(
     store: Store,
 ) -> None:
-    same = f'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n'
+    same = (
+        'http_archive(name = "also_outer", url = "https://example.org/outer.tar.gz", sha256 = '
+        f'"{ONE}")\n'
+    )
     found = repositories.read(
         {
-            "WORKSPACE": f'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = "{ONE}")\n{same}'
+            "WORKSPACE": (
+                'http_archive(name = "outer", url = "https://example.org/outer.tar.gz", sha256 = '
+                f'"{ONE}")\n{same}'
+            )
         }
     )
     table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
@@ -275,14 +299,15 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
             "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)
         }
     )
-    assert [one.wanted.name for one in reached.needed_and_missing(known)] == ["outer"]
+    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == ["outer"]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
     found = repositories.read(
         {
             "WORKSPACE": "".join(
-                f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = "{ONE}")\n'
+                f'http_archive(name = "{name}", url = "https://{name}.example/x.zip", sha256 = '
+                f'"{ONE}")\n'
                 for name in "ab"
             )
         }

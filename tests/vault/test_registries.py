@@ -8,10 +8,20 @@ from tfwright.vault import registries
 
 NAMED = {
     "https://example.org/packages/source/s/six/six-1.10.0.tar.gz": "pkg:pypi/six@1.10.0",
-    "https://mirror.example.org/index.example.org/packages/5c/78/ff794fcae2ce/backports.weakref-1.0rc1.tar.gz": "pkg:pypi/backports.weakref@1.0rc1",
-    "https://example.org/maven2/com/google/dagger/dagger/2.9/dagger-2.9.jar": "pkg:maven/com.google.dagger/dagger@2.9",
-    "http://mirror.example.org/repo.example.org/maven2/args4j/args4j/2.0.26/args4j-2.0.26-sources.jar": "pkg:maven/args4j/args4j@2.0.26?classifier=sources",
-    "http://example.org/debian/pool/main/libp/libpng/libpng12-0_1.2.50-2+deb8u2_amd64.deb": "pkg:deb/debian/libpng12-0@1.2.50-2%2Bdeb8u2?arch=amd64",
+    (
+        "https://mirror.example.org/index.example.org/"
+        "packages/5c/78/ff794fcae2ce/backports.weakref-1.0rc1.tar.gz"
+    ): "pkg:pypi/backports.weakref@1.0rc1",
+    (
+        "https://example.org/maven2/com/google/dagger/dagger/2.9/dagger-2.9.jar"
+    ): "pkg:maven/com.google.dagger/dagger@2.9",
+    (
+        "http://mirror.example.org/repo.example.org/maven2/"
+        "args4j/args4j/2.0.26/args4j-2.0.26-sources.jar"
+    ): "pkg:maven/args4j/args4j@2.0.26?classifier=sources",
+    (
+        "http://example.org/debian/pool/main/libp/libpng/libpng12-0_1.2.50-2+deb8u2_amd64.deb"
+    ): "pkg:deb/debian/libpng12-0@1.2.50-2%2Bdeb8u2?arch=amd64",
     "https://example.org/@types/node/-/node-8.0.1.tgz": "pkg:npm/%40types/node@8.0.1",
 }
 

@@ -24,7 +24,8 @@ def tf_workspace():
       strip_prefix = "eigen-6913f0cf7d06",
       build_file = "//third_party:eigen.BUILD",
   )
-  tf_http_archive(name = "fft2d", sha256 = "{OLD}", urls = ["https://mirror.example/www.example/fft.tgz", "https://old.example/fft.tgz"])
+  tf_http_archive(name = "fft2d", sha256 = "{OLD}", urls = \
+["https://mirror.example/www.example/fft.tgz", "https://old.example/fft.tgz"])
 """
 TEXTS = {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": RULES}
 
@@ -41,7 +42,9 @@ def table(**keys: object) -> SubstituteTable:
 
 def found(texts: dict[str, str], name: str) -> Repository:
     return next(
-        one for one in repositories.read({**TEXTS, **texts}).repositories if one.name == name
+        repository
+        for repository in repositories.read({**TEXTS, **texts}).repositories
+        if repository.name == name
     )
 
 
@@ -118,9 +121,9 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
     twice = TEXTS | {"tensorflow/workspace.bzl": RULES + RULES.splitlines()[-1] + "\n"}
     made = substitutes.rewritten(twice, {"fft2d": table()})
     assert {
-        one.sha256
-        for one in repositories.read({**twice, **made}).repositories
-        if one.name == "fft2d"
+        repository.sha256
+        for repository in repositories.read({**twice, **made}).repositories
+        if repository.name == "fft2d"
     } == {NEW}
 
 
@@ -131,7 +134,8 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
         (
             {
                 "tensorflow/workspace.bzl": RULES
-                + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", url = "https://a.example/b.zip")\n'
+                + f'  native.http_archive(name = "fft2d", sha256 = "{"3" * 64}", '
+                'url = "https://a.example/b.zip")\n'
             },
             "names several files",
         ),
@@ -143,7 +147,10 @@ def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str],
 
 
 def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
-    text = f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
+    text = (
+        f'ARGUMENTS = {{"sha256": "{OLD}", "urls": ["https://a.example/b.zip"]}}\ndef '
+        'tf_workspace():\n  http_archive(name = "fft2d", **ARGUMENTS)\n'
+    )
     with pytest.raises(RecipeError, match="is not written where the rule is"):
         substitutes.rewritten(
             {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}

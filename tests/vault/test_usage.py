@@ -1,4 +1,4 @@
-"""Care of a vault made of real small files: who needs what, what is damaged, and what is taken away."""
+"""Care of a vault made of real small files: what is needed, damaged and removed."""
 
 import hashlib
 import os

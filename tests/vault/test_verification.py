@@ -41,7 +41,8 @@ def venv(build_out: Path) -> Path:
     (site / "wheel-1.0.dist-info").mkdir(parents=True)
     (site / "wheel").mkdir()
     (site / "wheel/__init__.py").write_bytes(b"VERSION = 1\n")
-    lines = f"wheel/__init__.py,{recorded(b'VERSION = 1' + bytes([10]))},12\nwheel-1.0.dist-info/RECORD,,\n"
+    entry = recorded(b"VERSION = 1" + bytes([10]))
+    lines = f"wheel/__init__.py,{entry},12\nwheel-1.0.dist-info/RECORD,,\n"
     (site / "wheel-1.0.dist-info/RECORD").write_text(lines, "utf-8")
     (home / DONE).write_text("wheel==1.0\n", "utf-8")
     return home

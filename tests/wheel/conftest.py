@@ -1,4 +1,4 @@
-"""What the tests of wheels share: fat binaries put together by hand, in the layout that nvcc writes."""
+"""What the tests of wheels share: fat binaries made by hand, in the layout that nvcc writes."""
 
 import struct
 from collections.abc import Callable

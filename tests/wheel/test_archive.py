@@ -18,8 +18,8 @@ def member(name: str, kind: int = stat.S_IFREG) -> zipfile.ZipInfo:
 
 def zipped(path: Path, *members: zipfile.ZipInfo) -> Path:
     with zipfile.ZipFile(path, "w") as wheel:
-        for one in members:
-            wheel.writestr(one, "content")
+        for info in members:
+            wheel.writestr(info, "content")
     return path
 
 

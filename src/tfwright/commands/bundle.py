@@ -36,7 +36,7 @@ TELLING = {
         "lib/libcudnn.dylib",
     ),
 }
-"""Files by which one version of it is told from another, below where it is installed."""
+"""Files that differ between versions, by their path below the directory of the installation."""
 
 
 def pack(
@@ -47,11 +47,12 @@ def pack(
     *,
     with_toolkit: bool = False,
 ) -> Manifest:
-    """Write the bundle of the recipe in the file `document`; what is not on this host yet is fetched first.
+    """Write the bundle of the recipe in the file `document`.
 
-    `added` are files of the user's own choice. `with_toolkit` says that the user may pass on the
-    packages that the recipe pins for its toolkit: licences forbid it in general.
-    Returns what is in the bundle. Raises SupplyError for what cannot be had.
+    What is not on this host yet is fetched first. `added` are files of the user's own choice.
+    `with_toolkit` says that the user may pass on the packages that the recipe pins for its
+    toolkit: licences forbid it in general.
+    Returns what is in the bundle. Raises SupplyError for what cannot be obtained.
     """
     inputs = engine.build(replace(job, until="fetch"))
     if not isinstance(inputs, Inputs):
@@ -64,7 +65,8 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
-        sources = {one.member: one.source for one in sorted(found, key=lambda one: one.member.path)}
+        found.sort(key=lambda content: content.member.path)
+        sources = {content.member: content.source for content in found}
         manifest = _manifest(job, inputs, tuple(sources))
         bundle.write(to, manifest, sources, job.listener.progress)
     return manifest
@@ -78,7 +80,9 @@ def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ..
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(Carried(remote=one.remote, commit=one.commit) for one in inputs.clones),
+        clones=tuple(
+            Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones
+        ),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -99,14 +103,14 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
-    """Yield what was fetched. The tree that tfwright ships is no part of it: every tfwright has it."""
+    """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
     if job.recipe.source.url not in demo.trees():
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
-    for one in inputs.archives:
-        yield Content.of("archive", one.path, one.sha256, one.sha256)
+    for archive in inputs.archives:
+        yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
     for copied in inputs.clones:
         clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
         yield Content.of("clone", room / copied.commit)
@@ -134,15 +138,14 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     listed = folder.with_suffix(".txt")
     files.write(listed, "".join(f"{pin}\n" for pin in pins))
     folder.mkdir()
-    found = (
-        packages.bring(python, ("-r", str(listed)), folder, job.log(f"bundle-{folder.name}"))
-        if pins
-        else []
-    )
+    if not pins:
+        return []
+    log = job.log(f"bundle-{folder.name}")
+    found = packages.bring(python, ("-r", str(listed)), folder, log)
     for path in found:
         if path.suffix != ".whl":
             job.listener.note(
-                f"{path.name} is no wheel: it is built where it is installed, with what the "
+                f"{path.name} is not a wheel: pip builds it where it installs it, with what the "
                 "recipe pins"
             )
     return found
@@ -153,6 +156,7 @@ def _own(job: BuildRequest, folder: Path) -> list[Path]:
     folder.mkdir()
     return packages.bring(
         Path(sys.executable),
+        # No source distributions: an offline host could not build them.
         ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")),
         folder,
         job.log("bundle-tool"),
@@ -192,17 +196,17 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
         "cuDNN": (host.cudnn, cuda.cudnn(job.recipe, job.host_file)),
     }
     for name, (version, root) in roots.items():
-        present = {
-            path: files.sha256(root / path) for path in TELLING[name] if (root / path).is_file()
-        }
+        there = [path for path in TELLING[name] if (root / path).is_file()]
+        present = {path: files.sha256(root / path) for path in there}
         yield Absent(name=f"{name} {version}" if version else name, files=present)
 
 
 def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
-    """Verify a bundle and put everything in it where an offline build finds it; return what was in it.
+    """Verify a bundle and put everything in it where an offline build finds it.
 
-    Nothing is put anywhere before all of it is verified. Raises SupplyError naming the member that
-    is at fault, RecipeError if a document of the bundle would take the place of a different one.
+    Returns what was in the bundle. Nothing is put anywhere before all of it is verified. Raises
+    SupplyError naming the member that is at fault, RecipeError if a document of the bundle would
+    replace a different one.
     """
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
@@ -232,10 +236,11 @@ def _place(
 
 
 def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
-    """Refuse a patch or asset that the recipe does not name: it would only lie in wait under patches/."""
+    """Refuse a bundle whose patches and assets are not exactly those that its recipe names."""
     source = recipe.source
     named = {*source.patches, *source.assets.values()}
     carried = {member.name for member in manifest.members if member.kind == "patch"}
+    # An unknown file would lie under patches/ until some other recipe applies it.
     unknown, lacking = sorted(carried - named), sorted(named - carried)
     if unknown:
         raise SupplyError(
@@ -279,10 +284,11 @@ def _recipe(manifest: Manifest, unpacked: Mapping[BundleMember, Path]) -> Recipe
     """Read the recipe, and its lock, as critically as any other."""
     for path in _of("lock", unpacked).values():
         lock.read(path)
+    # The manifest only names the recipe; what is built follows from the document.
     documents = list(_of("recipe", unpacked).values())
     if len(documents) != 1:
         raise SupplyError(
-            f"A bundle has one recipe; this one has {len(documents)}",
+            f"The bundle has {len(documents)} recipes; it must have one",
             remedy="Make the bundle again with 'invoke bundle'.",
         )
     return load(documents[0], Recipe, extra={"name": manifest.recipe})
@@ -320,13 +326,14 @@ def _differs(target: Path, source: Path) -> bool:
 def _place_shared(
     manifest: Manifest, recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places
 ) -> None:
-    """Put what has a digest for a name into the vault, and what the user added beside it."""
+    """Put what has a digest for a name into the vault, and what the user added next to it."""
     store = Store(places.vault / "repository_cache")
     for member, path in _of("archive", unpacked).items():
         files.move(path, store.path(member.sha256))
     kept = sources.store(places.vault)
     for member, path in _of("toolkit", unpacked).items():
         files.move(path, kept.path(member.sha256))
+    # The vault keeps each kind where the stage that needs it looks without the network.
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
     carried = {**_of("package", unpacked), **_of("tool", unpacked)}
@@ -343,15 +350,15 @@ def _place_shared(
 def _place_clones(
     manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
 ) -> None:
-    """Put the commits that rules clone where Bazel's git is led to."""
+    """Put the commits that rules clone where a build makes Bazel's git look for them."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
-    for one in manifest.clones:
-        if one.commit not in packed:
+    for carried in manifest.clones:
+        if carried.commit not in packed:
             raise SupplyError(
-                f"The bundle has no member clone/{one.commit}, of {one.remote}",
+                f"The bundle has no member clone/{carried.commit}, of {carried.remote}",
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
-        clones.unpack(Clone(one.remote, one.commit), packed[one.commit], places.git)
+        clones.unpack(Clone(carried.remote, carried.commit), packed[carried.commit], places.git)
 
 
 def _place_source(

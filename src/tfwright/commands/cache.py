@@ -28,7 +28,7 @@ class KeptToolchain:
 
 @dataclass(frozen=True)
 class CacheState:
-    """What the cache of this host is."""
+    """The state of this host's cache."""
 
     directory: Path
     held: int
@@ -100,6 +100,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     first, second = names
     before = {action.name: action for action in execution_log.read(_log(settings, first))}
     after = {action.name: action for action in execution_log.read(_log(settings, second))}
+    # Actions are matched by what they make: their keys are what the comparison has to explain.
     common = [name for name in after if name in before]
     changed = [name for name in common if _difference(before[name], after[name])]
     made = {output for name in changed for output in after[name].outputs}
@@ -139,7 +140,8 @@ def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | 
         return f"{len(before.arguments)} arguments became {len(after.arguments)}", ""
     for name, old, new in _unequal(before.variables, after.variables):
         return f"variable {name}: {old or 'unset'} became {new or 'unset'}", ""
-    # An input that no action made explains the most, and comes first.
+    # An input that no action made explains the most, and comes first. Bazel writes outputs to
+    # bazel-out/, so its paths tell the two apart.
     unequal = sorted(_unequal(before.inputs, after.inputs), key=lambda item: "-out/" in item[0])
     for path, old, new in unequal:
         return f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}", path

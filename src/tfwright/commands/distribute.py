@@ -19,7 +19,7 @@ from tfwright.workers.schedule import Assignment, WorkSchedule
 Build = Callable[[Assignment], RemoteBuild]
 """Runs a build on the assignment's worker, to its end."""
 Hear = Callable[[Assignment], None]
-"""Is given an assignment whenever something became of it."""
+"""Receives an assignment whenever its state changes."""
 
 
 def over_ssh(
@@ -35,6 +35,7 @@ def over_ssh(
     logs = _room(settings) / "logs"
 
     def build(given: Assignment) -> RemoteBuild:
+        # A recipe may be named by a path, whose slashes would make directories.
         log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
         host = hosts[given.worker]
         done = ssh.build(host, given.recipe, options, log)
@@ -52,7 +53,7 @@ def over_ssh(
 
 
 def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
-    """Start builds while workers are idle, until nothing is left that anyone could do."""
+    """Start builds while workers are idle, until no worker can take another recipe."""
     ended: queue.Queue[tuple[Assignment, RemoteBuild]] = queue.Queue()
 
     def work(given: Assignment) -> None:
@@ -63,6 +64,7 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
         current, started = current.started()
         for given in started:
             hear(given)
+            # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
             threading.Thread(target=work, args=(given,), daemon=True).start()
         given, result = ended.get()
         if result.lost:
@@ -84,6 +86,7 @@ def by_slurm(
     if table is None:
         raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
     room = _room(settings) / "slurm"
+    # Results of an earlier job array would pass for those of this one.
     files.remove(room)
     site = SlurmSite(
         table.directory, room, table.python, table.host_file, table.options, table.most
@@ -116,6 +119,7 @@ def _took(settings: HostFile) -> Mapping[str, float]:
         rows = json.loads((_room(settings) / "last.json").read_text("utf-8"))
         return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
     except (OSError, ValueError, LookupError, TypeError):
+        # Times only choose the order of the recipes: without the file, any order will do.
         return {}
 
 

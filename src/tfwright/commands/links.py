@@ -15,10 +15,6 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     """
     locked = lock.read(job.locked) if job.locked else None
     rules = reached.held(job, reached.inputs(job)).rules
-    return links.report(
-        reach.wanted(rules, job.recipe.fetch.substitutes, locked),
-        external.store(job),
-        Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch),
-        job.listener.progress,
-        deep=deep,
-    )
+    wanted = reach.wanted(rules, job.recipe.fetch.substitutes, locked)
+    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
+    return links.report(wanted, external.store(job), origins, job.listener.progress, deep=deep)

@@ -77,12 +77,14 @@ def lint(name: str) -> list[LintFinding]:
         subject = Subject(path, recipes.read(name))
     except RecipeError as fault:
         return list(_schema_findings(path, fault))
+    # Some findings are about the lock file or a patch, so sort by file before line.
     found = [finding for rule in RULES for finding in rule(subject)]
     return sorted(found, key=lambda finding: (str(finding.file), finding.line))
 
 
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
+    # Only rows of this file: a quoted value could look like a row of another.
     rows = re.findall(rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE)
     if not rows:
         yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
@@ -104,12 +106,12 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
     if recipe.source.interface == "own" or recipe.source.url.startswith("bundled:"):
         return
     system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[recipe.host.system]
-    # NVIDIA's branches are named by month; a recipe is named after the release that people look
-    # for.
+    # NVIDIA names its branches by month; a recipe's name has the release that people look for.
     fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
     line = f"nv{recipe.source.release}" if fork else recipe.source.branch
     start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
+    # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.
     named = recipe.name.startswith(start) and (cuda in recipe.name if cuda else True)
     if named and (cuda or "cuda" not in recipe.name):
         return
@@ -144,6 +146,7 @@ def without_reason(text: str) -> list[tuple[int, str]]:
     bare: list[tuple[int, str]] = []
     covered = inside = False
     for number, line in enumerate(text.splitlines(), 1):
+        # A comment covers its block only; else the first one would excuse the whole file.
         if not line or line.startswith("["):
             covered = False
         covered = covered or line.startswith(("#", "reason = "))
@@ -167,6 +170,7 @@ def tries_the_numpy_it_was_built_with(subject: Subject) -> Iterator[LintFinding]
     recipe = subject.recipe
     built = {pin for pin in recipe.host.requirements if pin.startswith("numpy==")}
     for pin in sorted(built - set(recipe.verify.requirements)):
+        # Such a project may well not import numpy once it is built.
         if not recipe.verify.requirements and recipe.source.interface == "own":
             continue
         yield subject.finding(
@@ -186,6 +190,7 @@ def answers_configure(subject: Subject) -> Iterator[LintFinding]:
     try:
         expected.insist_on_answers(interview)
     except RecipeError as fault:
+        # Faults in given answers were found above, each at its own line.
         if not fault.what.startswith("[configure.answers]"):
             line = subject.at("configure", "answers")
             yield subject.finding("unanswered", line, fault.what, fault.remedy)
@@ -196,6 +201,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     answers = recipe.configure.answers
     needs = answers.get("TF_NEED_CUDA")
+    # Some releases do not ask; then there is no answer to agree with.
     line = subject.at("configure", "answers", "TF_NEED_CUDA")
     if needs is not None and (needs is True) != bool(recipe.host.cuda):
         what = "TF_NEED_CUDA is true, but [host] names no cuda"
@@ -234,13 +240,14 @@ def _line_with(subject: Subject, text: str, first: int = 1) -> int:
     return 0
 
 
-# What lies beside it
+# Its patches and its lock file
 
 
 def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
     """Find patches without the three fields of their header, or that change more than text."""
     for name in subject.recipe.source.patches:
         patch = subject.recipe.source.file(name)
+        # A bad header says nothing about the body, so report both.
         for read in (patching.header, patching.read):
             try:
                 read(patch)
@@ -284,6 +291,7 @@ RULES: Sequence[Rule] = (
 
 def among(names: Sequence[str]) -> list[LintFinding]:
     """Return findings that no single recipe shows; only for all of recipes/ together."""
+    # With a few recipes only, each patch of the others would look unused.
     if set(names) != set(recipes.names()):
         return []
     named: set[str] = set()
@@ -291,10 +299,13 @@ def among(names: Sequence[str]) -> list[LintFinding]:
         try:
             source = recipes.read(name).source
         except RecipeError:
+            # Its own findings say why it does not load; which patches it names is unknown.
             return []
         named |= {*source.patches, *source.assets.values()}
     remedy = "Name it in a recipe, or delete it."
-    files = {str(path.relative_to(recipes.PATCHES)): path for path in recipes.PATCHES.glob("*/*")}
+    files = {}
+    for path in recipes.PATCHES.glob("*/*"):
+        files[str(path.relative_to(recipes.PATCHES))] = path
     unused = [files[name] for name in sorted(files.keys() - named)]
     what, rule = "belongs to no recipe", "unused-patch"
     patches = [LintFinding(path, 1, what, remedy, rule) for path in unused]
@@ -349,6 +360,7 @@ def change_since(revision: str) -> RecipeChange:
 
     Raises ToolError if git does not know the revision.
     """
+    # Resolved first, behind --end-of-options: what a person types must not become an option.
     wanted = ("rev-parse", "--verify", "--end-of-options", f"{revision}^{{tree}}")
     tree = git.run(git.command(ROOT / ".git", *wanted, tree=ROOT)).split()[-1]
     files = tuple(_changed_files(tree))
@@ -358,6 +370,7 @@ def change_since(revision: str) -> RecipeChange:
         inputs = {f"patches/{file}" for file in (*source.patches, *source.assets.values())}
         if inputs & set(files):
             changed.add(name)
+    # A deleted recipe is among the changes, but cannot be planned or built.
     present = tuple(sorted(changed & set(recipes.names())))
     keys = tuple(change for name in present for change in _key_changes(tree, name))
     tests = tuple(_tests(present))
@@ -371,6 +384,7 @@ def _repository() -> Path:
 
 
 def _changed_files(tree: str) -> list[str]:
+    # Without renames, both names of a moved file are listed.
     options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
     differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
     return differing.splitlines()

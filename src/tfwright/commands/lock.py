@@ -24,6 +24,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
     Where the recipe's Bazel runs on this host, it is asked which archives its target wants. A lock
     that knows that is never replaced by one that does not: then HostError or the reason is raised.
     """
+    # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
     inputs = reached.inputs(free)
     wanted, fault = _wanted(free, inputs)
@@ -44,7 +45,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
         raise _worse(path, job.recipe.host.system, fault)
     files.write(path, lock.write(locked))
     if fault:
-        # The lock is of use all the same; but whoever scripts this has to hear of it.
+        # The lock is useful all the same, but a script has to see the failure in the exit status.
         raise _incomplete(path, fault)
     return locked
 
@@ -60,10 +61,10 @@ def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
     """Return the error for a lock that would know less than the one that is there."""
     why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
     return HostError(
-        f"{path.name} is kept: it states which archives are needed, and that could not be "
-        f"found out again: {why}",
+        f"{path.name} was not replaced: it states which archives the build needs, and the new "
+        f"lock file would not: {why}",
         remedy=f"{fault.remedy if fault else f'Run the command on {system}.'} "
-        f"To start afresh, remove {path} first.",
+        f"To write a lock file without that, remove {path} first.",
         evidence=fault.evidence if fault else Evidence(where=str(path)),
     )
 
@@ -71,7 +72,7 @@ def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
 def _incomplete(path: Path, fault: TfwrightError) -> HostError:
     """Return the error for a lock that was written without asking Bazel."""
     return HostError(
-        f"{path.name} was written, but which archives are needed is not known: {fault.what}",
+        f"{path.name} was written without a record of which archives the build needs: {fault.what}",
         remedy=f"{fault.remedy} Then run 'invoke lock' again.",
         evidence=fault.evidence,
     )
@@ -110,11 +111,8 @@ def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequire
                 "lock file without them."
             ),
         )
+    # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
+    pins = [line.partition(" --hash")[0] for line in wanted]
     with tempfile.TemporaryDirectory() as folder:
-        packages.bring(
-            inputs.python,
-            [line.partition(" --hash")[0] for line in wanted],
-            Path(folder),
-            job.log("lock-python"),
-        )
+        packages.bring(inputs.python, pins, Path(folder), job.log("lock-python"))
         return locking.requirements(wanted, Path(folder))

@@ -68,6 +68,7 @@ def new(wish: Wish, release: Release, host_file: HostFile, folder: Path, ask: As
     toolkit = _toolkit(wish, release)
     platform = "macos" if wish.system == "Darwin" else "linux"
     suffix = f"cuda{toolkit.version}" if toolkit else "cpu"
+    # The name says what `invoke lint` asks of names: system, branch and CUDA.
     path = folder / f"{platform}-r{release}-{suffix}.toml"
     if path.exists():
         raise RecipeError(f"{path} exists already", remedy="Change that one, or rename it.")
@@ -84,14 +85,16 @@ def _toolkit(wish: Wish, release: Release) -> compatibility.Cuda | None:
     """Return the CUDA that the release was tested with; None for a recipe without a GPU."""
     if not (wish.gpu or wish.cuda):
         return None
-    tested = [
-        row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]
-    ]
+    tested = []
+    for row in compatibility.tested():
+        first, last = row.releases
+        if first <= release <= last:
+            tested.append(row)
     wanted = wish.cuda or (tested[0].cuda if tested else "")
     found = compatibility.cuda(wanted)
     if found is None:
         raise RecipeError(
-            f"No CUDA is known for TensorFlow {release}",
+            f"The tables of tested builds name no CUDA for TensorFlow {release}",
             remedy="Name one: invoke new --release R --cuda 11.2.",
         )
     return found
@@ -112,9 +115,11 @@ def _describe(
 def _source(draft: _Draft, release: Release, host_file: HostFile) -> None:
     """Pin the newest commit of the release's branch."""
     address = host_file.mirror_of(URL) or URL
+    # git needs a directory to run in, and a new checkout has none yet.
     host_file.build_out.mkdir(parents=True, exist_ok=True)
     commit = remote.commit_of(host_file.build_out, address, f"r{release}")
     draft.table("source")
+    # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
         f"# The branch of release {release} at upstream; the commit is its newest one today.",
         f'url = "{URL}"',
@@ -128,15 +133,16 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cu
     draft.pin("system", wish.system or "Linux", "what was asked for")
     draft.pin("machine", "x86_64", "the only machine that these tables know")
     known = compatibility.python(release)
+    # The newest Python of the range has wheels for the longest time.
     python = wish.python or (known.most if known else "")
     if known and not known.holds(python):
         raise RecipeError(
             f"TensorFlow {release} was not made for Python {python}",
             remedy=f"It takes {known} ({known.source}).",
         )
-    reason = (
-        f"TensorFlow {release} takes {known}: {known.source}" if known else "what was asked for"
-    )
+    reason = "what was asked for"
+    if known:
+        reason = f"TensorFlow {release} takes {known}: {known.source}"
     draft.pin("python", python, reason)
     if toolkit:
         tested = next(row for row in compatibility.tested() if row.releases[0] <= release)
@@ -149,6 +155,7 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cu
         "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
         "requirements = []",
     ]
+    # pip alone knows what these packages need; `invoke pin` asks it.
     draft.open.append("the packages of the build: invoke pin --recipe FILE --add numpy --add wheel")
 
 
@@ -159,6 +166,7 @@ def _bazel(draft: _Draft, release: Release) -> None:
         version = known.most or known.least
         draft.pin("version", version, f"./configure takes {known}: {known.source}")
     else:
+        # A recipe without a version does not load, and this one should, to be finished.
         draft.pin("version", "0", "the tree's own .bazelversion says which one")
         draft.open.append("bazel.version: write what .bazelversion of the tree says")
 
@@ -168,6 +176,7 @@ def _answer(
 ) -> None:
     """Answer every question of ./configure, and those that the answers lead to."""
     _decided(draft, wish, toolkit)
+    # Which questions ./configure asks depends on earlier answers, so ask until none is left.
     for _ in range(ROUNDS):
         files.write(path, _text(draft))
         recipe = recipes.read(str(path))
@@ -195,7 +204,7 @@ def _decided(draft: _Draft, wish: Wish, toolkit: compatibility.Cuda | None) -> N
 
 
 def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
-    """Ask for one answer; without a person a yes-or-no question is answered with no."""
+    """Ask for one answer; without a person, the answer to a yes-or-no question is no."""
     default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     given = ask(prompt, default)
     if given == default and not prompt.yes_no and default == '""':
@@ -229,6 +238,7 @@ def copy(path: Path, name: str) -> NewRecipe:
     target = path.with_name(f"{name}.toml")
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
+    # What was verified is the original; the copy is made to be changed.
     text = re.sub(r"(?ms)^\[verified\]\n.*?(?=^\[|\Z)", "", path.read_text("utf-8"))
     files.write(target, f"# A copy of {path.stem}; not run yet.\n\n{text.rstrip()}\n")
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

@@ -50,6 +50,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     inner = f"{_folder(job.recipe)}/{_next_number(job.recipe):04}-{_words(name)}.patch"
     target = _patches_of(path) / inner
     changed = _write(tree, target, header)
+    # The patch is written first: a recipe must never name a file that does not exist.
     named = [*job.recipe.source.patches, inner]
     toml_editing.put_list(path, ("source", "patches"), named)
     return WrittenPatch(target, changed, added=True)
@@ -59,13 +60,14 @@ def prepare(job: BuildRequest, number: int) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
     The patches before it are applied and committed to the index; of the patch itself, the parts
-    that fit are in the files, the others lie beside them as ``FILE.rej``.
+    that fit are in the files; the others are next to them as ``FILE.rej``.
     """
     source = job.recipe.source
     patch = _numbered(job.recipe, number)
     position = source.patches.index(patch)
     before = source.model_copy(update={"patches": source.patches[:position]})
     tree = _workplace(job)
+    # Earlier patches go into the index, so that the difference holds this patch alone.
     content = patched_tree.make(tree, before, _mirror(job), source.commit)
     git.check_out(tree, content)
     git.apply_what_fits(tree, source.file(patch))
@@ -79,9 +81,10 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     tree = _workplace(job)
     if not git.is_tree(tree):
         raise RecipeError(
-            f"There is no tree to redo {target.name} in",
+            f"{target.name} has no tree to be redone in",
             remedy=f"Make it: invoke patch --recipe {job.recipe.name} --refresh {number}",
         )
+    # With a part left out, the new patch would silently do less than the old one.
     rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))
     if rejected:
         raise RecipeError(
@@ -97,6 +100,7 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
 
 def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
     """Write the difference between a tree and its index as a patch; return the files it changes."""
+    # The configure stage writes into tracked files too; that is not part of a patch.
     diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
         raise RecipeError(
@@ -104,6 +108,7 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{as_text(header)}\n{diff}")
+    # Read back as a build reads it: a patch that it refuses shows here already.
     return tuple(file.path for file in patching.read(target))
 
 
@@ -144,13 +149,14 @@ def _next_number(recipe: Recipe) -> int:
 
 def _folder(recipe: Recipe) -> str:
     """Return the folder of a recipe's patches: that of those it has, else its branch."""
+    # Recipes of one release share patches, and so a folder.
     if recipe.source.patches:
         return str(Path(recipe.source.patches[0]).parent)
     return recipe.source.branch.replace("/", "-")
 
 
 def _patches_of(path: Path) -> Path:
-    """Return patches/ of the checkout for its own recipes, else the one beside the recipe."""
+    """Return patches/ of the checkout for its own recipes, else the one next to the recipe."""
     if path.resolve().parent == recipes.RECIPES.resolve():
         return recipes.PATCHES
     return path.resolve().parent / "patches"

@@ -40,10 +40,12 @@ def pin(job: BuildRequest, path: Path, added: Sequence[str] = ()) -> Pinned:
             f"Python {recipe.host.python} is not on this host",
             remedy="Install it, or name it under [pythons] in the host file.",
         )
+    # The target Python resolves, since what a package needs depends on its version.
     version = pythons.version_of(interpreter)
     log = job.log("pin")
     log.parent.mkdir(parents=True, exist_ok=True)
     lists = {}
+    # An empty list stays as it is: a recipe need not verify anything.
     for key, wanted in _wanted(recipe, added).items():
         if wanted:
             lists[key] = resolving.closure(interpreter, version, wanted, log)
@@ -54,6 +56,7 @@ def pin(job: BuildRequest, path: Path, added: Sequence[str] = ()) -> Pinned:
 
 def _wanted(recipe: Recipe, added: Sequence[str]) -> dict[str, list[str]]:
     """Return what each list has to hold; verify tries the numpy that the build used."""
+    # The wheel is compiled against this numpy's C API, and may fail with an older one.
     building = _merged(recipe.host.requirements, added)
     numpy = [line for line in building if resolving.packages_name(line) == "numpy"]
     verifying = _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
@@ -84,6 +87,7 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     bazel = job.recipe.bazel
     if bazels.here() in bazel.sha256:
         return ""
+    # No checksum is expected yet: this download is the one that sets it.
     given = job.host_file.bazels.get(bazel.version)
     note = job.listener.note
     binary = bazels.obtain(

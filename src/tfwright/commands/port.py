@@ -52,7 +52,7 @@ class Port:
 
 
 def port(old: BuildRequest, path: Path, to: str) -> Port:
-    """Write a recipe for another tag or branch beside `path`, and judge all that it took along.
+    """Write a recipe for another tag or branch next to `path`, and judge each of its pins.
 
     Raises RecipeError if the new recipe exists already, SupplyError if the server has no such name.
     """
@@ -75,6 +75,7 @@ def _commit(job: BuildRequest, to: str) -> str:
 
 def _name(old: str, release: Release, to: str) -> str:
     """Return the recipe's name with the new release in the place of the old one."""
+    # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
     found = _VERSION.search(to)
     new = f"{found[1]}.{found[2]}" if found else to.replace("/", "-")
     return re.sub(rf"{release.major}\.{release.minor}(?!\d)", new, old, count=1)
@@ -84,6 +85,7 @@ def _text(old: str, to: str, commit: str) -> str:
     """Return a recipe's text with another commit; what was verified is left out."""
     found = _VERSION.search(to)
     branch = f"r{found[1]}.{found[2]}" if found and to.startswith("v") else to
+    # Edited as text, not through a TOML writer: the reasons stand in the comments.
     text = re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{commit}"', old, count=1)
     text = re.sub(r'(?m)^branch = "[^"]*"', f'branch = "{branch}"', text, count=1)
     text = re.sub(r"(?ms)^\[verified\]\n.*?(?=^\[|\Z)", "", text)
@@ -95,6 +97,7 @@ def _judged(old: BuildRequest, new: BuildRequest) -> Iterator[PortedPin]:
     """Yield the verdict about each pin, in the order in which a build would meet it."""
     yield from _tools(new.recipe)
     yield from _answers(new.recipe)
+    # From here on the new commit is needed, which may be a long download.
     repository = _repository(new)
     yield from _patches(new, repository)
     rules = _rules(old, _repository(old)), _rules(new, repository)
@@ -140,15 +143,18 @@ def _patches(job: BuildRequest, repository: Path) -> Iterator[PortedPin]:
     source = job.recipe.source
     tree = job.places.own / "porting"
     for name in source.patches:
+        # A clean tree each time: a patch that fails must not make the next one fail.
         git.prepare(tree, repository, source.commit, source.exclude)
         try:
             notes = patching.apply(tree, source.file(name))
         except RecipeError as fault:
+            # Upstream has the change now: nothing is broken, but a person should confirm it.
             done = fault.remedy.startswith("Remove the patch")
             says = fault.what.removeprefix(f"{source.file(name)} ")
             yield PortedPin("patch", name, "look" if done else "change", says)
         else:
             yield PortedPin("patch", name, "fits", "; ".join(notes) or "applies as it is")
+    # The index of the tree is kept apart from it, in a repository of its own.
     files.remove(tree)
     files.remove(git.repository_of(tree))
 
@@ -160,6 +166,7 @@ def _rules(job: BuildRequest, repository: Path) -> Rules | None:
     try:
         return external.read(job.job, pins, repository, None)
     except TfwrightError:
+        # Some rules can only be read with the patches; the report says so and goes on.
         return None
 
 
@@ -188,6 +195,7 @@ def _archives(old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
     if old is None or new is None:
         yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
         return
+    # By checksum: upstream renames rules, and moves URLs, without another archive.
     before = {rule.sha256: rule.name for rule in old.repositories if rule.sha256}
     after = {rule.sha256: rule.name for rule in new.repositories if rule.sha256}
     fresh = sorted(after[sha256] for sha256 in after.keys() - before.keys())
@@ -209,6 +217,7 @@ def _requirements(old: BuildRequest, new: BuildRequest, repository: Path) -> Ite
 
 
 def _required(repository: Path, commit: str) -> set[str]:
+    # Read as text: setup.py of an old release cannot run on this Python.
     setup = git.text(repository, f"{commit}:tensorflow/tools/pip_package/setup.py")
     listed = re.search(r"REQUIRED_PACKAGES = \[(.*?)\n\]", setup, re.DOTALL)
     return set(re.findall(r"['\"]([^'\"]+)['\"]", listed[1])) if listed else set()

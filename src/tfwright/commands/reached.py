@@ -29,10 +29,7 @@ def held(job: BuildRequest, made: Inputs) -> Reached:
         kept = {archive.sha256: VAULT for archive in wanted if store.holds(archive.sha256)}
         return Supply(kept, ())
 
-    return reach.bring(
-        external.read(job, RecipePins.of(job.recipe), made.mirror, made.programs),
-        job.recipe.fetch.substitutes,
-        None,
-        store,
-        Suppliers(supply, partial(external.clone, job, offline=True)),
-    )
+    rules = external.read(job, RecipePins.of(job.recipe), made.mirror, made.programs)
+    suppliers = Suppliers(supply, partial(external.clone, job, offline=True))
+    # Without the lock: what it calls unused may have become needed since it was written.
+    return reach.bring(rules, job.recipe.fetch.substitutes, None, store, suppliers)

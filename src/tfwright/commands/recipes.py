@@ -43,6 +43,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         cudnn=host.cudnn or "-",
         platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
+        # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
         verified=_verified(recipe),
     )

@@ -24,9 +24,9 @@ from tfwright.wheel.seal.build_record import BuildRecord, Found
 DEFAULT = "demo"
 """The recipe where neither a recipe nor a wheel is named."""
 FOLDER = "reproduction"
-"""The other directory, below build_out: another path, of another length."""
+"""The other directory, below build_out: a different path, of a different length."""
 UMASK = 0o077
-"""Other than the one that most people have."""
+"""Different from the usual 022, so that file modes that reach the wheel show."""
 TIME = re.compile(
     r"\b(\d{4}-\d\d-\d\d|(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) +\d{1,2}\b"
     r"|\d\d:\d\d:\d\d|1[5-9]\d{8})\b"
@@ -46,12 +46,13 @@ _CHANCE = (
     "Every build differs, also at fixed addresses: a clock, random numbers, "
     "or the order of parallel work"
 )
+_NO_CONTROL = "No control build was made, so chance and the place cannot be distinguished"
 """What the control builds show."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of it."""
+    """The result of building a wheel a second time."""
 
     original: Path
     rebuilt: Path
@@ -69,27 +70,21 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
     """
     elsewhere = _elsewhere(job, cached=cached)
     changes = host_changes(job, original)
+    # Noted before the build, which may take hours: a person can stop and mend the host first.
     for change in changes:
-        job.listener.note(f"not as when the wheel was made: {change}")
+        job.listener.note(f"differs from when the wheel was made: {change}")
     rebuilt = _build(elsewhere, "rebuilt", fixed=False)
     found = comparison.compare(original, rebuilt)
     if found.same:
         return Reproduction(original, rebuilt, found)
-    verdicts = (
-        _controlled(elsewhere, rebuilt)
-        if control
-        else ["No control build was made, so that chance cannot be told from the place"]
-    )
-    return Reproduction(
-        original,
-        rebuilt,
-        found,
-        (
-            *(f"Perhaps because of this host: {change}" for change in changes),
-            *_seen(found, job, elsewhere),
-            *verdicts,
-        ),
-    )
+    # Weakest evidence first: what may explain it, what the bytes show, what a build proved.
+    causes = [f"Perhaps because of this host: {change}" for change in changes]
+    causes += _seen(found, job, elsewhere)
+    if control:
+        causes += _controlled(elsewhere, rebuilt)
+    else:
+        causes.append(_NO_CONTROL)
+    return Reproduction(original, rebuilt, found, tuple(causes))
 
 
 def published(job: BuildRequest) -> Path:
@@ -101,7 +96,7 @@ def published(job: BuildRequest) -> Path:
     if result is None or not result.wheel.path.is_file():
         name = job.recipe.name
         raise RecipeError(
-            f"There is no wheel of {name} in the wheelhouse to compare with",
+            f"The wheelhouse has no wheel of {name} to compare with",
             remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel.",
         )
     return result.wheel.path
@@ -126,7 +121,7 @@ def recipe_named(wheel: str) -> str:
 
 
 def insist(job: BuildRequest, original: Path) -> None:
-    """Raise RecipeError naming all in which this checkout is not what the wheel was made from.
+    """Raise RecipeError naming all that changed in this checkout since the wheel was made.
 
     A wheel without a record is compared as it is.
     """
@@ -156,20 +151,20 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
     here = host_facts.found(job.recipe, job.host_file, facts)
     inputs = stamps.last(job, "fetch", Inputs)
     sealer = sealing.sealer()
-    pairs = {
-        name: (getattr(record.found, name), getattr(here, name)) for name in Found.model_fields
-    }
-    pairs |= {
-        sealing.COMPRESSOR: (record.sealer.deflate, sealer.deflate),
-        "tfwright": (record.sealer.version, sealer.version),
-    }
+    pairs = {}
+    for name in Found.model_fields:
+        pairs[name] = getattr(record.found, name), getattr(here, name)
+    # Another version of the compressor packs the same files into other bytes.
+    pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
+    pairs["tfwright"] = record.sealer.version, sealer.version
+    # Only a fetch on this host knows which Bazel binary it would run.
     if inputs and inputs.programs:
         pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
-    return [
-        f"{name}: {then or 'none'} then, {now or 'none'} here"
-        for name, (then, now) in pairs.items()
-        if then != now
-    ]
+    changes = []
+    for name, (then, now) in pairs.items():
+        if then != now:
+            changes.append(f"{name}: {then or 'none'} then, {now or 'none'} here")
+    return changes
 
 
 def _record(wheel: Path) -> BuildRecord | None:
@@ -185,29 +180,31 @@ def _disagreements(job: BuildRequest, record: BuildRecord) -> Iterator[str]:
     for table in sorted(before.keys() | now.keys()):
         keys = _keys(before.get(table), now.get(table))
         if before.get(table) != now.get(table):
-            yield f"the recipe's {table}" + (f" ({', '.join(keys)})" if keys else "")
-    made, here = {file.path: file.sha256 for file in record.files}, _files(job)
-    yield from (
-        f"patches/{path}"
-        for path in sorted(made.keys() | here.keys())
-        if made.get(path) != here.get(path)
-    )
+            listed = f" ({', '.join(keys)})" if keys else ""
+            yield f"the recipe's {table}{listed}"
+    made = {file.path: file.sha256 for file in record.files}
+    here = _files(job)
+    for path in sorted(made.keys() | here.keys()):
+        if made.get(path) != here.get(path):
+            yield f"patches/{path}"
+    # A recipe without a lock file must have been built without one as well.
     if record.lock != (files.sha256(job.locked) if job.locked else None):
         yield "the recipe's lock"
 
 
 def _keys(before: object, now: object) -> list[str]:
     """Return the keys of two tables that differ."""
-    one, two = (table if isinstance(table, dict) else {} for table in (before, now))
-    return sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key))
+    # A part such as `summary` is not a table, and has no keys to name.
+    old = before if isinstance(before, dict) else {}
+    new = now if isinstance(now, dict) else {}
+    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
 
 
 def _files(job: BuildRequest) -> dict[str, str]:
     """Return the digests of the recipe's patches and assets."""
     source = job.recipe.source
-    return {
-        path: files.sha256(source.file(path)) for path in (*source.patches, *source.assets.values())
-    }
+    paths = (*source.patches, *source.assets.values())
+    return {path: files.sha256(source.file(path)) for path in paths}
 
 
 def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
@@ -216,14 +213,11 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     host_file = job.host_file
     directory = host_file.cache_directory
     cache = host_file.cache.model_copy(update={"enabled": cached, "directory": directory})
-    own = host_file.model_copy(
-        update={
-            "build_out": place,
-            "cache": cache,
-        }
-    )
+    own = host_file.model_copy(update={"build_out": place, "cache": cache})
+    # Up to the seal: publishing would put the second wheel in the place of the original.
     elsewhere = replace(job, host_file=own, offline=True, until="seal")
     place.mkdir(parents=True, exist_ok=True)
+    # Downloads and clones are checked by checksum and commit, so both places may share them.
     for here, there in (
         (elsewhere.places.vault, job.places.vault),
         (elsewhere.places.git, job.places.git),
@@ -238,16 +232,15 @@ def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
 
     `fixed` turns address-space randomisation off.
     """
-    job.listener.note(
-        f"building in {job.places.own}"
-        + (", with address-space randomisation off" if fixed else "")
-    )
+    how = ", with address-space randomisation off" if fixed else ""
+    job.listener.note(f"building in {job.places.own}{how}")
     with ExitStack() as stack:
         stack.enter_context(_umask(UMASK))
         if fixed:
             stack.enter_context(randomisation.off())
         made = engine.build(job, fresh=True)
     assert isinstance(made, SealedWheel)  # noqa: S101 what the job's last stage makes
+    # The next build of this job writes over the wheel, so keep a copy of it.
     folder = job.places.build_out / "wheels" / name
     files.remove(folder)
     folder.mkdir(parents=True)
@@ -266,32 +259,35 @@ def _umask(mask: int) -> Iterator[None]:
 def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     """Build again in the same place at fixed addresses, and once more if that differs.
 
-    Return what it tells.
+    Return what the builds show, in sentences.
     """
     if why := randomisation.obstacle():
-        return [
-            f"Address-space randomisation stays on, since {why}, so that no control build was made"
-        ]
+        return [f"Address-space randomisation stays on, since {why}: no control build was made"]
     digest = files.sha256(rebuilt)
+    # The control repeats everything but the addresses. If it gives the same wheel, what differs
+    # from the original is what the two places differ in.
     first = _build(job, "control", fixed=True)
     if files.sha256(first) == digest:
         return [_THE_PLACE]
+    # Only two builds at fixed addresses can show that the addresses were the cause.
     second = _build(job, "control-again", fixed=True)
     if files.sha256(second) == files.sha256(first):
         return [_ADDRESSES]
-    again = sorted(
-        {one.member or one.group for one in comparison.compare(first, second).differences}
-    )
-    return [f"{_CHANCE}. Again in: {', '.join(again)}"]
+    differences = comparison.compare(first, second).differences
+    again = {difference.member or difference.group for difference in differences}
+    return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
 def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
     """Say what the differences themselves give away."""
-    for one in found.differences:
-        where = one.member or one.group
-        if _any((str(elsewhere.places.build_out), str(job.places.build_out)), one.lines):
+    directories = str(elsewhere.places.build_out), str(job.places.build_out)
+    for difference in found.differences:
+        where = difference.member or difference.group
+        if _any(directories, difference.lines):
             yield f"{where} holds the directory that it was built in"
-        if one.group != "time" and any(TIME.search(line) for line in one.lines):
+        # The group "time" is about the zip's own dates, which are always written as such.
+        dated = any(TIME.search(line) for line in difference.lines)
+        if difference.group != "time" and dated:
             yield f"{where} seems to hold the time of the build"
 
 

@@ -50,7 +50,7 @@ def schemas() -> dict[str, str]:
 
 
 def write() -> list[Path]:
-    """Write the schemas beside the recipes, and the tables into the pages; return what changed."""
+    """Write the schemas and the pages' tables; return the files that changed."""
     texts = outdated()
     for path, text in texts.items():
         path.parent.mkdir(exist_ok=True)
@@ -62,6 +62,7 @@ def outdated() -> dict[Path, str]:
     """Return the schema files and pages that are not what the models say, with their new text."""
     wanted = {FOLDER / f"{name}.json": text for name, text in schemas().items()}
     for page, model in PAGES.items():
+        # A copy of the program alone has no pages to keep current.
         if page.is_file():
             wanted[page] = with_tables(page.read_text("utf-8"), model)
     return {path: text for path, text in wanted.items() if _differs(path, text)}
@@ -92,6 +93,7 @@ def _describe(part: dict[str, Any], table: type[Table]) -> None:
     properties = part.get("properties", {})
     hidden = NEVER_WRITTEN.get(table.__name__, set())
     optional = hidden | DERIVED.get(table.__name__, set())
+    # pydantic requires what has no default; a file may still leave out what is derived.
     part["required"] = [key for key in part.get("required", ()) if key not in optional]
     for name in hidden:
         properties.pop(name, None)
@@ -109,6 +111,7 @@ def _tables(model: type[Table]) -> dict[str, type[Table]]:
     found = {model.__name__: model}
     for field in model.model_fields.values():
         for inner in _inner(field.annotation):
+            # A table may hold tables of its own kind; ask for each class once.
             if inner.__name__ not in found:
                 found |= _tables(inner)
     return found
@@ -124,6 +127,7 @@ def _inner(annotation: object) -> Iterator[type[Table]]:
 
 def docstrings(table: type[Table]) -> dict[str, str]:
     """Return the text below each field of a table, as its source has it."""
+    # Python drops such texts when it compiles a class, so they are read from the source.
     tree = ast.parse(textwrap.dedent(inspect.getsource(table)))
     found: dict[str, str] = {}
     last = ""

@@ -53,7 +53,7 @@ class Request:
 
     @property
     def place(self) -> Path:
-        """Where its venv, its logs and its report lie."""
+        """The directory of its venv, its logs and its report."""
         return home(self.host_file) / self.wheel.stem
 
     @property
@@ -77,7 +77,7 @@ class SmokeReport:
     at: str
     """UTC, ISO 8601."""
     requirements: tuple[str, ...]
-    """What pip was told beside the wheel's own metadata."""
+    """What pip got in addition to the wheel's own metadata."""
     installed: tuple[str, ...]
     """Everything that was in the venv then, as exact pins."""
     outcomes: tuple[TrialOutcome, ...]
@@ -121,12 +121,13 @@ class Bounds(Table):
 def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport:
     """Install a wheel and run every program on it; `hear` gets each outcome as soon as it is known.
 
-    The report is kept beside the logs, and the venv where something failed. Raises WheelError for
-    what is no wheel or not one of the target Python, HostError without that Python, SupplyError if
-    pip cannot have what the wheel needs.
+    The report stays next to the logs; the venv stays only if something failed. Raises WheelError if
+    the file is not a wheel or not for the target Python, HostError if that Python is missing,
+    SupplyError if pip cannot install what the wheel needs.
     """
     interpreter, version = target(request)
     bounds = bounds_for(request)
+    # pip would unpack a hostile archive too: look at its members before any venv is made.
     with archive.opened(request.wheel):
         pass
     with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
@@ -139,6 +140,7 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
             outcomes.append(outcome)
         report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
         files.write(request.place / KEPT, report.dump())
+        # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
             files.remove(request.venv.place)
     return report
@@ -146,6 +148,7 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
 
 def insist(request: Request, report: SmokeReport) -> None:
     """Raise WheelError with the first thing that failed."""
+    # The first failure usually causes the others: without the import, nothing else works.
     for outcome in report.failures:
         raise request.venv.refused(report.wheel, outcome)
 
@@ -163,11 +166,12 @@ def _read(paths: Sequence[Path]) -> Iterator[SmokeReport]:
         try:
             yield _REPORT.validate_json(path.read_bytes())
         except ValidationError:
+            # A report of another release; its wheel can be tried again.
             continue
 
 
 def home(host_file: HostFile) -> Path:
-    """Return where everything of this command lies, a directory for each wheel."""
+    """Return the directory that holds a directory for each wheel that was tried."""
     return host_file.build_out / "smoke"
 
 
@@ -181,6 +185,7 @@ def target(request: Request) -> tuple[Path, str]:
     if request.python:
         versions = [request.python]
     for version in versions:
+        # A path names one interpreter; a version is looked for on the PATH and in the host file.
         path = (
             Path(version).expanduser().absolute()
             if os.sep in version
@@ -190,7 +195,7 @@ def target(request: Request) -> tuple[Path, str]:
         if path and found:
             return path, found
     raise HostError(
-        f"There is no Python {' or '.join(versions)} here for {request.wheel.name}",
+        f"This host has no Python {' or '.join(versions)} for {request.wheel.name}",
         remedy="Install one, or say where it is: --python PATH, or [pythons] in the host file.",
     )
 
@@ -201,6 +206,7 @@ def tagged(wheel: Path) -> list[str]:
     Raises WheelError if there is no such wheel, or its name does not say what it is for.
     """
     archive.insist_on_file(wheel)
+    # "cp39" asks for Python 3.9; "py3" and "abi3" tags accept more than one.
     exact = {
         re.sub(r"cp(\d)(\d+)", r"\1.\2", tag.interpreter)
         for tag in _parsed(wheel)[1]
@@ -224,7 +230,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
 
     Bounds on packages that the user has requirements for are left out.
 
-    Raises RecipeError for a requirement that is none.
+    Raises RecipeError for a requirement that pip could not read.
     """
     try:
         named = {_project(line) for line in request.requirements}
@@ -233,15 +239,16 @@ def bounds_for(request: Request) -> tuple[str, ...]:
             f"--requirement: {' '.join(str(fault).split())}",
             remedy='Write it as pip takes it: "numpy<1.17".',
         ) from fault
+    # The bounds are known for TensorFlow; another module brings its own metadata.
     if request.module != "tensorflow":
         return ()
     version = _parsed(request.wheel)[0]
-    known = [
-        line
-        for bound in _bounds().bounds
-        if SpecifierSet(bound.tensorflow).contains(version, prereleases=True)
-        for line in bound.packages
-    ]
+    known: list[str] = []
+    for bound in _bounds().bounds:
+        releases = SpecifierSet(bound.tensorflow)
+        # Nightly wheels are pre-releases, and need the same bounds as their release.
+        if releases.contains(version, prereleases=True):
+            known.extend(bound.packages)
     return tuple(line for line in known if _project(line) not in named)
 
 
@@ -256,11 +263,14 @@ def _project(line: str) -> str:
 def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
     start, place, logs = time.monotonic(), request.venv.place, request.place / "logs"
+    # What an earlier trial installed could hide what this wheel fails to require.
     files.remove(place)
     python.create(interpreter, version, place, logs / "venv.log")
+    # The pip that comes with an old Python does not know manylinux2014 and later tags.
     pip = _bounds().pip.get(version.rpartition(".")[0])
     if pip:
         _pip(request.venv, logs / "pip.log", f"pip=={pip}")
+    # Constraints bound a package only if something requires it; they install nothing.
     constraints = place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
@@ -281,6 +291,7 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
         runner.run(command, log, remedy=remedy)
     except ToolError as fault:
         complaint = packages.complaint(log)
+        # pip says so before any download: the wheel is wrong here, and not the index.
         if "is not a supported wheel" in complaint:
             remedy = "Give another Python with --python, or the wheel for this machine."
             raise WheelError(
@@ -303,6 +314,7 @@ def _installed(request: Request) -> tuple[str, ...]:
 def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     """Run the programs; those that need the module are skipped once it did not import."""
     given = {name: value for name, value in os.environ.items() if name in LET_THROUGH}
+    # A home of its own: programs compile GPU kernels into ~/.nv and read ~/.keras.
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
     imports = True
@@ -319,7 +331,7 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
 def _report(
     request: Request,
     version: str,
-    told: Sequence[str],
+    requirements: Sequence[str],
     installed: Sequence[str],
     outcomes: Sequence[TrialOutcome],
 ) -> SmokeReport:
@@ -331,7 +343,7 @@ def _report(
         python=version,
         machine=machine(),
         at=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
-        requirements=tuple(told),
+        requirements=tuple(requirements),
         installed=tuple(installed),
         outcomes=tuple(outcomes),
     )

@@ -145,11 +145,9 @@ def _pinned(recipe: Recipe, kind: Kind) -> str:
 
 
 def _root(job: BuildRequest, kind: Kind) -> Path:
-    root = (
-        compiler_root(job.host_file.build_out, job.recipe)
-        if kind.name == "compiler"
-        else toolkit_root(job.host_file.build_out, job.recipe)
-    )
+    # The compiler has a root of its own: several toolkits may use the same one.
+    place = compiler_root if kind.name == "compiler" else toolkit_root
+    root = place(job.host_file.build_out, job.recipe)
     if root is None or not _pinned(job.recipe, kind):
         raise RecipeError(
             f"{job.recipe.name} names no {kind.title}",
@@ -171,6 +169,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         root = _root(job, kind)
         root.parent.mkdir(parents=True, exist_ok=True)
         command = f"invoke toolkit --recipe {job.recipe.name}"
+        # Recipes share toolkits: a second build waits, and then finds this part in place.
         with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
             part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
         yield Provided(kind.title, root, part)
@@ -198,6 +197,7 @@ def _provided(
         if record.has(kind.name, named):
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
+    # On the toolkit's own disk, so that its files are renamed and not copied.
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
         if table.licence and not licence_accepted:
@@ -263,7 +263,7 @@ def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> Installe
     source = next(iter(origin.sources))
     if not version:
         raise SupplyError(
-            f"There is no {kind.title} in {source}",
+            f"{source} does not contain {kind.title}",
             remedy="Name the archive of the whole library; 'invoke toolkit --help' says which.",
         )
     if not versions.is_of(version, wanted):

@@ -29,7 +29,9 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
 
     Raises SupplyError naming what is damaged; with `repair` what can be fetched again was removed.
     """
-    entries = [entry for entry in look(build_out).things if entry.file or entry.kind == usage.VENV]
+    # Leftovers have nothing to verify; `invoke vault --gc` removes them.
+    things = look(build_out).things
+    entries = [entry for entry in things if entry.file or entry.kind == usage.VENV]
     damages = list(verification.damages(build_out, entries))
     if not damages:
         return entries
@@ -37,6 +39,7 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     for damage in removed:
         files.remove(damage.path)
     if removed:
+        # pip reads this page: it must not list a package that is gone.
         packages.write_page(build_out / "vault")
     left = [damage for damage in damages if damage not in removed]
     raise SupplyError(
@@ -48,7 +51,7 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
 
 
 def _remedy(removed: Sequence[Damage], left: Sequence[Damage]) -> str:
-    """Say which commands bring the inputs again."""
+    """Say which commands restore the inputs."""
     steps = []
     if any(damage.removable for damage in left):
         steps.append("Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'.")

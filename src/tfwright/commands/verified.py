@@ -24,6 +24,7 @@ def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
     """Return a short checksum of each part that decides the wheel, comments left out."""
     source = recipe.source
     named = {name: source.file(name) for name in (*source.patches, *source.assets.values())}
+    # Defaults are left out: a new key with a default must not make every recipe unverified.
     content = recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
     found = {
         "recipe": _short(json.dumps(content, sort_keys=True)),
@@ -67,8 +68,10 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     if recipe.verified is None:
         return ""
     before = {str(part): digest for part, digest in recipe.verified.digests.items()}
+    # Tables from before there were checksums say what was built, but not from what.
     if not before:
         return "not bound to what was built"
+    # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
     differing = [part for part in (*before, *now) if before.get(part) != now.get(part)]
     return f"{', '.join(dict.fromkeys(differing))} changed since" if differing else ""

@@ -1,4 +1,4 @@
-"""Who answers ./configure: from the recipe, once each, and never by guessing."""
+"""The answers to ./configure's questions: from the recipe, once each, and never guessed."""
 
 import re
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from tfwright.tools.process.dialogue import last_lines
 
 @dataclass
 class Answerer:
-    """Knows what may be asked, and what the recipe answers; see `dialogue.Respondent`."""
+    """Knows the possible questions and the recipe's answers; see `dialogue.Respondent`."""
 
     interview: Interview
     asked: list[str] = field(default_factory=list)
@@ -52,6 +52,7 @@ class Typist(Answerer):
     def reply(self, prompt: Prompt, text: str) -> str:
         """Return the answer; raise RecipeError if this very answer was given before."""
         line = prompt.typed(self.interview.answers[prompt.variable])
+        # ./configure asks again when it rejects an answer; the same answer would not satisfy it.
         if prompt.variable in self.asked:
             raise RecipeError(
                 f"./configure does not accept {line!r} for {prompt.variable}: it asks again",
@@ -78,11 +79,12 @@ class Watcher(Answerer):
 
 def unknown(text: str, dialect: Dialect) -> RecipeError:
     """Return the error for a question that is not in the catalogue, with the lines to add."""
+    # Only the last line: what comes before it may be a report of the host.
     question = text[text.rstrip("\n").rfind("\n") + 1 :]
     if not question.strip():
         return RecipeError(
             "./configure waits for input without having asked a question",
-            remedy="Look at what it does there; a recipe can only answer questions.",
+            remedy="Find in the script what it waits for; a recipe can answer questions only.",
             evidence=Evidence(lines=last_lines(text)),
         )
     yes_no = re.search(r"\[y/n\]", question, re.IGNORECASE) is not None

@@ -9,7 +9,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 
 UNKNOWN_PYTHON = {"PYTHON_BIN_PATH": "@PYTHON_BIN_PATH@", "PYTHON_LIB_PATH": "@PYTHON_LIB_PATH@"}
-"""Stands for the target Python where its place is not known yet."""
+"""Takes the place of the target Python until its path is known."""
 BASE_PATHS_SINCE = Release(1, 14)
 """From here on, one question for the base paths of CUDA and cuDNN replaces one for each."""
 LAST_WITH_TOOLKIT = Release(2, 17)
@@ -36,6 +36,7 @@ def complete(
     if answers.get("TF_NEED_TENSORRT") is True and recipe.host.tensorrt:
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
+    # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
     library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
     if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
         answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)

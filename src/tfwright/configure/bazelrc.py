@@ -22,7 +22,7 @@ def written_in(release: Release) -> tuple[str, ...]:
 
 
 class Setting(NamedTuple):
-    """One flag for one command: ``build:opt --copt=-O2`` has config ``opt`` and flag ``--copt=-O2``."""
+    """One flag for one command: ``build:opt --copt=-O2`` has the config ``opt``."""
 
     command: str
     config: str
@@ -41,7 +41,7 @@ def _quoted(flag: str) -> str:
 def parse(text: str) -> set[Setting]:
     """Read a bazelrc. ``--define a=b`` is ``--define=a=b``; quotes and order do not count.
 
-    A line whose quotes do not match is taken as it stands, blank for blank.
+    A line whose quotes do not match is split at its blanks.
     """
     settings = set[Setting]()
     for line in text.splitlines():
@@ -55,12 +55,13 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
     except ValueError:
-        # configure writes answers as they are, so that a quote in one may have no partner.
+        # ./configure does not escape answers, so that a quote in an answer may stay open.
         return line.split()
 
 
 def _flags(words: list[str]) -> list[str]:
-    """Join each flag with the value that stands behind it."""
+    """Join each flag with its value, if that is the next word."""
+    # Releases differ in how they write a flag, and Bazel reads both spellings alike.
     flags = list[str]()
     for word in words:
         if flags and not word.startswith("-") and "=" not in flags[-1].partition(" ")[0]:
@@ -71,7 +72,7 @@ def _flags(words: list[str]) -> list[str]:
 
 
 class BazelrcDifference(NamedTuple):
-    """What one of two bazelrc files has and the other has not; false if they agree."""
+    """The settings that only one of two bazelrc files has; false if the files agree."""
 
     only_rendered: tuple[Setting, ...]
     only_written: tuple[Setting, ...]

@@ -36,7 +36,8 @@ def of_variable(variable: str) -> list[Prompt]:
 
 
 def matching(text: str, candidates: Iterable[Prompt]) -> Prompt | None:
-    """Return the prompt whose question stands at the end of `text`."""
+    """Return the prompt whose question is at the end of `text`."""
+    # Only the end matters: a question is what ./configure printed last.
     end = text[-LONGEST_QUESTION:]
     for prompt in candidates:
         if prompt.asked and prompt.pattern.search(end):

@@ -49,14 +49,11 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    # Another program that answers to the same interface has none of the signs.
+    # A program by other authors lacks the signs, which would then read as missing features.
     shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
     # The recipe's own wording of a question takes the place of the catalogue's.
-    known = [
-        prompt
-        for prompt in _known(version, system, shown.get(traits.SCRIPT))
-        if prompt.variable not in replaced
-    ]
+    catalogued = _known(version, system, shown.get(traits.SCRIPT))
+    known = [prompt for prompt in catalogued if prompt.variable not in replaced]
     return Dialect(version, system, (*added, *known), traits.of(version, shown))
 
 
@@ -85,6 +82,6 @@ _YES_NO = re.compile(r"(?:set_build_var|set_action_env_var|get_var)\(\s*environ_
 
 
 def of_recipe(system: str, own: Sequence[PromptTable]) -> Dialect:
-    """Return what a repository speaks whose interface is none of TensorFlow's."""
+    """Return what a repository with an interface of its own asks."""
     prompts = tuple(from_recipe(table) for table in own)
     return Dialect(ExactRelease(0, 0), system, prompts, own=True)

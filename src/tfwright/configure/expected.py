@@ -20,7 +20,7 @@ UNKNOWN_CUDNN = Path("@CUDNN_INSTALL_PATH@")
 def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None) -> Interview:
     """Return the answers of a recipe as far as they are known without a tree.
 
-    Places that are not known yet stand as ``@NAME@``. `scripts` are the files of the tree that
+    Paths that are not known yet are written ``@NAME@``. `scripts` are the files of the tree that
     show what it writes, if there is one.
     """
     answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
@@ -45,6 +45,7 @@ def system(recipe: Recipe) -> str:
 
 def insist_on_answers(interview: Interview) -> None:
     """Raise RecipeError for answers that cannot be meant, or for questions without an answer."""
+    # A harmless fault changes nothing in the wheel; `remarks` reports it.
     serious = [fault for fault in validation.faults(interview) if not fault.harmless]
     if serious:
         raise _refusal(serious)

@@ -1,4 +1,4 @@
-"""Why ./configure ended without its file, read off what it printed."""
+"""Why ./configure ended without writing its file, as its output tells."""
 
 import re
 from collections.abc import Iterator
@@ -20,7 +20,8 @@ SEARCHED_FILES = 20
 
 
 def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> TfwrightError:
-    """Return the error that says why; several releases exit with status 0 all the same."""
+    """Return the error that says why ./configure failed."""
+    # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
     evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)

@@ -33,12 +33,12 @@ class Interview:
     def exports(self) -> dict[str, str]:
         """Return the answers that ./configure is to find in its environment.
 
-        In a dialogue these are the ones that it reads nowhere else, and those that it looks for
-        there before it asks. An answer that the version does not know is left out, since some
-        would still act; a repository with an interface of its own gets them all.
+        In a dialogue these are the ones that it reads from there only, and those that it looks for
+        there before it asks. A repository with an interface of its own gets all of them.
         """
+        # An answer that the version does not ask for is left out: some would still act.
         everything = self.by == "environment"
-        # Nothing is known of an interface of the repository's own, so nothing is held back.
+        # tfwright does not know what an interface of the repository's own reads.
         if self.dialect.own:
             wanted = set(self.answers) if everything else self._unasked()
         else:

@@ -51,7 +51,8 @@ class Prompt(Table):
     feature: Line = ""
     environment: bool = False
     preset: bool = False
-    """It is asked only if what the environment says leads nowhere, so it is exported as well."""
+    """./configure asks only if the value in the environment does not work, so tfwright exports it
+    as well."""
     stated: bool = False
     """./configure finds this out on the host; the recipe states it because the file names it."""
     afterwards: Line = ""
@@ -64,7 +65,7 @@ class Prompt(Table):
 
     @property
     def asked(self) -> bool:
-        """Whether there is a question at all."""
+        """Whether ./configure asks a question for it."""
         return not self.environment and not self.stated
 
     @cached_property
@@ -105,6 +106,7 @@ def _holds(term: str, answers: Answers) -> bool:
 
 def from_recipe(table: PromptTable) -> Prompt:
     """Return a recipe's own question in the form of the catalogue's."""
+    # Recipes write plain text: a regular expression of a stranger could take for ever to match.
     parts = [re.escape(part) for part in table.question.split("*")]
     return Prompt(
         variable=table.variable,

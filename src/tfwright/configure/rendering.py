@@ -21,14 +21,15 @@ def render(interview: Interview) -> str:
     """
     dialect = interview.dialect
     written = settled(interview)
-    features = [
-        prompt for prompt in dialect.prompts if prompt.feature and prompt.variable in written
-    ]
+    features = list[tuple[str, str]]()
+    for prompt in dialect.prompts:
+        if prompt.feature and prompt.variable in written:
+            features.append((prompt.feature, prompt.variable))
     values = {
         "answers": written,
         "by": interview.by,
         "clang_major": _clang_major(written),
-        "features": [(prompt.feature, prompt.variable) for prompt in features],
+        "features": features,
         "python_major": interview.python.partition(".")[0],
         "release": dialect.release,
         "system": dialect.system,
@@ -38,7 +39,8 @@ def render(interview: Interview) -> str:
 
 
 def _clang_major(answers: dict[str, Answer]) -> str:
-    """Read the major version of the clang that is used off its path; configure asks the program."""
+    """Return the major version of clang, as its path says it."""
+    # ./configure runs the program; a plan must work on hosts that do not have it.
     variable = "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
     found = re.search(r"(?:llvm|clang)-(\d+)", str(answers.get(variable, "")))
     return found[1] if found else ""
@@ -115,7 +117,7 @@ def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     """Return where TensorRT's library really lies, which configure writes instead of the answer."""
     prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
     name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
-    # configure writes the folder of the library that it found, not the answer.
+    # On another system than the recipe's, there are no links to follow.
     if _follows(interview):
         for folder in (prefix, prefix / "lib", prefix / "lib64"):
             links = sorted(folder.glob("libnvinfer.so*"))

@@ -1,4 +1,4 @@
-"""The lines of TOML that a message tells its reader to add to the recipe."""
+"""The lines of TOML that a message asks its reader to add to the recipe."""
 
 import json
 import re
@@ -36,6 +36,7 @@ _EXAMPLES = {
 def prompt(question: str, variable: str, *, yes_no: bool) -> str:
     """Return the table for a question that no catalogue knows, with its answer."""
     kind = ['kind = "yes-no"'] if yes_no else []
+    # The default is often a path of this host.
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     lines = [
         "[[configure.prompts]]",
@@ -75,6 +76,7 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
 
 def _line(setting: Setting, places: Mapping[str, str]) -> str:
     text = str(setting)
+    # The longest path first: a shorter one may be its beginning.
     for variable, place in sorted(places.items(), key=lambda item: -len(item[1])):
         if place:
             text = text.replace(place, f"@{variable}@")

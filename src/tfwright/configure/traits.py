@@ -14,9 +14,7 @@ SCRIPT = "configure.py"
 """Where signs are looked for; releases up to 1.3 have a script in bash instead."""
 
 Scripts = Mapping[str, str]
-"""Texts of the tree's files that hold signs, by path; empty as long as there is no tree."""
-
-
+"""Texts of the tree's files that have signs, by path; empty until the tree is there."""
 OWN_FUNCTION = "def write_to_bazelrc("
 """In TensorFlow's own script of every release that has signs, and of its forks."""
 

@@ -1,4 +1,4 @@
-"""What is wrong with a recipe's answers, as far as the recipe alone tells."""
+"""What is wrong with a recipe's answers, as far as the recipe alone shows it."""
 
 import difflib
 import re
@@ -12,7 +12,7 @@ from tfwright.configure.prompt import Answer, Prompt
 from tfwright.documents.release import Release, last_of
 
 LONGEST_LINE = 4095
-"""Bytes of a line that a terminal hands on; it cuts off what is behind them."""
+"""Bytes of a line that a terminal passes on; the kernel drops the rest."""
 FROM_THE_HOST = {
     "PYTHON_BIN_PATH",
     "PYTHON_LIB_PATH",
@@ -21,10 +21,8 @@ FROM_THE_HOST = {
     "TF_CUDA_PATHS",
 }
 """Answers that the host file and the host add, whether or not the release asks for them."""
-
-
 RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
-"""Variables of the environment that decide which programs run, and that builds are repeatable."""
+"""Variables that decide which programs run, or that make builds reproducible."""
 
 
 @dataclass(frozen=True)

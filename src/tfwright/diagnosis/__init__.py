@@ -1,1 +1,1 @@
-"""What a failed build means: a catalogue of what people met, and a reader that finds the first error in a log."""
+"""What a failed build means: families of messages, and a reader that finds the root error."""

@@ -1,4 +1,4 @@
-"""What is known of a run that failed: whether it is tried again, and what people are shown of it."""
+"""What is known of a failed run: whether another attempt helps, and what the user sees of it."""
 
 from dataclasses import dataclass
 from pathlib import Path

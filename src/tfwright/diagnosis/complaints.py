@@ -41,7 +41,8 @@ _STEMS = (
 )
 """Parts that many literals share: looking for one of these finds all of them."""
 _REMARK = re.compile(
-    r"(?:WARNING|INFO|DEBUG|Note|note|warning|CMake Warning|DEPRECATION|\[WARN(?:ING)?\])\b(?!:? ?fatal)"
+    r"(?:WARNING|INFO|DEBUG|Note|note|warning|CMake Warning|DEPRECATION|\[WARN(?:ING)?\])\b"
+    r"(?!:? ?fatal)"
 )
 """Lines that begin like this report no error, whatever they quote."""
 _QUOTING = re.compile(
@@ -59,7 +60,8 @@ _EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception)
 _COMPILED = ("bazel-", "link-", "host-", "nvcc-")
 """Families of a build's tools: an exception of Python may use the same words about a library."""
 _COMMAND = re.compile(
-    r"\s*(?:/\S*/)?(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
+    r"\s*(?:/\S*/)?"
+    r"(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
 )
 """A command that is shown, or run, by a build: it says nothing by itself."""
 
@@ -192,7 +194,7 @@ def _hits(texts: Sequence[str]) -> dict[int, list[str]]:
 
 
 def _judge(text: str, stems: Iterable[str]) -> Judged:
-    """Return what the families say of a line; nothing if it is no complaint."""
+    """Return what the families say of a line; nothing if it complains of nothing."""
     said = lines.said(text)
     logged = _LOGGED.match(said)
     severity = logged and (logged["old"] or logged["new"])

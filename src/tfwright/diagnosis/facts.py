@@ -15,7 +15,8 @@ _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "bazel",
         re.compile(
-            r"(?:\[bazel release |[Bb]azel version:? |Build label: |bazel-)(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
+            r"(?:\[bazel release |[Bb]azel version:? |Build label: |bazel-)"
+            r"(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
         ),
     ),
     ("release", re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)")),

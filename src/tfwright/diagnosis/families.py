@@ -42,8 +42,8 @@ Retry = Literal["no", "pass", "once", "fewer", "later", "info"]
 """Whether another attempt helps.
 
 ``no``: something must change first. ``pass``: the fault may pass. ``once``: it may pass, but not
-when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first. ``info``: the line
-is harmless.
+when it comes twice. ``fewer``: with fewer jobs. ``later``: others must act first. ``info``: the
+line is harmless.
 """
 Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 """How near a line stands to the cause.
@@ -62,7 +62,7 @@ _THREAD = re.compile(r"^([\w.-]+/[\w.-]+)#(\d+)$")
 
 
 def _bounded(pattern: str) -> str:
-    """Refuse a pattern that is no regular expression, or that repeats a group without an end."""
+    """Refuse an invalid regular expression, and one that repeats a group without a bound."""
     plain = _CLASS.sub("[]", pattern)
     if _UNBOUNDED_GROUP.search(plain) or _NESTED.search(plain):
         message = "a group must not be repeated without an upper bound"

@@ -29,11 +29,14 @@ _ACTION_ENDS = re.compile(
     r"ERROR: Build (?:did NOT|failed)|INFO: From |Use --verbose_failures"
 )
 _SUCCESS = re.compile(
-    r"Configuration finished$|INFO: Build completed successfully, |Successfully (?:installed|built) "
-    r"|.{0,80}=== Output wheel file is in|Requirement already satisfied: "
+    r"Configuration finished$|INFO: Build completed successfully, "
+    r"|Successfully (?:installed|built) |.{0,80}=== Output wheel file is in"
+    r"|Requirement already satisfied: "
     r"|Found CUDA [\d.]+ in:|\[?100%\]? Built target|Already up to date"
 )
 """What a tool says when it has done its work."""
+_IGNORED = re.compile(r"g?make(?:\[\d+\])?: \[.{1,300}\] Error \d+ \(ignored\)$")
+"""What make says after a command that its file marks with `-`: the failure does not count."""
 _CAUSED_BY = "Caused by: "
 _STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
 
@@ -58,7 +61,22 @@ def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Comp
         if _SUCCESS.match(lines.said(kept[at].text)):
             last = at
             break
-    return [each for each in complaints if each.at > last or each.family.fatal]
+    ignored = _ignored_by_make(kept)
+    return [
+        complaint
+        for complaint in complaints
+        if complaint.at not in ignored and (complaint.at > last or complaint.family.fatal)
+    ]
+
+
+def _ignored_by_make(kept: Sequence[Line]) -> frozenset[int]:
+    """Return where make ignores a failure: its own line, and the command's line before it."""
+    ignored: set[int] = set()
+    for at, line in enumerate(kept):
+        if _IGNORED.match(lines.said(line.text)):
+            # With `make -j` other commands print further up, so only one line is taken.
+            ignored.update((at - 1, at))
+    return frozenset(ignored)
 
 
 def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:

@@ -19,7 +19,8 @@ _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m(?=\S)")
 _OVERSTRUCK = re.compile(r".\x08")
 _PREFIX = re.compile(
     r"""(?:
-        \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[ ]?[+-]\d\d:?\d\d)?\]?[ ]  # a time
+        \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?  # a date and a time
+        (?:Z|[ ]?[+-]\d\d:?\d\d)?\]?[ ]  # and its zone
       | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ ]
       | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
       | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service

@@ -47,7 +47,7 @@ def _parse(pattern: str) -> list[Node]:
     for token in _TOKEN.finditer(pattern):
         sequence = stack[-1][-1]
         if token["open"]:
-            # A look-around is no part of the match; with (?i: the case of the letters is open.
+            # A look-around consumes nothing, and (?i: leaves the case of the letters open.
             silent += bool(silent or re.match(r"\(\?(?:[=!i]|<[=!])", token["open"]))
             if not re.fullmatch(r"\(\?\w+\)", token["open"]):
                 stack.append([[]])

@@ -13,6 +13,17 @@ FILE = Path(__file__).with_name("tables.toml")
 
 _PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
 _PART = re.compile(r"<([^<>]*)>")
+_GAPS = (
+    (re.compile(r" {2,}"), " "),
+    (re.compile(r"\( +"), "("),
+    (re.compile(r" +\)"), ")"),
+    (re.compile(r": : ?"), ": "),
+    # A parameter may end with a full stop. An ellipsis, as in `-L...`, keeps its three.
+    (re.compile(r"(?<!\.)\. ?\.(?=\s|$)"), "."),
+    # "`df -h . /tmp`" is left alone: only the end of a sentence closes up.
+    (re.compile(r" \.(?=\s+[A-Z`]|$)"), "."),
+)
+"""What is replaced in a sentence whose parameters are in place, in this order."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
 
@@ -63,8 +74,14 @@ def fill(template: str, parameters: Mapping[str, str]) -> str:
             return found[0]
         return found[1] if any(parameters.get(name) for name in names) else ""
 
-    text = _PLACE.sub(value, _PART.sub(part, template))
-    return re.sub(r"(?<=\.) ?\.(?=\s|$)", "", re.sub(r" {2,}", " ", text)).strip()
+    return _tidy(_PLACE.sub(value, _PART.sub(part, template)))
+
+
+def _tidy(text: str) -> str:
+    """Close the gaps and doubled stops that empty parameters leave in a sentence."""
+    for pattern, replacement in _GAPS:
+        text = pattern.sub(replacement, text)
+    return text.strip()
 
 
 def names_in(template: str) -> frozenset[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The host file: what differs from host to host, and so is in no recipe."""
+"""The host file: the settings that differ from host to host, and so belong in no recipe."""
 
 import os
 import re
@@ -36,116 +36,125 @@ HostPath = Annotated[Path, AfterValidator(_absolute)]
 
 
 class Sign(Table):
-    """Who says that a wheel was built here."""
+    """The signature of the statement that a wheel was built on this host."""
 
     key: HostPath
     """A private key in PEM, without a passphrase: Ed25519, ECDSA or RSA."""
 
 
 class CacheTable(Table):
-    """Where results of compiling are kept, and whose are believed."""
+    """The cache of compile actions: where it is, and whose entries this host trusts."""
 
     enabled: bool = True
-    """Without it every action is run."""
+    """Whether builds use the cache; without it Bazel runs every action."""
     directory: HostPath | None = None
-    """Where this host keeps them; without it ``cache`` in build_out, shared by all recipes."""
+    """The cache on this host; by default ``cache`` in build_out, which all recipes share."""
     size: Annotated[float, Field(gt=0)] = 20.0
-    """GiB that the directory may hold; what was not used for longest goes first."""
+    """GiB that the directory may hold; the entries that were used longest ago are removed first."""
     server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
-    """A server that several hosts share: bazel-remote, or nginx with DAV."""
+    """A cache server that several hosts share: bazel-remote, or nginx with DAV."""
     writes: bool = True
-    """Whether this host adds to the server what it built."""
+    """Whether this host uploads its results to the server."""
     secret: HostPath | None = None
-    """Hosts with the same secret believe each other's entries; without it each host has its own."""
+    """A file with a secret. Hosts with the same secret trust each other's entries; by default each
+    host trusts its own only."""
     logs: bool = False
     """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
     trust: tuple[HostPath, ...] = ()
-    """Public keys, in PEM, of builders whose signed entries are believed as well."""
+    """Public keys, in PEM, of other builders whose signed entries this host trusts."""
 
 
 class ContainerTable(Table):
     """How podman is run for recipes that name an image."""
 
     runtime: Annotated[str, Field(pattern=r"^[\w./-]+$")] | None = None
-    """The OCI runtime, as crun or runc; without it podman's own choice."""
+    """The OCI runtime, such as crun or runc; by default podman chooses."""
     options: tuple[str, ...] = ()
-    """Further options of ``podman run``, as ``--ulimit=nofile=1024:1024``."""
+    """Further options of ``podman run``, such as ``--ulimit=nofile=1024:1024``."""
 
 
+# Remote paths go into command lines that a remote shell reads, so control characters are refused.
 RemotePath = Annotated[str, Field(pattern=r"^[/~][^\x00-\x1f]*$")]
 """A path on another machine."""
 OptionalPath = Annotated[str, Field(pattern=r"^([/~][^\x00-\x1f]*)?$")]
-"""The same, or nothing."""
+"""A path on another machine, or an empty text."""
 
 
 class WorkerTable(Table):
     """Another machine that builds, reached by OpenSSH."""
 
     name: Annotated[str, Field(pattern=r"^\w[\w.-]*$")]
+    """A name for this machine in messages and tables."""
+    # Never a leading '-': ssh would take the address for an option, which can run a program.
     address: Annotated[str, Field(pattern=r"^[\w.][\w.@:-]*$")]
-    """As ssh takes it: ``user@host``, or a name of ~/.ssh/config."""
+    """The address for ssh: ``user@host``, or a name in ~/.ssh/config."""
     directory: RemotePath
-    """A checkout of tfwright there."""
+    """A checkout of tfwright on that machine."""
     python: Annotated[str, Field(pattern=r"^[\w/.~-]+$")] = "python3"
+    """The Python that runs tfwright on that machine."""
     host_file: OptionalPath = ""
-    """The host file there; without it the user's own."""
+    """The host file on that machine; by default the user's own."""
     wheelhouse: OptionalPath = ""
-    """Where wheels are there, to be copied here; without it the directory is shared."""
+    """The directory of wheels on that machine, which are copied here; by default both machines
+    share it."""
     config: OptionalPath = ""
-    """A configuration file for ssh; without it the user's own."""
+    """A configuration file for ssh; by default the user's own."""
 
 
 class SlurmTable(Table):
-    """How this site's Slurm is asked."""
+    """How builds are submitted to this site's Slurm."""
 
     directory: HostPath
     """A checkout of tfwright that all nodes see."""
     python: Annotated[str, Field(pattern=r"^[\w/.~-]+$")] = "python3"
+    """The Python that runs tfwright on the nodes."""
     host_file: OptionalPath = ""
+    """The host file on the nodes; by default the user's own."""
     options: tuple[Annotated[str, Field(pattern=r"^-[^\x00-\x1f]+$")], ...] = ()
     """Further options of sbatch: ``--partition=long``, ``--mem=32G``, ``--time=8:00:00``."""
     most: Annotated[int, Field(ge=0)] = 0
-    """Builds that run at once; 0 leaves it to Slurm."""
+    """Builds that run at once; 0 leaves the number to Slurm."""
 
 
 class HostFile(Table):
     """This host's own settings, from ``~/.config/tfwright/host.toml``; every key is optional."""
 
     build_out: HostPath = ROOT / "build_out"
-    """Where everything is built and kept."""
+    """The directory for all builds and their results."""
     jobs: Annotated[int, Field(gt=0)] | None = None
-    """Actions that Bazel runs at once; without it: cores, bounded by memory."""
+    """Actions that Bazel runs at once; by default as many as there are cores, or as fit in
+    memory."""
     mirrors: Annotated[dict[str, str], AfterValidator(_repeating)] = {}
-    """Repository url = url or path of a mirror that is asked instead. A key may hold fields, which
-    the value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
+    """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
+    value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
     downloads: dict[str, str] = {}
-    """Beginning of a url = what is put in its place, to be asked after the url itself:
-    ``"https://github.com/" = "https://mirror.example/github/"``."""
+    """Beginning of a url = text that replaces it. tfwright tries the new url after the original
+    one: ``"https://github.com/" = "https://mirror.example/github/"``."""
     drop: HostPath | None = None
-    """A folder of files given by hand, found by their digest: what needs a login, or has no server
-    any more."""
+    """A directory of files that you downloaded by hand, such as those behind a login. tfwright
+    finds a file there by its checksum."""
     pythons: dict[str, HostPath] = {}
-    """Target Python version = interpreter, before PATH and pyenv are searched."""
+    """Target Python version = interpreter; tfwright searches PATH and pyenv only for the others."""
     bazels: dict[str, HostPath] = {}
     """Bazel version = binary."""
     cuda: HostPath | None = None
-    """CUDA toolkit; stands in for the recipe's CUDA_TOOLKIT_PATH."""
+    """The CUDA toolkit; overrides the recipe's CUDA_TOOLKIT_PATH."""
     cudnn: HostPath | None = None
-    """cuDNN prefix; stands in for the recipe's CUDNN_INSTALL_PATH."""
+    """The prefix of cuDNN; overrides the recipe's CUDNN_INSTALL_PATH."""
     compiler: HostPath | None = None
-    """Host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
+    """The host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
     debian: HttpUrl | None = None
-    """Address of a Debian archive that `invoke toolkit` asks instead of this host's own."""
+    """Address of a Debian archive that `invoke toolkit` uses instead of this host's own."""
     cache: CacheTable = CacheTable()
-    """What was compiled before, here or on another host."""
+    """The cache of compile actions."""
     workers: tuple[WorkerTable, ...] = ()
-    """Machines that 'invoke distribute' hands recipes to."""
+    """Machines that 'invoke distribute' sends recipes to."""
     slurm: SlurmTable | None = None
     """With it, 'invoke distribute --slurm' submits recipes as a job array."""
     container: ContainerTable = ContainerTable()
-    """How containers are run."""
+    """How podman is run."""
     sign: Sign | None = None
-    """With it, the statement beside each published wheel is signed."""
+    """With it, tfwright signs the statement that it publishes with each wheel."""
 
     @property
     def cache_directory(self) -> Path:
@@ -175,20 +184,18 @@ class HostFile(Table):
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():
-            fields = re.fullmatch(
-                re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", re.escape(pattern)), url
-            )
+            # A field is one part of the path: [^/]+ keeps it from matching several.
+            escaped = re.escape(pattern)
+            expression = re.sub(r"\\\{([a-z]\w*)\\\}", r"(?P<\1>[^/]+)", escaped)
+            fields = re.fullmatch(expression, url)
             if fields:
                 return _filled(mirror, fields)
         return None
 
 
 def toolkit_root(build_out: Path, recipe: Recipe) -> Path | None:
-    """Return where `invoke toolkit` puts CUDA and its libraries; None for a recipe without CUDA.
-
-    They share one root: TensorFlow from 1.14 on finds headers only below it, earlier ones there
-    too.
-    """
+    """Return where `invoke toolkit` puts CUDA and its libraries; None for a recipe without CUDA."""
+    # They share one root: from 1.14 on, TensorFlow finds headers only below it.
     wanted = recipe.host
     versions = {
         "cuda": wanted.cuda,
@@ -224,11 +231,12 @@ def path() -> Path:
 
 
 def read() -> HostFile:
-    """Read the host file; a host without one has the defaults.
+    """Read the host file; without a file, return the defaults.
 
     Raises RecipeError if the file is faulty, or is named by $TFWRIGHT_HOST_FILE and missing.
     """
     file = path()
+    # A file that the user names must exist; the one in the usual place is optional.
     if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
         return HostFile()
     return load(file, HostFile)

@@ -1,7 +1,8 @@
-"""What may be a name, a path or an argument: the one place that decides it, for every document that people write.
+"""What may be a name, a path or an argument, in every document that people write.
 
-Recipes, locks and bundles may come from strangers. A value that passes here cannot be taken for an option
-by a program, leave its directory, end a line of somebody else's format, or change what a terminal shows.
+This is the one place that decides it. Recipes, locks and bundles may come from strangers. A value
+that passes here cannot be taken for an option by a program, leave its directory, end a line of
+another format, or change what a terminal shows.
 """
 
 import re
@@ -17,18 +18,22 @@ LONGEST_PATH = 1000
 """Bytes of a relative path; Linux and macOS take 4,096 and 1,024 for all of an absolute one."""
 SHARED = frozenset(
     {
-        *(
-            "added",
-            "bazel_install",
-            "cache",
-            "cache-secret",
-            "disk_cache",
-            "git",
-            "reports",
-            "reproduction",
-            "smoke",
-        ),
-        *("toolkits", "unbundling", "vault", "wheelhouse", "wheels", "nightly", "tmp"),
+        "added",
+        "bazel_install",
+        "cache",
+        "cache-secret",
+        "disk_cache",
+        "git",
+        "nightly",
+        "reports",
+        "reproduction",
+        "smoke",
+        "tmp",
+        "toolkits",
+        "unbundling",
+        "vault",
+        "wheelhouse",
+        "wheels",
     }
 )
 """Directories of build_out that belong to all recipes: `invoke clean` removes the one named like
@@ -61,7 +66,11 @@ def one_line(text: str) -> str:
 
 
 def no_option(text: str) -> str:
-    """Accept a name that no program takes for an option or a range of commits. Raises ValueError."""
+    """Accept a name that no program takes for an option or a range of commits.
+
+    Raises ValueError.
+    """
+    # git reads a..b as a range of commits.
     if text.startswith("-") or ".." in text or not re.fullmatch(r"[\w./+-]+", text):
         raise ValueError(
             "must be a plain name: letters, digits and ./+_- , not starting with '-', without '..'"
@@ -70,7 +79,10 @@ def no_option(text: str) -> str:
 
 
 def inner_path(text: str) -> str:
-    """Accept a relative path that stays below its root and out of git's own directory. Raises ValueError."""
+    """Accept a relative path that stays below its root and out of git's own directory.
+
+    Raises ValueError.
+    """
     path = PurePosixPath(text)
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
     if leaves or "\\" in text or not path.parts:
@@ -80,7 +92,7 @@ def inner_path(text: str) -> str:
         )
     for component in path.parts:
         if is_git_directory(component):
-            message = f"must not lead through {component}, which some file system takes for .git"
+            message = f"must not contain {component}, which some file systems take for .git"
             raise ValueError(message)
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
             message = f"must not have a component of more than {LONGEST_COMPONENT} bytes"
@@ -92,7 +104,11 @@ def inner_path(text: str) -> str:
 
 
 def is_git_directory(component: str) -> bool:
-    """Tell whether a file system may take this name for ``.git``: in other letters, with dots or blanks behind it."""
+    """Say whether a file system may take this name for ``.git``.
+
+    Some ignore upper and lower case, or dots and blanks at the end.
+    """
+    # NTFS opens a stream of the same file by what follows a colon.
     plain = component.partition(":")[0].rstrip(" .")
     return bool(_GIT_DIRECTORY.fullmatch(plain))
 
@@ -110,6 +126,7 @@ def file_name(text: str) -> str:
 
 def recipe_name(text: str) -> str:
     """Accept the name of a recipe, which becomes a directory of build_out. Raises ValueError."""
+    # macOS ignores case in names of directories, hence casefold.
     if text.casefold() in SHARED:
         message = f"{text} is a directory of build_out that all recipes share; rename the file"
         raise ValueError(message)
@@ -120,9 +137,8 @@ def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
-            "must start with https://, ssh://, file:/// or bundled: (git's other transports can "
-            "run "
-            "commands), and have no blank or leading -"
+            "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading "
+            "'-' (git's other transports can run commands)"
         )
     return one_line(text)
 
@@ -135,7 +151,8 @@ def download_url(text: str) -> str:
 
 
 def exact_pin(text: str) -> str:
-    """Accept a requirement that pins one version; pip would obey an option on such a line. Raises ValueError."""
+    """Accept a requirement that pins one version. Raises ValueError."""
+    # pip obeys an option on a line of a requirements file: --index-url, -e, -r.
     if not EXACT_PIN.fullmatch(text):
         raise ValueError(
             'must be an exact pin: "name==version", with --hash=sha256:… behind it where you like'
@@ -144,7 +161,10 @@ def exact_pin(text: str) -> str:
 
 
 def package_url(text: str) -> str:
-    """Accept a package URL (ECMA-427) of a registry that can be asked for a single package. Raises ValueError."""
+    """Accept a package URL (ECMA-427) of npm, the Python index, Debian or Ubuntu.
+
+    Raises ValueError.
+    """
     if not PACKAGE_URL.fullmatch(text):
         raise ValueError(
             'must be a package URL: "pkg:npm/NAME@VERSION", "pkg:pypi/NAME@VERSION" or '
@@ -171,8 +191,6 @@ PackagePin = Annotated[str, AfterValidator(exact_pin)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
-
-
 DebFile = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$")
 ]

@@ -30,11 +30,13 @@ def _bytes(value: object) -> object:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE)
     if not found:
         raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
+    # A bare "B" means bytes, as no unit does.
     unit = found[2].upper().removesuffix("B") and found[2].upper()
     return int(float(found[1]) * UNITS[unit])
 
 
 def _local(text: str) -> str:
+    # packaging normalises the text (PEP 440), so that the index and the wheel spell it alike.
     try:
         local = Version(f"0+{text}").local
     except InvalidVersion:
@@ -88,7 +90,7 @@ class NightlyRecipe(Table):
     capabilities: tuple[Capabilities, ...] = ()
     """Build it for each of these sets of compute capabilities: ``["8.6", "8.9,9.0"]``."""
     smoke: bool = True
-    """Whether the wheel is tried in a fresh venv; without it, wheels stay ``untested``."""
+    """Whether tfwright tests the wheel in a new venv; otherwise wheels stay ``untested``."""
 
 
 class RetentionTable(Table):
@@ -108,11 +110,17 @@ class MailTable(Table):
     """Notices by mail."""
 
     to: tuple[MailAddress, ...]
+    """The recipients."""
     sender: MailAddress
+    """The address in the From field."""
     host: Annotated[str, StringConstraints(pattern=r"^[\w.-]+$")] = "localhost"
+    """The mail server."""
     port: Annotated[int, Field(gt=0, lt=65536)] = 25
+    """Its port: usually 25, 587 with ``starttls``, 465 with ``tls``."""
     security: Literal["none", "starttls", "tls"] = "none"
+    """How the connection is encrypted."""
     user: Line | None = None
+    """The user name for the mail server; without it tfwright does not log in."""
     password_file: Path | None = None
     """A file that only its owner can read, or the name of a systemd credential."""
 
@@ -123,8 +131,9 @@ class WebhookTable(Table):
     url_file: Path | None = None
     """A file that holds the address, for addresses that are secrets themselves."""
     url: Line | None = None
+    """The address that notices are posted to."""
     token_file: Path | None = None
-    """Sent as ``Authorization: Bearer``; a file that only its owner can read."""
+    """A file that only its owner can read; tfwright sends its text as ``Authorization: Bearer``."""
 
     @model_validator(mode="after")
     def _one_address(self) -> Self:
@@ -139,10 +148,11 @@ class ProgramTable(Table):
     """Notices as JSON on the standard input of a program."""
 
     command: Annotated[tuple[Line, ...], Field(min_length=1)]
+    """The program and its arguments; no shell reads them."""
 
 
 class NoticesTable(Table):
-    """Who hears of failures."""
+    """How tfwright reports failures."""
 
     stale_nights: Annotated[int, Field(ge=1)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
@@ -160,7 +170,9 @@ class ProjectTable(Table):
     """What the index says of a project (PEP 792)."""
 
     status: Literal["active", "archived", "quarantined", "deprecated"]
+    """The status that installers show."""
     reason: Line = ""
+    """Why, in one line."""
 
 
 class NightlyFile(Table):
@@ -187,7 +199,7 @@ class NightlyFile(Table):
     retention: RetentionTable = RetentionTable()
     """How long builds are kept."""
     notices: NoticesTable = NoticesTable()
-    """Who hears of failures."""
+    """How tfwright reports failures."""
 
     @model_validator(mode="after")
     def _targets_differ(self) -> Self:
@@ -257,7 +269,7 @@ def read(file: Path | None = None) -> NightlyFile:
     place = file or path()
     if not place.exists():
         raise RecipeError(
-            f"There is no {place}",
-            remedy="Write one; docs/build-host.md begins with an example of six lines.",
+            f"{place} does not exist",
+            remedy="Write the file; docs/build-host.md begins with an example of six lines.",
         )
     return load(place, NightlyFile)

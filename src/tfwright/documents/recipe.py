@@ -34,10 +34,11 @@ WHEEL_TARGET = "//tensorflow/tools/pip_package:wheel"
 """From 2.17 on (there also in 2.16) Bazel itself makes the wheel."""
 DESTINATION = "@DESTINATION@"
 """Stands for a directory in the arguments of the program that makes the wheel."""
+# A question becomes a regular expression that is searched in all that ./configure prints.
 SHORTEST_QUESTION = 3
-"""Characters without the asterisks; less would match any text."""
+"""Characters of a question without its asterisks; a shorter text would match anything."""
 MOST_WILDCARDS = 4
-"""In one question of a recipe; more could make the search for it slow."""
+"""Asterisks in one question; more of them could make the search slow."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 SMOKE = (
@@ -59,13 +60,14 @@ def _question(text: str) -> str:
     if not text.replace("\n", " ").isprintable():
         raise ValueError("must be printable text; only line breaks may stand in a question")
     if text.count("*") > MOST_WILDCARDS:
-        message = f"has more than {MOST_WILDCARDS} asterisks; one stands for a whole default"
+        message = f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
         raise ValueError(message)
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
         raise ValueError("must hold some words of the question; an asterisk matches anything")
     return text
 
 
+# TensorFlow takes both spellings, 7.5 and sm_75; NVIDIA marks variants by a letter, as in sm_90a.
 Capabilities = Annotated[
     str,
     StringConstraints(
@@ -76,15 +78,15 @@ CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2",
 """What a wheel may need of an x86-64 CPU, least first."""
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
+# Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
 LibraryName = Annotated[
     str, StringConstraints(min_length=1, max_length=1023), AfterValidator(one_line)
 ]
+"""The name of a shared library of a Mac, as the linker writes it."""
 LibraryFolder = Annotated[
     str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
 ]
 """An absolute directory of a Mac."""
-
-
 Stage = Literal[
     "check",
     "fetch",
@@ -101,21 +103,22 @@ Stage = Literal[
 
 
 class SourceTable(Table):
-    """Which TensorFlow, with what changed in it."""
+    """The TensorFlow to build, and the changes that the recipe makes to it."""
 
     url: GitUrl
     """Upstream's public repository; ``bundled:demo`` is the tree that tfwright ships."""
     branch: Name
-    """The branch that the commit is expected on. It is never followed: the commit decides."""
+    """The branch that the commit is expected on. tfwright never follows it: the commit decides."""
     commit: Commit
+    """All 40 digits of the commit to build."""
     interface: Literal["tensorflow", "own"] = "tensorflow"
-    """How the tree is configured and packaged: as TensorFlow's release, or in a way of its own that
-    ``[configure]`` and ``[package]`` describe."""
+    """``tensorflow`` if the tree is configured and packaged as this release of TensorFlow is;
+    ``own`` if ``[configure]`` and ``[package]`` describe it."""
     release: Release
-    """Whose rules apply, as ``1.8``; read off a branch named ``r1.8`` when not given."""
+    """The release whose rules apply, as ``1.8``; by default the one in the name of the branch."""
     version: ExactRelease | None = None
-    """The version down to the patch level and the fork, as ``2.4.4`` or ``1.15.5+nv22.12``, where
-    ./configure differs by them; read off `release` or the branch where these say it."""
+    """The version with patch level and fork, as ``2.4.4`` or ``1.15.5+nv22.12``; needed where
+    ./configure differs by them. By default the one in `release` or in the name of the branch."""
     patches: tuple[InnerPath, ...] = ()
     """Files under patches/, applied in this order."""
     assets: dict[InnerPath, InnerPath] = {}
@@ -123,18 +126,21 @@ class SourceTable(Table):
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the tree that are neither transferred nor checked out (test data, other
     languages)."""
-    _beside: Path = PrivateAttr(default=PATCHES)
-    # Where the recipe's own patches/ would be; no part of what the recipe says.
+    # Where the recipe's own patches/ would be. Private: the path must not enter stamps or locks.
+    _patches_of_recipe: Path = PrivateAttr(default=PATCHES)
 
     def file(self, name: str) -> Path:
-        """Return a patch or an asset: in patches/ beside the recipe, else in the checkout's."""
-        own = self._beside / name
+        """Return the path of a patch or an asset.
+
+        patches/ in the recipe's own directory comes before patches/ of the checkout.
+        """
+        own = self._patches_of_recipe / name
         return own if own.is_file() else PATCHES / name
 
     def located(self, folder: Path) -> Self:
         """Return the same table, for a recipe that lies in `folder`."""
         copy = self.model_copy()
-        copy._beside = folder / "patches"  # noqa: SLF001 our own
+        copy._patches_of_recipe = folder / "patches"  # noqa: SLF001 our own
         return copy
 
     @model_validator(mode="before")
@@ -148,8 +154,10 @@ class SourceTable(Table):
             return {"release": NO_RELEASE, **values}
         stated = values.get("release") or named or values.get("version")
         found = {"release": stated} if stated else {}
+        # A name such as r1.15.5+nv22.12 says more than the release line, which ./configure needs.
         if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
             found["version"] = stated
+        # What the recipe states itself comes last, so that it wins.
         return {**found, **values}
 
     @model_validator(mode="after")
@@ -161,28 +169,33 @@ class SourceTable(Table):
 
     @property
     def exact(self) -> ExactRelease:
-        """The version as far as the recipe tells: the first of its line where it does not."""
+        """The version that the recipe states, or else the first one of its release."""
         version = self.version or ExactRelease(*self.release)
+        # Graphcore's branches carry the SDK's version, not one of TensorFlow's with a suffix.
         of_graphcore = "graphcore" in self.url or "/sdk-release-" in self.branch
         return version._replace(fork="ipu") if of_graphcore and not version.fork else version
 
 
 class SubstituteTable(Table):
-    """Other bytes for an archive whose servers are gone. The wheel is then not built from the pinned bytes."""
+    """Other bytes for an archive that cannot be downloaded any more.
+
+    The wheel is then not built from the pinned bytes, and says so.
+    """
 
     reason: Line
     """Why the pinned archive cannot be downloaded, and what this one is; shown wherever the wheel
     is described."""
     replaces: Sha256 | None = None
-    """The checksum that the tree pins. Where the tree pins another archive, the recipe is
-    refused."""
+    """The checksum that the tree pins. tfwright refuses the recipe if the tree pins another
+    archive."""
     sha256: Sha256
-    """Of the file that is used instead."""
+    """The checksum of the file that is used instead."""
     urls: tuple[DownloadUrl, ...] = ()
-    """Where that file is served; without them the archive's own urls stay in the tree."""
+    """Where that file can be downloaded; without them the archive's own urls stay in the tree."""
     git: GitUrl | None = None
     """A repository whose commit is packed, with the directory that the archive's rule expects."""
     commit: Commit | None = None
+    """The commit of that repository."""
     prefix: InnerPath | None = None
     """The directory that the commit is packed into, where it is not the one that the rule
     strips."""
@@ -199,16 +212,19 @@ class SubstituteTable(Table):
 
 
 class FileSourceTable(Table):
-    """One more place that has exactly the pinned bytes of a file: a git repository, or a member of a package."""
+    """One more place that has exactly the pinned bytes of a file.
+
+    It is a git repository, or a file in a package of a registry.
+    """
 
     sha256: Sha256
-    """Of the file, as the tree or a substitute pins it."""
+    """The checksum of the file, as the tree or a substitute pins it."""
     git: GitUrl | None = None
-    """A repository. Alone, it is one more repository for the archive or the commit that is packed
-    anyway."""
+    """A repository. Without `ref` and `blob`, it is one more repository for an archive or a commit
+    that tfwright packs itself."""
     ref: Name | None = None
-    """A commit or tag that is packed as GitLab and others do, into `prefix`, and compressed by
-    gzip."""
+    """A commit or tag that is packed into `prefix` and compressed by gzip, as GitLab and other
+    forges do."""
     prefix: InnerPath | None = None
     """The directory in that archive: ``eigen-3.3.9``."""
     blob: Commit | None = None
@@ -231,12 +247,12 @@ class FileSourceTable(Table):
 
 
 class FetchTable(Table):
-    """What is fetched before a build, beyond what the tree itself names."""
+    """What a build downloads in addition to what the tree itself names."""
 
     substitutes: dict[Name, SubstituteTable] = {}
-    """By the name of the external repository whose archive they replace."""
+    """Other archives, by the name of the external repository whose archive they replace."""
     sources: tuple[FileSourceTable, ...] = ()
-    """More places that have the pinned bytes, each believed by the checksum only."""
+    """More places that have the pinned bytes; tfwright checks each file by its checksum."""
 
     def sources_of(self, sha256: str) -> tuple[FileSourceTable, ...]:
         """Return the further places that have a file."""
@@ -247,36 +263,44 @@ class ImageTable(Table):
     """A container image; the digest decides, name and tag are for people."""
 
     name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
+    """Registry and repository: ``docker.io/library/debian``."""
     tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
+    """The tag that had this digest; it is shown, and never resolved."""
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
-    """Of its manifest. A tag is moved at will, so that an image without a digest is refused."""
+    """The digest of the image's manifest. Required, since a tag can move to another image."""
 
 
 class HostTable(Table):
-    """What the machine that builds must be; what it really is, the check stage finds out."""
+    """What the machine that builds must have; the check stage compares it with the real one."""
 
     system: Literal["Linux", "Darwin", "any"]
+    """The operating system as ``uname -s`` prints it; ``Darwin`` is macOS."""
     machine: str = "x86_64"
-    """As ``uname -m`` says it; ``any`` for a recipe without machine code of its own."""
+    """The processor as ``uname -m`` prints it; ``any`` for a recipe that compiles nothing."""
     python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
-    """The TARGET Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
+    """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
     macos: Version | None = None
+    """The version of macOS."""
     xcode: Version | None = None
+    """The version of Xcode."""
     clang: Line | None = None
-    """Apple's clang, as ``cc --version`` says it."""
+    """The build number of Apple's clang, as ``cc --version`` prints it: ``800.0.42.1``."""
     gcc: Version | None = None
-    """The newest gcc that this TensorFlow, or its CUDA, takes."""
+    """The newest gcc that this TensorFlow, or its CUDA, accepts."""
     cuda: Version | None = None
+    """The version of the CUDA toolkit."""
     cudnn: Version | None = None
+    """The version of cuDNN."""
     nccl: Version | None = None
+    """The version of NCCL, for a recipe that uses the host's NCCL."""
     tensorrt: Version | None = None
+    """The version of TensorRT."""
     driver: Version | None = None
-    """The oldest NVIDIA driver that runs the result."""
+    """The oldest NVIDIA driver that runs the wheel."""
     programs: tuple[Name, ...] = ()
-    """What the build runs beside compilers, Bazel and Python, from the system's own PATH: perl,
-    bison."""
+    """Other programs that the build runs from the system's own PATH: ``["perl", "bison"]``."""
     sha256: dict[Literal["cuda", "cudnn", "nccl", "tensorrt"], Sha256] = {}
     """Digests of NVIDIA's own archives, for `invoke toolkit`."""
     image: ImageTable | None = None
@@ -284,37 +308,40 @@ class HostTable(Table):
 
 
 class BazelTable(Table):
-    """Which Bazel."""
+    """The Bazel that builds."""
 
     version: Version
+    """The exact version of Bazel."""
     sha256: dict[
         Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256
     ] = {}
-    """Digest of the binary per platform; without one the first download is believed and stamped."""
+    """Checksum of the binary per platform. Without one tfwright trusts the first download, and
+    records its checksum."""
 
 
 class PromptTable(Table):
-    """A question that the recipe knows: of a fork, of a patched ./configure, of another repository."""
+    """A question of a fork, of a patched ./configure or of another repository."""
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
     question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
-    """The text of the question, to its very end; ``*`` stands for what differs from host to
-    host."""
+    """The text of the question, to its very end; ``*`` matches what differs from host to host."""
     kind: Literal["yes-no", "text"] = "text"
+    """Whether the answer is true or false, or a text."""
     yes: Line = "y"
     """What is typed where the answer is true."""
     no: Line = "n"
     """What is typed where the answer is false."""
     when: Line = ""
-    """It is asked only if this holds of the answers: ``TF_A and not TF_B or TF_C``."""
+    """The program asks only if the answers fulfil this: ``TF_A and not TF_B or TF_C``."""
     optional: bool = False
-    """The program may leave it out, so the recipe need not answer it."""
+    """The program may skip this question, so the recipe need not answer it."""
     environment: bool = False
-    """The program never asks it; it reads the variable from its environment."""
+    """The program does not ask this, but reads the variable from its environment."""
 
 
 def _bazelrc_line(text: str) -> str:
+    # import and try-import would let a recipe make Bazel read any file of the host.
     if not re.fullmatch(r"(build|test|run|common)(:[\w.+-]+)? -\S.*", text):
         raise ValueError("must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'")
     return one_line(text)
@@ -325,37 +352,39 @@ BazelrcLine = Annotated[str, AfterValidator(_bazelrc_line)]
 
 
 class BazelrcTable(Table):
-    """What ./configure writes for Bazel, where it is not what TensorFlow's of this version writes.
+    """How the file that ./configure writes for Bazel differs from that of this TensorFlow.
 
-    ``@NAME@`` stands for the answer of that name; ``@PYTHON_BIN_PATH@`` and ``@PYTHON_LIB_PATH@``
-    for the target Python and its site-packages.
+    tfwright puts the answer of that name in place of ``@NAME@``; ``@PYTHON_BIN_PATH@`` and
+    ``@PYTHON_LIB_PATH@`` are the target Python and its site-packages.
     """
 
     lines: tuple[BazelrcLine, ...] = ()
-    """The whole file, for a repository with an interface of its own. Without them it is not
-    checked."""
+    """The whole file, for a repository with an interface of its own. Without these lines tfwright
+    does not check the file."""
     adds: tuple[BazelrcLine, ...] = ()
     """Lines that a fork, or a patch of ./configure, writes in addition."""
     omits: tuple[BazelrcLine, ...] = ()
-    """Lines that it does not write although TensorFlow does."""
+    """Lines that TensorFlow writes, and this ./configure does not."""
 
 
 class ConfigureTable(Table):
     """The answers to ``./configure``."""
 
     by: Literal["dialogue", "environment"] = "dialogue"
-    """Type the answers at the prompts, or export them and treat any prompt as an error."""
+    """``dialogue`` types the answers at the prompts; ``environment`` exports them, and treats any
+    prompt as an error."""
     answers: dict[Variable, bool | Line] = {}
-    """Named by TensorFlow's own variables; true and false are y and n."""
+    """The answers, by the names of TensorFlow's own variables; true is y, and false is n."""
     program: InnerPath = "configure"
-    """The program in the tree that asks."""
+    """The program in the tree that asks the questions."""
     writes: InnerPath | None = None
-    """The file that it writes for Bazel; needed for an interface of the repository's own only."""
+    """The file that the program writes for Bazel; needed only with ``interface = "own"``."""
     prompts: tuple[PromptTable, ...] = ()
-    """Questions that no catalogue knows, in the order of asking."""
+    """Questions that tfwright's catalogue does not have, in the order in which they are asked."""
     bazelrc: BazelrcTable = BazelrcTable()
+    """How the file that ./configure writes for Bazel differs from that of this TensorFlow."""
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
-    """Seconds to wait for a prompt; the first one waits twice as long, since Bazel unpacks
+    """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
     itself."""
 
 
@@ -363,18 +392,20 @@ class CompileTable(Table):
     """What Bazel builds, and how."""
 
     target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = TENSORFLOW_TARGET
+    """The target of ``bazel build``; from 2.17 on ``//tensorflow/tools/pip_package:wheel``."""
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
     env: dict[Variable, Line] = {}
-    """Environment of the Bazel client and server, beside the fixed minimum."""
+    """Environment of the Bazel client and server, in addition to the fixed minimum."""
     peak: Annotated[float, Field(gt=0)] = 1.5
-    """GiB that one compile action may take; with the memory of the host it bounds the jobs."""
+    """GiB that one compile action may take. Jobs at once are limited so that all fit in memory."""
 
 
 class NcclTable(Table):
     """The separate rebuild of ``_nccl_ops.so`` (TensorFlow 1.0 to 1.12)."""
 
     rebuild: bool = False
+    """Whether to rebuild it."""
     flags: tuple[Line, ...] = ()
     """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``."""
 
@@ -383,26 +414,28 @@ class PackageTable(Table):
     """How the wheel is made from what was built."""
 
     project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
+    """The wheel's name, if it is not TensorFlow's own."""
     program: InnerPath | None = None
-    """The program that makes the wheel, in the tree, where it is not TensorFlow's
+    """The program in the tree that makes the wheel, if it is not TensorFlow's
     build_pip_package."""
     arguments: tuple[Line, ...] = (DESTINATION,)
-    """Its arguments; ``@DESTINATION@`` stands for the directory that the wheel belongs in."""
+    """The program's arguments; ``@DESTINATION@`` becomes the directory for the wheel."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
-    """The platform of the wheel's tag, which its libraries must prove:
-    ``manylinux_2_31_x86_64``."""
+    """The platform in the wheel's tag: ``manylinux_2_31_x86_64``. The build fails if auditwheel
+    finds that a shared library does not conform to it."""
     libraries: dict[LibraryName, LibraryName] = {}
-    """macOS: name that the linker wrote = name to be there instead: ``"@rpath/libcudart.9.2.dylib"
-    = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. Such a name needs no DYLD_LIBRARY_PATH."""
+    """macOS: name of a shared library that the linker wrote = name that replaces it:
+    ``"@rpath/libcudart.9.2.dylib" = "/usr/local/cuda/lib/libcudart.9.2.dylib"``. The new name works
+    without DYLD_LIBRARY_PATH."""
     rpath: tuple[LibraryFolder, ...] = ()
-    """macOS: absolute directories in which what is still named ``@rpath/`` is looked for, instead
-    of the building machine's."""
+    """macOS: absolute directories in which the loader looks for names that still begin with
+    ``@rpath/``; they replace those of the building machine."""
 
 
 class VerifyTable(Table):
-    """What the wheel must be, and do, before it is published."""
+    """The checks that the wheel must pass before it is published."""
 
     imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = (
         "tensorflow",
@@ -411,67 +444,84 @@ class VerifyTable(Table):
     requirements: tuple[PackagePin, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
     plugins: tuple[PackagePin, ...] = ()
-    """Installed beside the wheel at test time only, such as tensorflow-metal."""
+    """Packages that are installed together with the wheel for the tests only, such as
+    tensorflow-metal."""
     smoke: tuple[InnerPath, ...] = SMOKE
-    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. What
-    they need a GPU for is skipped, and said to be, on a machine without."""
+    """Programs of tfwright's smoke folder, run by the target Python on the first of `imports`. On a
+    machine without a GPU, the report names the parts that were skipped."""
     tests: tuple[InnerPath, ...] = ()
     """Tests of the source tree itself that must pass with the installed wheel."""
     env: dict[Variable, Line] = {}
+    """Environment of all these programs, in addition to the fixed minimum."""
     glibc: Version | None = None
     """The oldest glibc that the wheel must load on."""
     cpu: CpuLevel | None = None
-    """The most that the wheel may need of an x86-64 CPU: ``avx2`` stands for all that came with
-    Haswell, each for all before it."""
+    """The newest instruction set of an x86-64 CPU that the wheel may need. Each includes those
+    before it; ``avx2`` includes FMA, BMI and F16C, which came with it in Haswell."""
     macos: Version | None = None
     """The oldest macOS that the wheel must load on."""
     architectures: tuple[Architecture, ...] = ()
-    """What every library with GPU code must hold: ``sm_70`` as it runs, ``compute_70`` as PTX."""
+    """GPU code that every shared library with GPU code must have: ``sm_70`` as machine code,
+    ``compute_70`` as PTX."""
     size: Annotated[int, Field(gt=0)] | None = None
-    """The most bytes that the wheel may have."""
+    """The largest size of the wheel, in bytes."""
 
 
 class VerifiedTable(Table):
     """How far this recipe was really run; `invoke build --verified-by` writes it.
 
-    Without it, or where it no longer fits the recipe, the recipe is shown as unverified.
+    Without it, or after a change to the recipe, tfwright shows the recipe as unverified.
     """
 
     until: Stage
     """The last stage that was run."""
     on: dt.date
-    """When."""
+    """The date of the run."""
     host: Line
     """The machine that ran it."""
     by: Line
-    """Who ran it."""
+    """The person who ran it."""
     note: Line = ""
-    """What is worth knowing, such as inputs that were substituted."""
+    """Anything that readers should know, such as inputs that were substituted."""
     digests: dict[Literal["recipe", "patches", "lock", "tfwright"], Line] = {}
-    """A short checksum of each part that decides the wheel, as it was then."""
+    """A short checksum of each part that decides the wheel, taken at that run."""
 
 
 class Recipe(Table):
     """Everything that decides the bytes of one wheel."""
 
+    # The tables stand in the order in which the pipeline reads them; README.md follows it.
     name: RecipeName
     """The file's name without ``.toml``; not written in the file."""
     summary: Line
+    """One line for lists of recipes: which TensorFlow, and for whom."""
     source: SourceTable
+    """The TensorFlow to build, and the changes that the recipe makes to it."""
     host: HostTable
+    """What the machine that builds must have."""
     bazel: BazelTable
+    """The Bazel that builds."""
     fetch: FetchTable = FetchTable()
+    """What a build downloads in addition to what the tree itself names."""
     toolkit: ToolkitTable = ToolkitTable()
+    """Where CUDA, its libraries and nvcc's host compiler come from."""
     configure: ConfigureTable = ConfigureTable()
+    """The answers to ``./configure``."""
     compile: CompileTable = CompileTable()
+    """What Bazel builds, and how."""
     nccl: NcclTable = NcclTable()
+    """The separate rebuild of ``_nccl_ops.so``."""
     package: PackageTable = PackageTable()
+    """How the wheel is made from what was built."""
     verify: VerifyTable = VerifyTable()
+    """The checks that the wheel must pass."""
     verified: VerifiedTable | None = None
+    """How far this recipe was really run."""
 
     @model_validator(mode="after")
     def _toolkit_is_of_the_versions(self) -> Self:
         for name, _ in self.toolkit.parts():
+            # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
                 raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
         return self
@@ -547,7 +597,8 @@ def find(name: str) -> Path:
     near = difflib.get_close_matches(name.removesuffix(".toml"), names(), n=1, cutoff=0.4)
     raise RecipeError(
         f"There is no recipe {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
-        remedy="'invoke recipes' lists them; --recipe takes a name or a path that ends in .toml.",
+        remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
+        ".toml.",
     )
 
 
@@ -575,6 +626,7 @@ def _require(path: Path, source: SourceTable, name: str) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))
+    # A link in patches/ must not lead tfwright to a file elsewhere on the host.
     real = file.resolve()
     if real.is_relative_to(folder.resolve()) and real.is_file():
         return
@@ -582,6 +634,6 @@ def _require(path: Path, source: SourceTable, name: str) -> None:
     line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
     raise RecipeError(
         f"{path}:{line}: {name} is not a file under {folder}",
-        remedy="Add the file there or in patches/ beside the recipe, or correct its name.",
+        remedy="Add the file there or in patches/ of the recipe's directory, or correct its name.",
         evidence=Evidence(where=f"{path}:{line}"),
     )

@@ -1,4 +1,7 @@
-"""The names of the stages, in order: users type them, recipes and findings about a host refer to them."""
+"""The names of the stages, in order.
+
+Users type them; recipes, and findings about a host, refer to them.
+"""
 
 NAMES = (
     "check",

@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 
     Location = tuple[int | str, ...]
 
+# tomllib has no limits of its own: it takes quadratic time for some keys, and recurses on brackets.
 LARGEST = 4 * 2**20
-"""Bytes of a document; the lock file of TensorFlow 2.20 is a tenth of that."""
+"""Bytes of a document; the lock file of TensorFlow 2.20 has a tenth of that."""
 DEEPEST = 32
 """Brackets within brackets, and parts of one dotted key."""
 LONGEST_NUMBER = 100
 """Digits of one number; Python refuses to read more than 4,300."""
 MOST_KEYS = 10_000
+"""Keys of a document, counted by its equals signs."""
 SHOWN = 20
 """Faults that one message describes."""
 LONGEST_VALUE = 200
@@ -43,7 +45,8 @@ _STRINGS = re.compile(
 class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False)
+    # Most commands read few of the tables, so pydantic compiles a validator at its first use.
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
 
 
 Document = TypeVar("Document", bound=Table)
@@ -54,7 +57,7 @@ def load(
 ) -> Document:
     """Read `path` as a `model`, with the values of `extra` added to the file's own.
 
-    Raises RecipeError, naming every faulty line at once, if the file cannot be read, is no
+    Raises RecipeError, naming every faulty line at once, if the file cannot be read, is not
     TOML, or does not fit the model. Hostile documents are refused in bounded time.
     """
     text = _text(path)
@@ -67,12 +70,14 @@ def load(
 
 def _text(path: Path) -> str:
     """Read a document as UTF-8."""
+    # One byte more than allowed shows that a file is too large, without reading all of it.
     try:
         with path.open("rb") as stream:
             content = stream.read(LARGEST + 1)
     except OSError as fault:
         raise RecipeError(
-            f"{path} cannot be read: {fault.strerror}", remedy="Check the path and its permissions."
+            f"{path} cannot be read: {fault.strerror}",
+            remedy="Check the path and its permissions.",
         ) from fault
     if len(content) > LARGEST:
         raise RecipeError(
@@ -164,7 +169,7 @@ def _remedy(model: type[Table], fault: "ErrorDetails") -> str:
     if fault["type"] == "extra_forbidden":
         return f"Use one of: {', '.join(_known_keys(model, fault['loc'][:-1]))}."
     if fault["type"] == "missing":
-        return f"Add {fault['loc'][-1]!r}; every pin is stated, none is guessed."
+        return f"Add {fault['loc'][-1]!r}; tfwright does not guess pins."
     return "Correct the value; recipes/README.md describes every key."
 
 
@@ -180,13 +185,12 @@ def _known_keys(model: type[Table], location: "Location") -> list[str]:
 
 
 def line_of(text: str, location: "Location") -> int:
-    """Return the line, from 1, where the key at `location` stands in the TOML `text`.
+    """Return the line, from 1, of the key at `location` in the TOML `text`.
 
-    tomllib keeps no positions. A flat document is one ``[table]`` header and one ``key =`` per
-    line, so the deepest header and key that match are looked for; a missing key is placed at its
-    table's header, an unknown table at line 1. The n-th ``[[table]]`` header is item n - 1 of its
-    list.
+    The line of a missing key is its table's header; that of an unknown table is 1.
     """
+    # tomllib keeps no positions. A flat document has one [table] header or one key in a line, so
+    # the deepest header or key that matches is the place. The n-th [[table]] is item n - 1.
     parts, seen = list(location), Counter[str]()
     best, depth, table = 1, 0, list[int | str]()
     for number, line in enumerate(text.splitlines(), 1):

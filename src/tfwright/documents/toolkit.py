@@ -18,20 +18,22 @@ class DebianTable(Table):
     """Packages of one suite of Debian."""
 
     suite: Annotated[str, StringConstraints(pattern=r"^[a-z]+$")]
-    """Its code name: ``bookworm``."""
+    """The suite's code name: ``bookworm``."""
     files: dict[DebFile, Digest]
+    """File name of a package = its SHA-256 checksum."""
 
 
 class PartTable(Table):
     """One part of a toolkit, and each of the ways to obtain it."""
 
     licence: HttpsUrl | None = None
-    """Where the licence is published that the user has to accept; None for free software."""
+    """Address of the licence that the user has to accept; none for free software."""
     wheels: dict[WheelFile, Digest] = {}
-    """Packages of the Python index that hold it."""
+    """Packages of the Python index that contain this part: file name = SHA-256 checksum."""
     debian: DebianTable | None = None
+    """Packages of Debian that contain this part."""
     archives: dict[HttpsUrl, Digest] = {}
-    """Files that the vendor gives without a login."""
+    """Archives that the vendor publishes without a login: url = SHA-256 checksum."""
 
     def ways(self) -> Iterator[tuple[Way, Mapping[str, str]]]:
         """Yield each way with the digests of its files, in the order in which they are tried."""
@@ -44,14 +46,19 @@ class PartTable(Table):
 
 
 class ToolkitTable(Table):
-    """What `invoke toolkit` obtains for a recipe; a build then needs no place in the host file."""
+    """What `invoke toolkit` downloads for a recipe, so that the host file need not name a CUDA."""
 
     cuda: PartTable | None = None
+    """The CUDA toolkit."""
     cudnn: PartTable | None = None
+    """cuDNN."""
     nccl: PartTable | None = None
+    """NCCL."""
     tensorrt: PartTable | None = None
+    """TensorRT."""
+    # A host rarely has a gcc that is old enough for its CUDA, hence this part.
     compiler: PartTable | None = None
-    """The host compiler of nvcc: the newest that CUDA takes is seldom the one that a host has."""
+    """The host compiler of nvcc; its ``gcc-N`` becomes GCC_HOST_COMPILER_PATH."""
 
     def parts(self) -> Iterator[tuple[PartName, PartTable]]:
         """Yield the parts that the recipe names."""

@@ -129,17 +129,16 @@ def mac(version: str) -> Mac | None:
 
 
 def driver(row: Cuda, gpu: str) -> tuple[str, str]:
-    """Return the oldest driver for Linux that runs what a CUDA builds, on a GPU of this compute capability, and where that is from."""
-    young = next(
-        (
-            one
-            for one in _table()["generation"]
-            if gpu and not versions.older(gpu, one["capability"])
-        ),
-        None,
-    )
-    if young and versions.older(row.driver, young["driver"]):
-        return young["driver"], young["source"]
+    """Return the oldest driver for Linux that runs what a CUDA builds, and its source.
+
+    `gpu` is a compute capability, or empty.
+    """
+    # A GPU that is newer than its CUDA needs a driver that knows it.
+    for generation in _table()["generation"]:
+        if gpu and not versions.older(gpu, generation["capability"]):
+            if versions.older(row.driver, generation["driver"]):
+                return generation["driver"], generation["source"]
+            break
     return row.driver, row.source("driver")
 
 

@@ -30,7 +30,7 @@ def needed(recipe: Recipe) -> bool:
 
 
 def toolkit(recipe: Recipe, host_file: HostFile) -> Path:
-    """Return where the CUDA toolkit must be: the host file's place, else what the recipe answers."""
+    """Return where the CUDA toolkit must be: as the host file says, else as the recipe says."""
     return host_file.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
 
 
@@ -54,16 +54,16 @@ def present(recipe: Recipe, host_file: HostFile) -> tuple[Path | None, Path | No
 
 
 def capabilities(recipe: Recipe) -> list[str]:
-    """Return the compute capabilities that a recipe makes machine code for, as ``12.0``; ``compute_120`` alone makes none."""
+    """Return the compute capabilities that a recipe makes machine code for, as ``12.0``."""
     answers = recipe.configure.answers
     text = str(
         answers.get("TF_CUDA_COMPUTE_CAPABILITIES")
         or answers.get("HERMETIC_CUDA_COMPUTE_CAPABILITIES")
         or ""
     )
-    return [
-        capability(item) for item in text.split(",") if item and not item.startswith("compute_")
-    ]
+    # compute_120 makes PTX, which the driver compiles, and no machine code.
+    items = [item for item in text.split(",") if item and not item.startswith("compute_")]
+    return [capability(item) for item in items]
 
 
 def capability(text: str) -> str:
@@ -73,11 +73,11 @@ def capability(text: str) -> str:
 
 
 def runs_on(built: list[str], gpu: str) -> bool:
-    """Say whether machine code for some capabilities runs on a GPU: on the same major version from its minor one up."""
-    return any(
-        versions.numbers(one)[0] == versions.numbers(gpu)[0] and not versions.older(gpu, one)
-        for one in built
-    )
+    """Say whether machine code for some compute capabilities runs on a GPU."""
+    # It runs on GPUs of the same major version whose minor version is the same or higher.
+    major = versions.numbers(gpu)[0]
+    alike = [item for item in built if versions.numbers(item)[0] == major]
+    return any(not versions.older(gpu, item) for item in alike)
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""This host held against a recipe: everything that is not as the recipe wants it, the worst first."""
+"""This host compared with a recipe: every difference, the worst first."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ from tfwright.host.probes import Host
 
 
 def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
-    """Return everything that is not as the recipe wants it, the worst first: what `invoke doctor` shows."""
+    """Return all that is not as the recipe wants it, the worst first, as `invoke doctor` does."""
     return worst_first(requirements.compare(recipe, host_file, host))
 
 
 def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
-    """Say in a few words what keeps a recipe from being built here to its end; None if nothing does."""
+    """Say in a few words what keeps this host from building a recipe; None if nothing does."""
     findings = examine(recipe, host_file, probes.here())
     return next((finding.found for finding in findings if finding.blocks), None)
 

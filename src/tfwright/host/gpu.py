@@ -17,8 +17,15 @@ Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
-"""The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will do."""
-SHIELDED = "https://developer.apple.com/library/archive/documentation/Security/Conceptual/System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
+"""The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
+do."""
+SHIELDED = (
+    "https://developer.apple.com/library/archive/documentation/Security/Conceptual/"
+    "System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
+)
+DISABLING_NOUVEAU = (
+    "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
+)
 
 
 def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
@@ -36,10 +43,10 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
     )
     if not seen:
         yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
-    elif len({_line(one.value) for one in seen}) > 1:
-        found = f"several CUDAs mixed at {place}: " + ", ".join(
-            f"{one} by {Path(one.by.split()[0]).name}" for one in seen
-        )
+    # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
+    elif len({_line(witness.value) for witness in seen}) > 1:
+        witnesses = [f"{witness} by {Path(witness.by.split()[0]).name}" for witness in seen]
+        found = f"several CUDAs mixed at {place}: " + ", ".join(witnesses)
         yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
     elif wanted and not versions.is_of(seen[0].value, wanted):
         yield Finding(
@@ -109,7 +116,8 @@ def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
 
 
 def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    """NVIDIA's fork includes cudnn.h from files that see the headers of CUDA's own root alone."""
+    """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
+    # The fork includes cudnn.h from files whose include path has CUDA's own root only.
     forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
     if not forked or not cuda.needed(recipe):
         return
@@ -144,9 +152,8 @@ def _library(
         return
     title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
     wanted = getattr(recipe.host, part) or ""
-    prefixes = list(
-        dict.fromkeys([cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)])
-    )
+    places = [cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)]
+    prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
     remedy = _pinned(recipe, part, host) or remedies.of(
         part, host.installer, recipe=recipe.name, version=wanted
@@ -169,7 +176,8 @@ def _library(
 
 
 def _get_cudnn(recipe: Recipe, host: Host) -> str:
-    """Say how to get a cuDNN. NVIDIA names its archives in another way from 8.3 on, and keeps those from 9 on elsewhere."""
+    """Say how to get a cuDNN."""
+    # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
     toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
     early = versions.newer("8.3", wanted)
     archive = (
@@ -231,7 +239,8 @@ def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator
 def _too_new(
     recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
 ) -> Iterator[Finding]:
-    """Compare gcc or clang with what CUDA's own header says; where that is not here, with the table, and with the recipe."""
+    """Compare gcc or clang with what CUDA and the recipe accept."""
+    # CUDA's own header is the best source; the table serves hosts that do not have it yet.
     row = compatibility.cuda(cuda.version(recipe))
     if compiler.family == "clang":
         if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
@@ -266,16 +275,15 @@ def _too_new(
 
 def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
     row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
-    beyond = [
-        one
-        for one in cuda.capabilities(recipe)
-        if row and not versions.within(one, *row.capabilities)
-    ]
-    if row and beyond:
+    if row is None:
+        return
+    built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    beyond = [item for item in built if not versions.within(item, oldest, newest)]
+    if beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
         yield Finding(
             f"compute capability {', '.join(beyond)} with CUDA {row.version}",
-            f"{row.capabilities[0]} to {row.capabilities[1]}",
+            f"{oldest} to {newest}",
             remedy,
             blocks="compile",
             why=row.source("capabilities"),
@@ -313,7 +321,10 @@ def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
-            remedy = "Add its compute capability to the recipe's; 'invoke match' names recipes that have it."
+            remedy = (
+                "Add its compute capability to the recipe's; 'invoke match' names recipes that "
+                "have it."
+            )
             yield Finding(
                 f"{gpu}",
                 f"one of {', '.join(built)}, which the wheel has code for",
@@ -325,21 +336,21 @@ def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
 def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
     if loaded:
-        why = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
         yield Finding(
             "the nouveau driver is loaded",
-            "NVIDIA's driver, which cannot be loaded beside it",
+            "NVIDIA's driver, which cannot load while nouveau is loaded",
             remedies.of("nouveau", host.installer),
-            why=why,
+            why=DISABLING_NOUVEAU,
         )
 
 
 def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    """On a Mac, tools built a moment ago load CUDA by DYLD_LIBRARY_PATH, which the system takes from what its own shell starts."""
-    state = (
-        nvidia.protection(host.place) if cuda.needed(recipe) and host.system == "Darwin" else None
-    )
-    if state and state.value == "enabled":
+    """Look for macOS's System Integrity Protection."""
+    # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
+    # removes that variable from whatever /bin/sh starts.
+    if not cuda.needed(recipe) or host.system != "Darwin":
+        return
+    if nvidia.protection(host.place).value == "enabled":
         yield Finding(
             "System Integrity Protection is on",
             "off while building, or DYLD_LIBRARY_PATH is lost",
@@ -361,4 +372,5 @@ REQUIREMENTS = (
     _gpus,
     _protection,
 )
-"""Each returns at once for a recipe that its question is not for; nouveau has to go before a driver can come."""
+"""Each returns at once for a recipe that it does not concern. nouveau comes before the driver: it
+must be gone before NVIDIA's driver can load."""

@@ -11,7 +11,8 @@ GIB = 2**30
 EXTENSIONS = ("sse4.1", "sse4.2", "avx", "f16c", "fma", "avx2", "avx512f")
 """Instruction sets that TensorFlow is built with, as gcc's ``-m`` flags name them."""
 NETWORK = ("nfs", "nfs4", "cifs", "smbfs", "afpfs", "9p", "fuse.sshfs")
-"""File systems on which Bazel's output base does not work; https://bazel.build/remote/output-directories says why."""
+"""File systems on which Bazel's output base does not work;
+https://bazel.build/remote/output-directories says why."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,10 @@ class Disk:
     by: str
 
     def __str__(self) -> str:
-        return f"{self.free / GIB:.0f} GiB free on {self.kind or 'an unknown file system'} at {self.mount}"
+        return (
+            f"{self.free / GIB:.0f} GiB free on {self.kind or 'an unknown file system'} at "
+            f"{self.mount}"
+        )
 
 
 def release(place: Place) -> Seen:

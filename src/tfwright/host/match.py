@@ -82,7 +82,7 @@ def wish(host: Host, **asked: str) -> Wish:
                 "Write --gpu sm_61 or 6.1, --python 3.6, --glibc 2.17, --cuda 10.1, "
                 "--os Linux or Darwin."
             )
-            raise RecipeError(f"{value!r} is no {name} that can be looked for", remedy=remedy)
+            raise RecipeError(f"{value!r} is not a valid {name}", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
     here = _of(host) if wanted.get("system", host.system) == host.system else {}
@@ -90,7 +90,7 @@ def wish(host: Host, **asked: str) -> Wish:
 
 
 def _named(name: str) -> dict[str, str]:
-    """Look up the GPU that somebody names, and where that is from."""
+    """Look up a GPU by its name, and the source of its compute capability."""
     known = compatibility.gpu_named(name)
     if known is None:
         raise RecipeError(
@@ -107,18 +107,23 @@ def _of(host: Host) -> dict[str, str]:
 
 
 def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
-    """Compare all recipes of TensorFlow with a wish, the nearest first: the fitting ones differ in nothing."""
-    real = [recipe for recipe in recipes if not recipe.source.url.startswith("bundled:")]
-    found = [
-        Candidate(
-            recipe.name,
-            recipe.summary,
-            tuple(_differences(recipe, wanted, host)),
-            _elsewhere(recipe, wanted),
-        )
-        for recipe in real
-    ]
-    return sorted(found, key=lambda one: (one.elsewhere, len(one.differs), one.recipe))
+    """Compare all recipes of TensorFlow with a wish, the nearest first.
+
+    The recipes that fit have no differences.
+    """
+    found = list[Candidate]()
+    for recipe in recipes:
+        # The bundled demonstration fits every host, and is of no use to who wants TensorFlow.
+        if recipe.source.url.startswith("bundled:"):
+            continue
+        differs = tuple(_differences(recipe, wanted, host))
+        elsewhere = _elsewhere(recipe, wanted)
+        found.append(Candidate(recipe.name, recipe.summary, differs, elsewhere))
+    return sorted(found, key=_distance)
+
+
+def _distance(candidate: Candidate) -> tuple[bool, int, str]:
+    return candidate.elsewhere, len(candidate.differs), candidate.recipe
 
 
 def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
@@ -150,7 +155,8 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
 
 
 def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
-    """Compare with what the recipe promises; a wheel without a promise may need the glibc that it is built on."""
+    """Compare with the glibc that the recipe promises."""
+    # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     if not wanted.glibc or recipe.host.system == "Darwin":
         return
     promised = recipe.verify.glibc
@@ -173,7 +179,10 @@ class Need:
 
 
 def needs(wanted: Wish) -> list[Need]:
-    """Return what a new recipe for a wish would pin: for the newest TensorFlow that was made for it. Empty if none was."""
+    """Return what a new recipe for a wish would pin, for the newest TensorFlow that fits.
+
+    The list is empty if no TensorFlow fits.
+    """
     for release in KNOWN:
         python, tested = compatibility.python(release), _tested(release)
         if wanted.python and not (python and python.holds(wanted.python)):
@@ -196,27 +205,26 @@ def _tested(release: Release) -> compatibility.Tested | None:
 
 
 def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
-    """Return the CUDA to build with: the one that was tested, else the oldest of its major version, if that serves."""
+    """Return the CUDA to build with.
+
+    It is the one that was tested, or else the oldest of the same major version that serves.
+    """
     if tested is None or not (wanted.gpu or wanted.cuda):
         return None
-    of_its_time = [
-        row
-        for row in compatibility.cudas()
-        if versions.numbers(row.version)[0] == versions.numbers(tested.cuda)[0]
-    ]
-    tested_first = sorted(of_its_time, key=lambda row: row.version != tested.cuda)
+    major = versions.numbers(tested.cuda)[0]
+    rows = compatibility.cudas()
+    alike = [row for row in rows if versions.numbers(row.version)[0] == major]
+    # The sort is stable, so the others stay in the order of their age.
+    tested_first = sorted(alike, key=lambda row: row.version != tested.cuda)
     return next((row for row in tested_first if _serves(row, wanted)), None)
 
 
 def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
-    """Say whether a CUDA is the one that is asked for, compiles for the GPU, and exists for the system."""
+    """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
-    return (
-        asked
-        and compiles
-        and (wanted.system != "Darwin" or compatibility.mac(row.version) is not None)
-    )
+    exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
+    return asked and compiles and exists
 
 
 def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:

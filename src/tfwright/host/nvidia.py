@@ -14,9 +14,11 @@ from tfwright.host.place import NOTHING, Place, Seen
 FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
 """Where NVIDIA's CUDA driver for macOS keeps its version."""
 INCLUDES = ("include", "include/*-linux-gnu", "targets/*/include")
-"""Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian does; in CUDA's own cross layout."""
+"""Where a library's headers are below its prefix: as NVIDIA packs it, pip's packages too; as Debian
+does; in CUDA's own cross layout."""
 CUDNN_HEADERS = ("cudnn_version.h", "cudnn_version_v*.h", "cudnn.h", "cudnn_v*.h")
-"""From version 8 on the version has a header of its own; Debian's carry the major version in their name."""
+"""From version 8 on the version has a header of its own; Debian's carry the major version in their
+name."""
 
 
 @dataclass(frozen=True)
@@ -47,16 +49,13 @@ UNKNOWN = Ceiling("", "", "")
 
 def cuda(place: Place, toolkit: Path) -> list[Seen]:
     """Return the version of a toolkit as each of its own witnesses has it; they should agree."""
-    return [
-        seen
-        for seen in (
-            _manifest(place, toolkit),
-            _text(place, toolkit),
-            _nvcc(place, toolkit),
-            _header(place, toolkit),
-        )
-        if seen
-    ]
+    witnesses = (
+        _manifest(place, toolkit),
+        _text(place, toolkit),
+        _nvcc(place, toolkit),
+        _header(place, toolkit),
+    )
+    return [seen for seen in witnesses if seen]
 
 
 def _manifest(place: Place, toolkit: Path) -> Seen:
@@ -87,20 +86,14 @@ def _first(pattern: str, text: Seen) -> Seen:
 
 
 def ceiling(place: Place, toolkit: Path) -> Ceiling:
-    """Return what a toolkit's own host_config.h says about compilers. On macOS nvcc has the rule, and no header.
+    """Return what a toolkit's own host_config.h says about compilers.
 
-    Its conditions count before its words, which in 12.2 and 12.3 name a clang that they let pass.
+    On macOS the rule is in nvcc itself, and no header has it.
     """
-    text = next(
-        filter(
-            None,
-            (
-                place.read(toolkit / "include" / name)
-                for name in ("crt/host_config.h", "host_config.h")
-            ),
-        ),
-        NOTHING,
-    )
+    # Newer CUDAs have the rules in crt/; their header of the old name only includes that file.
+    include = toolkit / "include"
+    text = place.read(include / "crt/host_config.h") or place.read(include / "host_config.h")
+    # The conditions decide before the words, which in 12.2 and 12.3 name a clang that may pass.
     gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
     clang = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE) or re.search(
         r"clang version must be less than ([\d.]+)", text.value
@@ -175,10 +168,11 @@ def _mac_driver(place: Place) -> Seen:
 
 
 def gpus(place: Place) -> list[Gpu]:
-    """Return the GPUs. Drivers before 510 do not tell the capability, nor does macOS; then the name does."""
-    told = place.ask("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
-    if told:
-        return [Gpu(*_split(line), told.by) for line in told.value.splitlines()]
+    """Return NVIDIA's GPUs of this host."""
+    listed = place.ask("nvidia-smi", "--query-gpu=name,compute_cap", "--format=csv,noheader")
+    if listed:
+        return [Gpu(*_split(line), listed.by) for line in listed.value.splitlines()]
+    # Drivers before 510 do not report the compute capability, nor does macOS; the name gives it.
     named = place.ask("nvidia-smi", "--query-gpu=name", "--format=csv,noheader")
     names = named.value.splitlines()
     if not named:
@@ -193,13 +187,10 @@ def _split(line: str) -> tuple[str, str]:
 
 
 def nouveau(place: Place) -> Seen:
-    """Say whether the free driver nouveau is loaded, beside which NVIDIA's cannot be."""
+    """Say whether the free driver nouveau is loaded; NVIDIA's cannot load at the same time."""
     modules = place.read("/proc/modules")
-    return (
-        Seen("loaded", modules.by)
-        if re.search(r"^nouveau ", modules.value, re.MULTILINE)
-        else NOTHING
-    )
+    loaded = re.search(r"^nouveau ", modules.value, re.MULTILINE)
+    return Seen("loaded", modules.by) if loaded else NOTHING
 
 
 def protection(place: Place) -> Seen:

@@ -60,27 +60,27 @@ class Place:
             return NOTHING
 
     def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
-        """Return where a program really is; by default on the system's own PATH, whatever the caller's is."""
+        """Return where a program really is, by default on the system's own PATH."""
+        # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.root == Path("/") and program not in ON_HOST and inside.current():
             return _in_container(program)
-        found = shutil.which(
-            program, path=os.pathsep.join(str(self.at(folder)) for folder in folders)
-        )
+        search = os.pathsep.join(str(self.at(folder)) for folder in folders)
+        found = shutil.which(program, path=search)
         return Path(found) if found else None
 
     def ask(self, program: str, *arguments: str) -> Seen:
-        """Return what a short program answers; nothing if it is not there or fails. A path is run as it is."""
+        """Return what a short program prints; nothing if it is missing or fails.
+
+        `program` is a name on the system's PATH, or an absolute path.
+        """
         path = self.at(program) if program.startswith("/") else self.which(program)
         if path is None:
             return NOTHING
         search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
         env = environment.clean(self.root, extra={"PATH": search})
-        return Seen(
-            runner.answer(
-                runner.Command((str(path), *arguments), self.root, env, here=program in ON_HOST)
-            ),
-            shlex.join((program, *arguments)),
-        )
+        argv = (str(path), *arguments)
+        command = runner.Command(argv, self.root, env, here=program in ON_HOST)
+        return Seen(runner.answer(command), shlex.join((program, *arguments)))
 
     def there(self, path: str | Path) -> Path:
         """Return the nearest directory, upwards from a path, that exists."""

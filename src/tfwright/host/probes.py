@@ -10,7 +10,9 @@ from tfwright.host.place import HERE, Place, Seen
 
 
 class Host:
-    """A host, as far as recipes care. A probe that nobody asks for does not run: builds ask on every start."""
+    """A host, as far as recipes care."""
+
+    # Each probe runs when its value is first read, and once: every build makes a Host.
 
     def __init__(self, place: Place = HERE) -> None:
         """Look at nothing yet."""

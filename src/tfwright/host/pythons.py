@@ -21,17 +21,21 @@ name = 'python%d.%d%s' % (sys.version_info[0], sys.version_info[1], getattr(sys,
 header = os.path.join(getattr(sys, 'base_prefix', sys.prefix), 'include', name, 'Python.h')
 pip = os.path.join(os.path.dirname(os.__file__), 'ensurepip')
 found = [('headers', os.path.exists(header)), ('pip', os.path.exists(pip))]
-found += [(name, any(os.path.isdir(os.path.join(entry, name)) for entry in sys.path)) for name in ('numpy', 'wheel')]
+for name in ('numpy', 'wheel'):
+    folders = [os.path.join(entry, name) for entry in sys.path]
+    found.append((name, any(os.path.isdir(folder) for folder in folders)))
 print(', '.join(part if there else 'no ' + part for part, there in found))
 """
-"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in packages of their own.
-numpy and wheel are told for who builds by hand: tfwright's builds bring their own."""
+"""Says which parts of it are installed: Debian keeps the headers, and the pip that a venv gets, in
+packages of their own. numpy and wheel matter to people who build by hand; tfwright's builds bring
+their own."""
 
 
 def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
-    """Return an interpreter of a Python version such as ``3.6``; ``any`` is the one that runs tfwright.
+    """Return an interpreter of a Python version such as ``3.6``; None if there is none.
 
-    The host file decides if it names one; else PATH, pyenv and conda are searched in this order.
+    ``any`` is the interpreter that runs tfwright. The host file decides if it names one; else PATH,
+    pyenv and conda are searched in this order.
     Only an interpreter that runs, and says itself that it is of the version, is returned.
     """
     if inside.current():
@@ -70,10 +74,13 @@ def version_of(interpreter: Path) -> str:
 
 
 def parts(interpreter: Path, place: Place = HERE) -> Seen:
-    """Say which of ``headers``, ``pip``, ``numpy`` and ``wheel`` an interpreter has; nothing if it does not run."""
+    """Say which of ``headers``, ``pip``, ``numpy`` and ``wheel`` an interpreter has.
+
+    The answer is empty if the interpreter does not run.
+    """
     shown = place.shown(interpreter)
     seen = place.ask(shown, "-E", "-c", TELL_PARTS)
-    return Seen(seen.value, f"{shown}: what lies beside it") if seen else NOTHING
+    return Seen(seen.value, f"{shown}: its own files") if seen else NOTHING
 
 
 def _candidates(version: str, place: Place) -> Iterator[Path]:
@@ -91,7 +98,7 @@ def _candidates(version: str, place: Place) -> Iterator[Path]:
 def _search_path(place: Place) -> Iterator[str]:
     """Return the caller's PATH without the venv of tfwright itself and without pyenv's shims.
 
-    A shim runs whatever version the current directory names, which is no pin.
+    A shim runs whatever version the current directory names, so it does not pin one.
     """
     entries = place.env.get("PATH", os.defpath).split(os.pathsep)
     return (

@@ -35,7 +35,7 @@ def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
 
 
 def _bundled(recipe: Recipe) -> bool:
-    """Say whether the source tree is one that tfwright brings itself: no TensorFlow, so none of its rules."""
+    """Say whether tfwright ships the source tree; TensorFlow's rules do not apply to it."""
     return recipe.source.url.startswith("bundled:")
 
 
@@ -63,7 +63,10 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
             blocks="check",
         )
     else:
-        remedy = f"Install it (pyenv install {version}), or name one in the host file: [pythons] {version!r} = '/path/to/python'."
+        remedy = (
+            f"Install it (pyenv install {version}), or name one in the host file: [pythons] "
+            f"{version!r} = '/path/to/python'."
+        )
         yield Finding(
             f"no Python {version}",
             "an interpreter on PATH, in pyenv, in conda or in the host file",
@@ -114,11 +117,11 @@ def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
 
 
 def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    """Look for a clang where the recipe says that it is: in an answer or, where .bazelrc would overrule that, in a flag."""
-    answers = (f"{name}={value}" for name, value in recipe.configure.answers.items())
-    named = re.findall(
-        r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", " ".join((*answers, *recipe.compile.flags))
-    )
+    """Look for a clang where the recipe says that it is."""
+    answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
+    # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
+    stated = " ".join((*answers, *recipe.compile.flags))
+    named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
@@ -131,9 +134,12 @@ def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
 def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     version = recipe.bazel.version
     if version not in host_file.bazels and not host.has("npm"):
-        remedy = f"Nothing, if that can be downloaded; else name a binary in the host file: [bazels] {version!r} = '/path/to/bazel'."
+        remedy = (
+            "Nothing, if that can be downloaded; else name a binary in the host file: [bazels] "
+            f"{version!r} = '/path/to/bazel'."
+        )
         yield Finding(
-            f"only the official release of Bazel {version} can be had",
+            f"the only source of Bazel {version} is its official release",
             "npm as a second source",
             remedy,
         )
@@ -171,7 +177,10 @@ def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Findin
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
         remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
-        why = "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find itself behind other letters"
+        why = (
+            "TensorFlow's build scripts do not quote their paths, and Bazel's Java does not find "
+            "itself behind other letters"
+        )
         yield Finding(
             f"{odd[0]!r} in {host_file.build_out}",
             "a build_out in ASCII, without a space",

@@ -26,7 +26,7 @@ class Compiler:
     family: Family
     version: str
     build: str = ""
-    """Apple's own number, ``800.0.42.1``, by which Xcodes are told apart."""
+    """Apple's own number, ``800.0.42.1``, which differs from Xcode to Xcode."""
 
     def __str__(self) -> str:
         return f"{self.family} {self.version}" + (f" ({self.build})" if self.build else "")
@@ -57,14 +57,15 @@ def parse(line: str) -> Compiler | None:
 
 
 def xcode(place: Place) -> Seen:
-    """Return the version of the selected Xcode; of the command line tools alone, their directory."""
+    """Return the version of the selected Xcode, or else the directory of the command line tools."""
     version = place.ask("xcodebuild", "-version")
     found = re.match(r"Xcode ([\d.]+)", version.value)
     return Seen(found[1], version.by) if found else place.ask("xcode-select", "-p")
 
 
 def bazel(place: Place) -> Seen:
-    """Say where a Bazel is on the system's PATH. Builds bring their own; it is not run, since it would unpack itself."""
+    """Say where a Bazel is on the system's PATH; builds use their own."""
+    # It is not run: even for its version, Bazel would unpack itself into the user's home.
     name = next((name for name in ("bazel", "bazelisk") if place.which(name)), None)
     found = place.which(name) if name else None
     return Seen(place.shown(found), "PATH") if found else NOTHING
@@ -77,13 +78,12 @@ def installer(place: Place) -> Installer:
 
 
 def variables(place: Place, names: tuple[str, ...]) -> Seen:
-    """Return which of some environment variables the caller has set. Proxies may hold passwords, so these are left out."""
-    values = {name: place.env.get(name) or place.env.get(name.upper()) for name in names}
-    return Seen(
-        " ".join(
-            f"{name}={re.sub(r'//[^/@]*@', '//…@', value)}"
-            for name, value in values.items()
-            if value
-        ),
-        "environment",
-    )
+    """Return which of some environment variables the caller has set."""
+    shown = list[str]()
+    for name in names:
+        value = place.env.get(name) or place.env.get(name.upper())
+        if value:
+            # The address of a proxy may hold a user name and a password.
+            hidden = re.sub(r"//[^/@]*@", "//…@", value)
+            shown.append(f"{name}={hidden}")
+    return Seen(" ".join(shown), "environment")

@@ -4,15 +4,18 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import tfwright
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.tools import files
-from tfwright.tools.container import image, podman
-from tfwright.tools.container.podman import ContainerPlan
 from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
+
+if TYPE_CHECKING:
+    from tfwright.tools.container.podman import ContainerPlan
+
 
 ONLINE = ("fetch",)
 """Its pip asks an index for the target Python's packages."""
@@ -28,6 +31,8 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
 
     Raises SupplyError if the image is not in the vault, HostError without podman.
     """
+    from tfwright.tools.container import podman
+
     if not encloses(job, stage):
         yield
         return
@@ -54,6 +59,8 @@ def encloses(job: BuildRequest, stage: str) -> bool:
 
 def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
+    from tfwright.tools.container import podman
+
     if not encloses(job, stage):
         return ()
     try:
@@ -67,12 +74,17 @@ def enter(job: BuildRequest, stage: str, shell: Command) -> int:
 
     Raises SupplyError if the image is not in the vault, HostError without podman.
     """
+    from tfwright.tools.container import podman
+
     with podman.opened(plan(job, stage)) as container:
         return runner.show(container.interactive(shell))
 
 
-def plan(job: BuildRequest, stage: str) -> ContainerPlan:
+def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
+    from tfwright.tools.container import image
+    from tfwright.tools.container.podman import ContainerPlan
+
     pinned, table = job.recipe.host.image, job.host_file.container
     if pinned is None:
         message = f"{job.name} names no image"

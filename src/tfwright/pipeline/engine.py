@@ -17,7 +17,7 @@ from tfwright.pipeline.stage import Result, Results, Stage, Step
 from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
 from tfwright.tools import disk, files, git
-from tfwright.tools.process import file_lock, isolation
+from tfwright.tools.process import file_lock
 from tfwright.tools.process.runner import Command, become
 
 
@@ -156,6 +156,8 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
 
     The check makes nothing, and a container has no network by itself.
     """
+    from tfwright.tools.process import isolation
+
     if not request.offline or not stage.cached or containers.encloses(request, stage.name):
         yield
     elif obstacle := isolation.obstacle():

@@ -2,6 +2,7 @@
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.documents.host_file import HostFile, compiler_root
 from tfwright.documents.recipe import Recipe
@@ -9,7 +10,9 @@ from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
 from tfwright.vault.toolkit import tree
-from tfwright.wheel.seal.build_record import Found
+
+if TYPE_CHECKING:
+    from tfwright.wheel.seal.build_record import Found
 
 
 def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
@@ -36,8 +39,10 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> Found:
+def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
+    from tfwright.wheel.seal.build_record import Found
+
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
     cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""

@@ -20,7 +20,8 @@ from tfwright.tools.process.runner import Command
 class Result(BaseModel):
     """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A stage that is kept reads its own stamp only, so pydantic compiles a validator at first use.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
     incidental: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how it was made. Two results that differ in nothing else are the same to the
     stages that need one."""

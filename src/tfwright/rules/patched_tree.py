@@ -5,9 +5,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError
-from tfwright.rules import repositories
 from tfwright.tools import files, git
-from tfwright.tools.git import patching
 
 
 def make(
@@ -22,10 +20,14 @@ def make(
     Returns git's id of the content; `note` hears of each patch that applies elsewhere than it says.
     Raises RecipeError for an asset that does not fit, or with all patches that do not.
     """
+    from tfwright.tools.git import patching
+
     git.prepare(tree, mirror, commit, table.exclude)
+    # Assets come first: a patch may change one, as it may any file of the tree.
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
         git.add(tree, path, table.file(asset))
+    # Before any patch is applied, so that a refusal does not leave half of them in the index.
     for patch in table.patches:
         for file in patching.read(table.file(patch)):
             _refuse_left_out(table, f"The patch {patch}", file.path)
@@ -36,6 +38,8 @@ def make(
 
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
     """Return the files of a tree's content that can hold repository rules."""
+    from tfwright.rules import repositories
+
     return git.texts(
         git.repository_of(tree),
         content,

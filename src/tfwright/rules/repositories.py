@@ -47,8 +47,7 @@ URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 BAZELS_PLACE = "@bazel//"
 """Where the files are that a Bazel brings along, as findings say it."""
 BAZELS_OWN = "bazel_tools"
-"""The repository that is part of Bazel: what it defines downloads nothing but what it is told
-to."""
+"""The repository that is part of Bazel: its rules download only what their arguments name."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +145,7 @@ def read(texts: Mapping[str, str]) -> Rules:
     """
     reading = _Reading(Program(texts, OWN_NAMES), place="")
     with reading.bounded("WORKSPACE"):
+        # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
         reading.start("WORKSPACE")
         reading.reached = False
         for path in sorted(texts):
@@ -166,12 +166,11 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
         with reading.bounded(path):
             reading.start(path)
         found += reading.rules()
-    return replace(
-        found,
-        repositories=tuple(
-            replace(one, reached=one.name.startswith("rules_")) for one in found.repositories
-        ),
-    )
+    marked = []
+    for repository in found.repositories:
+        of_language = repository.name.startswith("rules_")
+        marked.append(replace(repository, reached=of_language))
+    return replace(found, repositories=tuple(marked))
 
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
@@ -187,11 +186,15 @@ def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
 
     The calls that were not followed stay nested.
     """
-    parts = (found, *followed.values())
+    whole = found
+    for part in followed.values():
+        whole += part
+    # Two calls may lead to the same declaration; the order of the first of them is kept.
+    left = [call for call in whole.nested if call not in followed]
     return Rules(
-        tuple(dict.fromkeys(one for part in parts for one in part.repositories)),
-        tuple(dict.fromkeys(one for part in parts for one in part.unreadable)),
-        tuple(dict.fromkeys(one for part in parts for one in part.nested if one not in followed)),
+        tuple(dict.fromkeys(whole.repositories)),
+        tuple(dict.fromkeys(whole.unreadable)),
+        tuple(dict.fromkeys(left)),
     )
 
 
@@ -214,9 +217,9 @@ class _Reading:
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
         return Rules(
-            tuple(one for one in self._found if isinstance(one, Repository)),
-            tuple(one for one in self._found if isinstance(one, Unreadable)),
-            tuple(one for one in self._found if isinstance(one, Nested)),
+            tuple(finding for finding in self._found if isinstance(finding, Repository)),
+            tuple(finding for finding in self._found if isinstance(finding, Unreadable)),
+            tuple(finding for finding in self._found if isinstance(finding, Nested)),
         )
 
     @contextmanager
@@ -239,19 +242,15 @@ class _Reading:
             module = self._program.module(path)
             for function in module.body:
                 if isinstance(function, ast.FunctionDef) and function not in self._seen:
-                    self._enter(
-                        Function(function, module),
-                        Arguments((), {}),
-                        GivenError("is up to callers, and there are none"),
-                    )
+                    missing = GivenError("is up to callers, and there are none")
+                    self._enter(Function(function, module), Arguments((), {}), missing)
 
     def follow(self, path: str, symbol: str) -> None:
         """Read what a symbol of a file does when it is called."""
         with self._reporting(path, 1):
             scope = self._program.globals(self._program.module(path))
-            self._behind(
-                self._program.value(ast.Name(symbol, ast.Load()), scope), Arguments((), {}), path, 1
-            )
+            callee = self._program.value(ast.Name(symbol, ast.Load()), scope)
+            self._behind(callee, Arguments((), {}), path, 1)
 
     def _body(self, body: Sequence[ast.stmt], scope: Scope) -> None:
         """Read all calls of a function, or of a file."""
@@ -267,18 +266,20 @@ class _Reading:
             self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
             return
         rule, callee, arguments = self._resolve(call, scope)
+
+        def declared() -> list[Repository]:
+            return list(self._declaration(rule, path, line, arguments.named))
+
         made: list[Repository] = []
+        # A rule's own code cannot declare repositories: what looks so there is a helper's call.
         if self._rule is None and _declares(arguments.named):
-            made = self._try_forms(
-                path, line, rule, lambda: list(self._declaration(rule, path, line, arguments.named))
-            )
+            made = self._try_forms(path, line, rule, declared)
         if made and isinstance(callee, External):
             # Another repository's rule, like Bazel's own, downloads what its arguments say.
             return
-        outer, self._declared = (
-            self._declared,
-            (*self._declared, *((one.name, one.sha256) for one in made)),
-        )
+        outer = self._declared
+        declarations = ((repository.name, repository.sha256) for repository in made)
+        self._declared = (*outer, *declarations)
         try:
             self._behind(callee, arguments, path, line)
         finally:
@@ -291,9 +292,8 @@ class _Reading:
         if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
             callee, name = self._meant(call.args[0], scope), _called(call.args[0])
-            named = dict(zip(("name",), arguments.positional[1:], strict=False)) | dict(
-                arguments.named
-            )
+            positional = dict(zip(("name",), arguments.positional[1:], strict=False))
+            named = positional | dict(arguments.named)
             arguments = Arguments(arguments.positional[2:], named)
         return callee.symbol if isinstance(callee, External) else name, callee, arguments
 
@@ -317,21 +317,20 @@ class _Reading:
                 outer = self._rule, self._name
                 self._rule, self._name = callee, self._text(arguments.named.get("name"))
                 try:
-                    self._enter(
-                        code, Arguments((), {}), UnknownError("is known only when the rule runs")
-                    )
+                    missing = UnknownError("is known only when the rule runs")
+                    self._enter(code, Arguments((), {}), missing)
                 finally:
                     self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
-                self._record(
-                    Nested(callee.repository, callee.file, callee.symbol, self._place + path, line)
-                )
+                place = self._place + path
+                self._record(Nested(callee.repository, callee.file, callee.symbol, place, line))
 
     def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
         """Read the body of a function.
 
         Starlark has no recursion, so one that is being read is not entered.
         """
+        # Untrusted texts may recurse all the same, and this reader would never end.
         if function.node in self._active:
             return
         self._seen.add(function.node)
@@ -351,7 +350,9 @@ class _Reading:
             if _tells_origin(name) or name in TELLING
         }
         strip_prefix = self._text(named.get("strip_prefix"))
+        # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
         patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in _files(known):
             yield Repository(
                 name=_name(known["name"]),
@@ -362,7 +363,7 @@ class _Reading:
                 sha256=sha256,
                 strip_prefix=strip_prefix,
                 patches=patches,
-                commit=_line(known.get("commit") or known.get("tag") or known.get("digest") or ""),
+                commit=_line(commit),
                 reached=self.reached,
             )
 
@@ -372,7 +373,7 @@ class _Reading:
         named: dict[str | None, ast.expr] = dict(
             zip(("url", "output", "sha256"), call.args, strict=False)
         )
-        named.update({one.arg: one.value for one in call.keywords})
+        named.update({keyword.arg: keyword.value for keyword in call.keywords})
         if "url" not in named:
             raise UnknownError("does not say what it downloads")
         sha256 = _digest(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
@@ -402,18 +403,16 @@ class _Reading:
 
         with self._reporting(path, line, what):
             self._program.forms(attempt)
-        for one in made:
-            self._record(one)
+        for repository in made:
+            self._record(repository)
         return made
 
     def _known(self, thing: object) -> object:
         """Return a value that must be known, that of a dictionary too."""
         value = self._program.force(thing)
-        return (
-            {key: self._program.force(one) for key, one in value.items()}
-            if isinstance(value, dict)
-            else value
-        )
+        if isinstance(value, dict):
+            return {key: self._program.force(item) for key, item in value.items()}
+        return value
 
     def _text(self, thing: object) -> str:
         """Return a text that is good to know; empty if it cannot be known."""
@@ -425,11 +424,8 @@ class _Reading:
             value = self._program.force(thing)
         except UnknownError:
             return ()
-        return tuple(
-            one
-            for one in (value if isinstance(value, list) else [value])
-            if isinstance(one, str) and one.isprintable()
-        )
+        texts = value if isinstance(value, list) else [value]
+        return tuple(text for text in texts if isinstance(text, str) and text.isprintable())
 
     @contextmanager
     def _reporting(self, path: str, line: int, what: str = "") -> Iterator[None]:
@@ -439,21 +435,23 @@ class _Reading:
         except GivenError:
             return
         except UnknownError as fault:
-            if not (self._rule and any(_tells_origin(name) for name in self._rule.attributes)):
+            # The declarations of such a rule name what its code downloads, and they are read.
+            if not (self._rule and any(map(_tells_origin, self._rule.attributes))):
                 self._report(path, line, f"{what}: {fault}" if what else str(fault))
         except RecursionError:
+            # An expression of thousands of terms: Python's own stack is the limit here.
             self._report(path, line, "is nested too deeply")
 
     def _report(self, path: str, line: int, why: str) -> None:
         self._record(Unreadable(self._place + path, line, why))
 
-    def _record(self, one: Repository | Unreadable | Nested) -> None:
+    def _record(self, finding: Repository | Unreadable | Nested) -> None:
         """Keep a finding, unless it repeats one that is reached, or the declaration being read."""
-        if isinstance(one, Repository) and (
-            (one.name, one.sha256) in self._declared or replace(one, reached=True) in self._found
-        ):
-            return
-        self._found[one] = None
+        if isinstance(finding, Repository):
+            repeats = (finding.name, finding.sha256) in self._declared
+            if repeats or replace(finding, reached=True) in self._found:
+                return
+        self._found[finding] = None
 
 
 def _declares(named: Mapping[str, object]) -> bool:
@@ -491,9 +489,8 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((_urls(urls), _digest(sha256)) for sha256, urls in value.items())
     plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
-    for prefix in dict.fromkeys(
-        found[1] for name in plain if (found := re.fullmatch(r"(|\w+_)(urls?|sha256)", name))
-    ):
+    matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
+    for prefix in dict.fromkeys(found[1] for found in matches if found):
         urls = (*_urls(plain.get(f"{prefix}urls")), *_urls(plain.get(f"{prefix}url")))
         if urls or plain.get(f"{prefix}sha256"):
             yield urls, _digest(plain.get(f"{prefix}sha256"))
@@ -510,12 +507,11 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
 
 def _urls(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
-    urls = tuple(
-        dict.fromkeys(_line(one) for one in (value if isinstance(value, list) else [value]) if one)
-    )
+    given = value if isinstance(value, list) else [value]
+    urls = tuple(dict.fromkeys(_line(address) for address in given if address))
     for url in urls:
         if not re.fullmatch(URL, url):
-            message = f"{url[:80]!r} is no address that Bazel could download from"
+            message = f"{url[:80]!r} is not an address that Bazel could download from"
             raise UnknownError(message)
     return urls
 
@@ -524,7 +520,7 @@ def _digest(value: object) -> str:
     """Return a SHA-256, or an empty text where there is none."""
     text = _line(value or "").lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
-        message = f"sha256 {text[:80]!r} is no SHA-256"
+        message = f"sha256 {text[:80]!r} is not a SHA-256"
         raise UnknownError(message)
     return text
 
@@ -533,7 +529,7 @@ def _name(value: object) -> str:
     """Insist on what Bazel takes for the name of a repository."""
     text = _line(value)
     if not re.fullmatch(NAME, text):
-        message = f"{text[:80]!r} is no name of a repository"
+        message = f"{text[:80]!r} is not the name of a repository"
         raise UnknownError(message)
     return text
 
@@ -547,10 +543,6 @@ def _line(value: object) -> str:
 
 def _called(node: ast.expr) -> str:
     """Return the name of what is called, without what it is an attribute of."""
-    return (
-        node.attr
-        if isinstance(node, ast.Attribute)
-        else node.id
-        if isinstance(node, ast.Name)
-        else ""
-    )
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

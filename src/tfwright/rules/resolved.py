@@ -13,15 +13,14 @@ def pins(text: str) -> dict[str, str]:
     program = Program({"resolved.bzl": text})
     module = program.module("resolved.bzl")
     made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
-    attributes = (
-        [program.force(entry["original_attributes"]) for entry in made if isinstance(entry, dict)]
-        if isinstance(made, list)
-        else []
-    )
-    return {
-        str(program.force(entry["name"])): str(
-            program.force(entry.get("sha256") or entry.get("commit") or "")
-        )
-        for entry in attributes
-        if isinstance(entry, dict)
-    }
+    entries = made if isinstance(made, list) else []
+    pinned = {}
+    for entry in entries:
+        if not isinstance(entry, dict):
+            continue
+        # The original attributes are those of WORKSPACE; Bazel adds resolved ones next to them.
+        attributes = program.force(entry["original_attributes"])
+        if isinstance(attributes, dict):
+            pin = attributes.get("sha256") or attributes.get("commit") or ""
+            pinned[str(program.force(attributes["name"]))] = str(program.force(pin))
+    return pinned

@@ -15,12 +15,20 @@ from typing import TypeVar
 MOST_STEPS = 1_000_000
 """Work that a tree may take; TensorFlow 2.4 takes 200,000, and no release more."""
 MOST_NAMES = 2_000
+"""Names that one scope may bind: each binding copies all of them."""
 MOST_FORMS = 64
 """Combinations of alternatives in which one expression is tried."""
 LONGEST = 65_536
 """Characters of a text and items of a list that are still put together."""
 LARGEST = 10**18
+"""The first integer that is too large to be put into a text."""
 LONGEST_FILE = 4_000_000
+"""Characters of a file that is still parsed."""
+
+_LABEL = (
+    r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?"
+    r"(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?"
+)
 
 Result = TypeVar("Result")
 
@@ -34,7 +42,7 @@ class UnknownError(ValueError):
 
 
 class GivenError(UnknownError):
-    """The value is a parameter of a function that nobody calls."""
+    """The value is a parameter of a function that has no caller."""
 
 
 class MissingError(UnknownError):
@@ -61,7 +69,7 @@ class Scope:
     names: Mapping[str, object] = field(default_factory=dict)
 
     def bind(self, **things: object) -> "Scope":
-        """Return this scope with names bound, or bound anew."""
+        """Return this scope with names bound or replaced."""
         if len(self.names) > MOST_NAMES:
             raise ExhaustedError(f"{self.module.path} binds more than {MOST_NAMES} names")
         return Scope(self.module, {**self.names, **things})
@@ -158,31 +166,37 @@ class Program:
         """Yield every expression of `body`, in all branches, each with what is known there."""
         for statement in body:
             self.spend()
+            if expression := _expression(statement):
+                yield statement, expression, scope
+            # Only these two recurse, and they do so here: an `elif` is an `if` in the `else`
+            # branch, so another call for each level would halve the longest readable chain.
             match statement:
-                case ast.FunctionDef():
-                    scope = scope.bind(**{statement.name: Function(statement, scope.module)})
                 case ast.If():
-                    yield statement, statement.test, scope
                     taken = yield from self.walk(statement.body, scope)
                     other = yield from self.walk(statement.orelse, scope)
                     scope = _join(taken, other)
                 case ast.For():
-                    yield statement, statement.iter, scope
                     for turn in self._turns(statement, scope):
                         scope = yield from self.walk(statement.body, turn)
-                case ast.Expr(value=ast.Call(func=ast.Name(id="load")) as call):
-                    scope = scope.bind(**self._loaded(call, scope.module))
-                case ast.Expr(value=value) | ast.Return(value=ast.expr() as value):
-                    yield statement, value, scope
-                case ast.Assign(targets=[target, *_], value=value):
-                    yield statement, value, scope
-                    scope = scope.bind(**_assigned(target, Later(value, scope)))
-                case ast.AugAssign(target=ast.Name(id=name) as target, value=value):
-                    yield statement, value, scope
-                    total = ast.copy_location(
-                        ast.BinOp(ast.Name(name, ast.Load()), statement.op, value), statement
-                    )
-                    scope = scope.bind(**{name: Later(total, scope)})
+                case _:
+                    scope = self._bound(statement, scope)
+        return scope
+
+    def _bound(self, statement: ast.stmt, scope: Scope) -> Scope:
+        """Return what is known after a statement that has no branches."""
+        match statement:
+            case ast.FunctionDef():
+                function = Function(statement, scope.module)
+                return scope.bind(**{statement.name: function})
+            case ast.Expr(value=ast.Call(func=ast.Name(id="load")) as call):
+                return scope.bind(**self._loaded(call, scope.module))
+            case ast.Assign(targets=[target, *_], value=value):
+                return scope.bind(**_assigned(target, Later(value, scope)))
+            case ast.AugAssign(target=ast.Name(id=name), value=value):
+                # `x += y` is `x = x + y`, with the line of the statement for reports.
+                addition = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
+                total = ast.copy_location(addition, statement)
+                return scope.bind(**{name: Later(total, scope)})
         return scope
 
     def calls(self, expression: ast.expr, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
@@ -191,9 +205,9 @@ class Program:
         self.spend(len(nodes))
         for node in nodes:
             if isinstance(node, ast.comprehension):
-                scope = scope.bind(
-                    **_assigned(node.target, Unset(UnknownError("differs from turn to turn")))
-                )
+                # The variable hides a name of the module, whose value would be the wrong one.
+                unset = Unset(UnknownError("differs from turn to turn"))
+                scope = scope.bind(**_assigned(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
     def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
@@ -203,7 +217,10 @@ class Program:
         """
         outer = self.globals(function.module)
         given = function.node.args
-        names = [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+        names = [
+            parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        ]
+        # The order matters: a default replaces "missing", and what is passed replaces a default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
         for name, default in _defaults(given):
             bound[name] = Later(default, outer)
@@ -226,7 +243,7 @@ class Program:
                 named[keyword.arg] = Later(keyword.value, scope)
             elif isinstance(more := self.value(keyword.value, scope), dict):
                 named.update(more)
-        return Arguments(tuple(Later(one, scope) for one in call.args), named)
+        return Arguments(tuple(Later(argument, scope) for argument in call.args), named)
 
     def forms(self, work: Callable[[], Result]) -> list[Result]:
         """Return what `work` gives in each combination of the alternatives that it meets.
@@ -237,6 +254,7 @@ class Program:
         self._begin()
         while len(made) < MOST_FORMS:
             made.append(work())
+            # Count on to the next combination, as an odometer does: the last wheel turns first.
             while self._picks and self._picks[-1][0] + 1 == self._picks[-1][1]:
                 self._picks.pop()
             if not self._picks:
@@ -269,19 +287,23 @@ class Program:
             case Unset():
                 raise thing.fault
             case Later() | Either():
+                # Within one form a name must not take two of its values, so each is kept.
                 if thing not in self._known:
-                    self._known[thing] = (
-                        self.value(thing.node, thing.scope)
-                        if isinstance(thing, Later)
-                        else self._one_of(thing.things)
-                    )
+                    self._known[thing] = self._forced(thing)
                 return self._known[thing]
             case list():
-                return [self.force(one) for one in thing]
+                return [self.force(item) for item in thing]
         return thing
 
+    def _forced(self, thing: Later | Either) -> object:
+        """Work out a value that was left for later."""
+        if isinstance(thing, Later):
+            return self.value(thing.node, thing.scope)
+        return self._one_of(thing.things)
+
     def _one_of(self, things: Sequence[object]) -> object:
-        return self.force(things[self._pick(len(things))] if len(things) > 1 else things[0])
+        index = self._pick(len(things)) if len(things) > 1 else 0
+        return self.force(things[index])
 
     def value(self, node: ast.expr, scope: Scope) -> object:
         """Return the value of an expression. Raises UnknownError if only running would tell."""
@@ -292,8 +314,9 @@ class Program:
             case ast.Name():
                 return self._named(node.id, scope)
             case ast.List() | ast.Tuple():
-                return [self.value(one, scope) for one in node.elts]
+                return [self.value(element, scope) for element in node.elts]
             case ast.Dict():
+                # Values stay unread: a rule may pass a large dictionary and use one item of it.
                 keys = [self.value(key, scope) if key else None for key in node.keys]
                 return {
                     key: Later(value, scope)
@@ -316,9 +339,8 @@ class Program:
             case ast.Call():
                 return self._result(node, scope)
             case ast.Attribute():
-                self.value(
-                    node.value, scope
-                )  # what it is an attribute of knows best why it is not known
+                # What it is an attribute of knows best why it is not known.
+                self.value(node.value, scope)
         raise UnknownError("is not made of constants")
 
     def _named(self, name: str, scope: Scope) -> object:
@@ -333,16 +355,14 @@ class Program:
         """Return an item or a part of a text, a list or a dictionary."""
         if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
             lower, upper = (
-                self.value(one, scope) if one else None for one in (index.lower, index.upper)
+                self.value(bound, scope) if bound else None for bound in (index.lower, index.upper)
             )
             if isinstance(lower, int | None) and isinstance(upper, int | None):
                 return whole[lower:upper]
-        elif (
-            isinstance(whole, dict)
-            and isinstance(key := self.value(index, scope), str)
-            and key in whole
-        ):
-            return self.force(whole[key])
+        elif isinstance(whole, dict):
+            key = self.value(index, scope)
+            if isinstance(key, str) and key in whole:
+                return self.force(whole[key])
         raise UnknownError("takes an item that is not known")
 
     def _result(self, call: ast.Call, scope: Scope) -> object:
@@ -355,20 +375,18 @@ class Program:
             case ast.Attribute(attr="format", value=text), _:
                 arguments = self.arguments(call, scope)
                 named = {name: self.force(thing) for name, thing in arguments.named.items()}
-                return _formatted(
-                    self.value(text, scope),
-                    [self.force(one) for one in arguments.positional],
-                    named,
-                )
+                template = self.value(text, scope)
+                positional = [self.force(argument) for argument in arguments.positional]
+                return _formatted(template, positional, named)
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
         inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
-        given = [
-            Later(value, there)
-            for statement, value, there in self.walk(function.node.body, inner)
-            if isinstance(statement, ast.Return)
-        ]
+        given = []
+        for statement, value, there in self.walk(function.node.body, inner):
+            if isinstance(statement, ast.Return):
+                given.append(Later(value, there))
+        # A function without a return gives None, in Starlark as in Python.
         return self._one_of(given) if given else None
 
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
@@ -376,13 +394,12 @@ class Program:
         arguments = self.arguments(call, scope)
         code = arguments.named.get("implementation") or next(iter(arguments.positional), None)
         try:
-            names = self.force(arguments.named.get("attrs", {}))
+            attributes = self.force(arguments.named.get("attrs", {}))
         except UnknownError:
-            names = {}
-        return Rule(
-            self.force(code),
-            frozenset(str(one) for one in names) if isinstance(names, dict) else frozenset(),
-        )
+            # Without them the rule is still one: its code may download what it names itself.
+            attributes = {}
+        names = attributes if isinstance(attributes, dict) else {}
+        return Rule(self.force(code), frozenset(map(str, names)))
 
     def _turns(self, loop: ast.For, scope: Scope) -> Iterator[Scope]:
         """Return what is known in each turn of a loop.
@@ -401,12 +418,10 @@ class Program:
 
     def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
         """Return the names that a ``load`` brings."""
-        texts = [
-            one.value
-            for one in (*call.args, *(keyword.value for keyword in call.keywords))
-            if isinstance(one, ast.Constant)
-        ]
-        label, symbols = str(texts[0]) if texts else "", [str(one) for one in texts[1:]]
+        # load("label", "symbol", own_name = "symbol"): the keywords follow the plain symbols.
+        passed = [*call.args, *(keyword.value for keyword in call.keywords)]
+        texts = [str(node.value) for node in passed if isinstance(node, ast.Constant)]
+        label, symbols = texts[0] if texts else "", texts[1:]
         names = [*symbols[: len(call.args) - 1], *(str(keyword.arg) for keyword in call.keywords)]
         return {
             name: self._symbol(label, symbol, module)
@@ -417,6 +432,7 @@ class Program:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
             repository, path = _located(label, module.path)
+            # A name of the own repository leads back into these texts, as a bare path does.
             if repository is not None and repository not in self._own:
                 return External(repository, path, symbol)
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
@@ -438,8 +454,26 @@ def _parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
         message = f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
         raise UnknownError(message) from fault
     except (ValueError, RecursionError, MemoryError) as fault:
+        # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
         message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
         raise UnknownError(message) from fault
+
+
+def _expression(statement: ast.stmt) -> ast.expr | None:
+    """Return the expression that a statement evaluates; None if it has none of interest."""
+    match statement:
+        case ast.If(test=expression) | ast.For(iter=expression):
+            return expression
+        case ast.Expr(value=ast.Call(func=ast.Name(id="load"))):
+            # A `load` only binds names; read as a call, it would look like an unknown macro.
+            return None
+        case ast.Expr(value=expression) | ast.Return(value=ast.expr() as expression):
+            return expression
+        case ast.Assign(value=expression):
+            return expression
+        case ast.AugAssign(target=ast.Name(), value=expression):
+            return expression
+    return None
 
 
 def _exhaust(walk: Expressions) -> Scope:
@@ -448,16 +482,17 @@ def _exhaust(walk: Expressions) -> Scope:
         try:
             next(walk)
         except StopIteration as end:
-            return end.value  # type: ignore[no-any-return] # StopIteration carries the generator's own return type
+            scope: Scope = end.value
+            return scope
 
 
-def _join(one: Scope, other: Scope) -> Scope:
+def _join(taken: Scope, other: Scope) -> Scope:
     """Return what is known after two branches of which one was taken."""
-    both = {**one.names, **other.names}
-    for name, thing in one.names.items():
+    both = {**taken.names, **other.names}
+    for name, thing in taken.names.items():
         if name in other.names and other.names[name] is not thing:
             both[name] = Either((thing, other.names[name]))
-    return Scope(one.module, both)
+    return Scope(taken.module, both)
 
 
 def _assigned(target: ast.expr, thing: object) -> dict[str, object]:
@@ -473,21 +508,19 @@ def _assigned(target: ast.expr, thing: object) -> dict[str, object]:
 
 def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
     """Yield the parameters that have a default, with it."""
-    names = [one.arg for one in (*given.posonlyargs, *given.args)]
-    yield from zip(names[len(names) - len(given.defaults) :], given.defaults, strict=True)
-    yield from (
-        (one.arg, default)
-        for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True)
-        if default
-    )
+    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args)]
+    # Python keeps the defaults of the last parameters only, without gaps.
+    first = len(names) - len(given.defaults)
+    yield from zip(names[first:], given.defaults, strict=True)
+    for parameter, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
+        if default:
+            yield parameter.arg, default
 
 
 def _located(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
-    found = re.fullmatch(
-        r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?",
-        label,
-    )
+    found = re.fullmatch(_LABEL, label)
+    # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")
     folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
@@ -507,14 +540,13 @@ def _sum(left: object, right: object) -> object:
 def _filled(text: object, values: object) -> str:
     """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
     given = list(values) if isinstance(values, list) else [values]
+    # The split keeps each letter after a `%`: literals are at even places, marks at odd ones.
     parts = re.split(r"%(.)", text) if isinstance(text, str) else []
-    if (
-        not parts
-        or not {"s", "d", "%"}.issuperset(parts[1::2])
-        or len(given) != sum(one != "%" for one in parts[1::2])
-    ):
+    marks = parts[1::2]
+    known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
+    if not known or len(given) != sum(mark != "%" for mark in marks):
         raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [one if one == "%" else _plain(given.pop(0)) for one in parts[1::2]]
+    parts[1::2] = [mark if mark == "%" else _plain(given.pop(0)) for mark in marks]
     return _short("".join(parts))
 
 
@@ -525,16 +557,18 @@ def _formatted(text: object, positional: Sequence[object], named: Mapping[str, o
     """
     if not isinstance(text, str):
         raise UnknownError("formats what is not a text")
-    values = {**{str(index): one for index, one in enumerate(positional)}, **named}
+    values = {**{str(index): value for index, value in enumerate(positional)}, **named}
     made, position = "", 0
     try:
         for literal, place, width, conversion in string.Formatter().parse(text):
             made += literal
             if place is None:
                 continue
+            # A width may ask for gigabytes of blanks, so it is not even tried.
             if width or conversion:
                 raise UnknownError("formats with more than plain {name}")
             made = _short(made + _plain(values[place or str(position)]))
+            # Only a place without a name, plain `{}`, takes the next positional argument.
             position += not place
     except (ValueError, KeyError) as fault:
         message = f"formats with what is not there: {fault}"

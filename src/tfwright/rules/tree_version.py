@@ -23,6 +23,7 @@ def insist(repository: Path, commit: str, table: SourceTable) -> None:
     Rules, prompts and patches are chosen by the release. With a wrong one the first thing that
     fails is a question of ./configure that this release does not ask.
     """
+    # Other projects that Bazel builds have neither file.
     if table.interface != "tensorflow":
         return
     for path, pattern in PLACES.items():

@@ -1,4 +1,4 @@
-"""Trying a program in a venv: a process of its own, at most so long, and what its end means."""
+"""Run a smoke program in a venv, within a time limit, and say what its end means."""
 
 import signal
 import time
@@ -43,6 +43,8 @@ USUAL_CAUSES = {
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Status = Literal["passed", "skipped", "failed"]
+Verdict = tuple[Status, str, dict[str, JsonValue]]
+"""A status, the reason for it, and the numbers that a program measured."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class TrialOutcome:
     program: str
     status: Status
     reason: str
-    """What was seen, or why not, in a sentence."""
+    """What the program saw, or why it could not, in a sentence."""
     seconds: float = 0.0
     numbers: Mapping[str, JsonValue] = field(default_factory=dict)
     log: str = ""
@@ -79,30 +81,27 @@ def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     """Return the curves of the sweep by device; none if it was not run, or says something else."""
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
+            # The numbers come from a process that ran the wheel's code: they may be anything.
             try:
-                return {
-                    name.upper(): points
-                    for name, points in _CURVES.validate_python(
-                        outcome.numbers.get("curves")
-                    ).items()
-                }
+                found = _CURVES.validate_python(outcome.numbers.get("curves"))
             except ValidationError:
                 break
+            return {name.upper(): points for name, points in found.items()}
     return {}
 
 
 def program(name: str) -> Path:
-    """Return a smoke program; raise RecipeError naming those that there are."""
+    """Return a smoke program; raise RecipeError with the known names for any other."""
     if name not in ORDER:
         raise RecipeError(
-            f"verify.smoke: there is no smoke program {name!r}",
+            f"verify.smoke: {name!r} is not a smoke program",
             remedy=f"Use one of: {', '.join(ORDER)}.",
         )
     return PROGRAMS / f"{name}.py"
 
 
 def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
-    """Run a program to its end, at most so long, and return what it says.
+    """Run a program for at most `seconds`, and return what it says.
 
     If it came to no result, return how it ended.
     """
@@ -112,16 +111,12 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
             command, log, remedy="Look whether the venv is still there.", timeout=seconds
         )
     except TimeoutError:
-        verdict: tuple[Status, str, dict[str, JsonValue]] = (
-            "failed",
-            f"it hung, and was ended after {seconds:g} s",
-            {},
-        )
+        verdict: Verdict = "failed", f"it hung, and was ended after {seconds:g} s", {}
     else:
         verdict = _verdict(status, log)
-    return TrialOutcome(
-        name, verdict[0], verdict[1], time.monotonic() - start, verdict[2], str(log)
-    )
+    took = time.monotonic() - start
+    state, reason, numbers = verdict
+    return TrialOutcome(name, state, reason, took, numbers, str(log))
 
 
 class _Printed(Table):
@@ -132,17 +127,17 @@ class _Printed(Table):
     numbers: dict[str, JsonValue]
 
 
-def _verdict(status: int, log: Path) -> tuple[Status, str, dict[str, JsonValue]]:
+def _verdict(status: int, log: Path) -> Verdict:
     """Believe a program that it did well only if it also ended well."""
     printed = _printed(log)
     if status < 0:
+        # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
         number = signal.Signals(-status)
-        after = ", after it had done its work" if printed and printed.status == "passed" else ""
-        return (
-            "failed",
-            f"it crashed ({number.name}{after}): {USUAL_CAUSES.get(number, 'its log says more')}",
-            {},
-        )
+        done = printed is not None and printed.status == "passed"
+        after = ", after it had done its work" if done else ""
+        cause = USUAL_CAUSES.get(number, "its log says more")
+        return "failed", f"it crashed ({number.name}{after}): {cause}", {}
+    # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
         last = (runner.last_lines(log, 1) or ("nothing was printed",))[0]
         return "failed", _line(f"it came to no result (exit status {status}): {last}"), {}
@@ -162,6 +157,5 @@ def _printed(log: Path) -> _Printed | None:
 
 def _line(text: str) -> str:
     """Return text as one printable line: the wheel's own code may print anything."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)[
-        :LONGEST_REASON
-    ].strip()
+    letters = [letter if letter.isprintable() else " " for letter in text]
+    return "".join(letters[:LONGEST_REASON]).strip()

@@ -40,9 +40,8 @@ class WheelVenv:
 
     def pip(self, *arguments: str) -> Command:
         """Return a run of its pip that may ask the package index, through this host's proxies."""
-        return Command(
-            self._pip(arguments), self.place.parent, package_clients.of("pip", self.programs)
-        )
+        env = package_clients.of("pip", self.programs)
+        return Command(self._pip(arguments), self.place.parent, env)
 
     def pip_offline(self, home: Path, *arguments: str) -> Command:
         """Return a run of its pip that needs no network and gets no proxies' passwords."""
@@ -50,10 +49,12 @@ class WheelVenv:
         return Command(self._pip(arguments), self.place.parent, env)
 
     def _pip(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
+        # "python -m pip" works where the path is too long for the first line of a script.
         return (str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments)
 
     def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
         """Return a run of its Python."""
+        # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = environment.clean(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
@@ -72,6 +73,7 @@ class WheelVenv:
     def refused(self, wheel: str, outcome: TrialOutcome, name: str = "") -> WheelError:
         """Return the error that a smoke program failed."""
         log = Path(outcome.log)
+        # Named as a person would type it to see the failure again.
         command = (str(self.python), str(run.PROGRAMS / f"{outcome.program}.py"))
         evidence = Evidence(command=command, log=log, lines=runner.last_lines(log))
         return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)

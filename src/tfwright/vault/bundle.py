@@ -28,6 +28,7 @@ from tfwright.vault.lock import LARGEST
 
 MANIFEST = "manifest.json"
 LARGEST_MANIFEST = 16 * 2**20
+"""In bytes: the manifest is read whole before anything of the bundle has been verified."""
 BLOCK = tarfile.BLOCKSIZE
 END = bytes(2 * BLOCK)
 PIECE = 1 << 20
@@ -49,8 +50,7 @@ Kind = Literal[
     "added",
 ]
 UNPACKING = "unbundling"
-"""Directory of build_out in which a bundle is unpacked and verified before anything has its
-place."""
+"""Directory of build_out in which a bundle is unpacked and verified before its files move on."""
 
 
 class BundleMember(Table):
@@ -87,7 +87,9 @@ def unpacking_room(build_out: Path, name: str) -> Iterator[Path]:
     It is removed at the end.
     """
     room = build_out / UNPACKING
-    with file_lock.held(_unpacking_lock(build_out), f"invoke bundle --unpack {name}", wait=True):
+    command = f"invoke bundle --unpack {name}"
+    with file_lock.held(_unpacking_lock(build_out), command, wait=True):
+        # An unpacking that was killed leaves its files behind.
         files.remove(room)
         room.mkdir()
         try:
@@ -111,6 +113,7 @@ def _unpacking_lock(build_out: Path) -> Path:
 
 def _different(members: tuple[BundleMember, ...]) -> tuple[BundleMember, ...]:
     """Refuse two members that some file system would take for one file."""
+    # macOS ignores case: there the second of the two would replace the first.
     if len({member.path.casefold() for member in members}) != len(members):
         raise ValueError("two members have the same name")
     return members
@@ -202,12 +205,10 @@ def write(
         _put(output, MANIFEST, manifest.encoded())
         for member in manifest.members:
             output.write(_header(member.path, member.size))
-            with sources[member].open("rb") as stream:
-                _move(
-                    _Whole(stream, f"{sources[member]} changed while it was bundled"),
-                    member,
-                    output,
-                )
+            source = sources[member]
+            with source.open("rb") as stream:
+                # Its checksum was taken earlier, and somebody may have written to it since.
+                _move(_Whole(stream, f"{source} changed while it was bundled"), member, output)
             output.write(_padding(member.size))
             report(Progress(output.tell(), manifest.size, "B", member.path))
         output.write(END)
@@ -230,7 +231,7 @@ def _padding(size: int) -> bytes:
 
 @dataclass(frozen=True)
 class _Whole:
-    """A stream whose bytes have to be there, and the words for one whose are not."""
+    """A stream that must hold all expected bytes, and the message for one that does not."""
 
     stream: BinaryIO
     complaint: str
@@ -255,6 +256,7 @@ class _Whole:
 def _move(source: _Whole, member: BundleMember, output: BinaryIO) -> None:
     """Copy a member's bytes, and insist on its digest."""
     digest, left = hashlib.sha256(), member.size
+    # In pieces: a bundle holds files of several gigabytes.
     while left:
         piece = source.take(min(left, PIECE))
         digest.update(piece)
@@ -292,14 +294,11 @@ def _opened(path: Path) -> BinaryIO:
 def _manifest(path: Path, stream: BinaryIO) -> Manifest:
     """Read the manifest, which has to be written as this version would write it."""
     head = stream.read(BLOCK)
-    # Where tar keeps a size, in octal digits; whether all of the header is right is seen right
-    # after.
+    # Where tar keeps a size, in octal digits. The comparison below verifies the whole header.
     digits = head[124:135]
-    size = (
-        int(digits, 8)
-        if digits.isdigit() and digits.isascii() and not set(digits) & set(b"89")
-        else -1
-    )
+    # int() alone would also take blanks, signs and underscores.
+    octal = digits.isdigit() and digits.isascii() and not set(digits) & set(b"89")
+    size = int(digits, 8) if octal else -1
     if not 0 <= size <= LARGEST_MANIFEST or head != _header(MANIFEST, size):
         raise _whole(path, stream, MANIFEST).refused("it does not begin as one")
     member = _whole(path, stream, MANIFEST)
@@ -314,26 +313,28 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
         raise member.refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from fault
+    # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")
     return manifest
 
 
 def _whole(path: Path, stream: BinaryIO, member: str) -> _Whole:
-    return _Whole(stream, f"{path.name} is no whole bundle, at {member}")
+    return _Whole(stream, f"{path.name} is not a whole bundle, at {member}")
 
 
 def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
-    """Say of a bundle that was cut, or that has more to it, where that is."""
+    """Refuse a bundle that was cut, or that has more to it, and say where."""
     length, reached = path.stat().st_size, begun
     for member in manifest.members:
         reached += len(_header(member.path, member.size)) + member.size + len(_padding(member.size))
         if reached > length:
             raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
+    # Bytes after the end would be carried along unseen and unverified.
     if reached + len(END) != length:
-        raise _refused(
-            path, "its end", f"it has {length:,} bytes, and its members make {reached + len(END):,}"
-        )
+        expected = reached + len(END)
+        why = f"it has {length:,} bytes, and its members make {expected:,}"
+        raise _refused(path, "its end", why)
 
 
 def _refused(path: Path, member: str, why: str) -> SupplyError:
@@ -354,15 +355,14 @@ def unpack(
     _insist_on_room(into, manifest)
     placed: dict[BundleMember, Path] = {}
     with _opened(path) as stream:
-        _whole(path, stream, MANIFEST).expect(
-            _packed_manifest(manifest), "it changed while it was read"
-        )
+        # The file was opened a second time, so it may be another one than was read before.
+        packed = _packed_manifest(manifest)
+        _whole(path, stream, MANIFEST).expect(packed, "it changed while it was read")
         for number, member in enumerate(manifest.members):
             source = _whole(path, stream, member.path)
-            source.expect(
-                _header(member.path, member.size),
-                "its header is not the one that the manifest asks for",
-            )
+            header = _header(member.path, member.size)
+            source.expect(header, "its header is not the one that the manifest asks for")
+            # A number for a name: nothing that the bundle says decides where a file is written.
             placed[member] = into / str(number)
             with placed[member].open("xb") as output:
                 _move(source, member, output)
@@ -378,6 +378,7 @@ def _packed_manifest(manifest: Manifest) -> bytes:
 
 
 def _insist_on_room(folder: Path, manifest: Manifest) -> None:
+    # Before the first byte: unpacking takes minutes, and a full disk stops other builds too.
     free = shutil.disk_usage(folder).free
     if free < manifest.size:
         raise HostError(

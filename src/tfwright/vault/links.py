@@ -14,10 +14,11 @@ from tfwright.vault.origins import URL, Origins, Source, WantedArchive
 from tfwright.vault.store import Store
 
 AT_ONCE = 16
+"""Sources asked at the same time: most of the time goes by waiting for servers that are gone."""
 
 SERVES, ANSWERS, OTHER, GONE, SILENT = "serves", "answers", "other bytes", "gone", "silent"
-"""The bytes came and are the pinned ones; it says that it has a file, and not another size; it has
-another file; it has none, or none came; nobody answered."""
+"""What became of a source: it sent the pinned bytes; it says that it has a file, and not of another
+size; it has another file; it has none, or sent none; no server answered."""
 GOOD = (SERVES, ANSWERS)
 
 
@@ -64,32 +65,28 @@ def report(
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = []
-        for number, link in enumerate(
-            pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked), 1
-        ):
+        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked)
+        for number, link in enumerate(answering, 1):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
     links = [(archive, link) for (archive, _), link in zip(asked, answers, strict=True)]
-    return [
-        LinkRow(
-            archive.name,
-            archive.sha256,
-            store.holds(archive.sha256),
-            tuple(link for other, link in links if other is archive),
-        )
-        for archive in wanted
-    ]
+    rows = []
+    for archive in wanted:
+        own = tuple(link for other, link in links if other is archive)
+        kept = store.holds(archive.sha256)
+        rows.append(LinkRow(archive.name, archive.sha256, kept, own))
+    return rows
 
 
 def _sources(wanted: WantedArchive, origins: Origins) -> list[Source]:
-    return [
-        *(Source(URL, url, remote=True, fill=_downloading(url)) for url in origins.urls(wanted)),
-        *origins.sources(wanted),
-    ]
+    urls = origins.urls(wanted)
+    servers = [Source(URL, url, remote=True, fill=_downloading(url)) for url in urls]
+    return [*servers, *origins.sources(wanted)]
 
 
 def _downloading(url: str) -> Callable[[Path], None]:
     def fill(target: Path) -> None:
+        # The report says how the sources are now, so a failed download is not repeated.
         downloads.download(url, target, pauses=())
 
     return fill
@@ -106,22 +103,17 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
         except SupplyError as fault:
             return Link(source.way, source.where, GONE, fault.what)
         found = files.sha256(target)
-    return (
-        Link(source.way, source.where, SERVES)
-        if found == wanted.sha256
-        else Link(source.way, source.where, OTHER, f"sha256 {found}")
-    )
+    if found == wanted.sha256:
+        return Link(source.way, source.where, SERVES)
+    return Link(source.way, source.where, OTHER, f"sha256 {found}")
 
 
 def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
-    """Ask a server without a transfer: the size is all that it can betray."""
+    """Ask a server without a download: of the content it can tell only the size."""
     answer = availability.ask(source.where)
     size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
+    # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
-    return Link(
-        source.way,
-        source.where,
-        {True: ANSWERS, False: GONE, None: SILENT}[answer.there],
-        answer.why,
-    )
+    state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
+    return Link(source.way, source.where, state, answer.why)

@@ -40,6 +40,8 @@ def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
     """Bring entries into the order of their keys, and refuse two of one key."""
 
     def check(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
+        # The order is that of the keys, so that a new lock differs from the old one only in what
+        # changed, whatever order the rules were read in.
         for name, count in Counter(map(key, entries)).items():
             if count > 1:
                 message = f"{name} is there {count} times"
@@ -208,7 +210,7 @@ class Lock(Table):
 
 @dataclass(frozen=True)
 class Gathered:
-    """What is known of a recipe's inputs beside the recipe and the rules of its tree."""
+    """What is known of a recipe's inputs, apart from the recipe and the rules of its tree."""
 
     tree: str
     """Git's id of the commit's tree."""
@@ -220,8 +222,8 @@ class Gathered:
     sizes: Mapping[str, int] = field(default_factory=dict)
     """Bytes of the archives that were obtained, by digest."""
     wanted: Mapping[str, str] | None = None
-    """The repositories that Bazel wants for the recipe's target, with digest or commit where it
-    told; None if it was not asked."""
+    """The repositories that Bazel wants for the recipe's target, with the digest or commit where
+    Bazel reports it; None if Bazel was not asked."""
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
@@ -246,6 +248,7 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
 
 def write(lock: Lock) -> str:
     """Return the lock as TOML: the same text for the same lock, one item of a list per line."""
+    # Every command reads locks and few write one: the import would cost all of them.
     import tomli_w  # noqa: PLC0415 only a new lock needs it
 
     return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
@@ -260,24 +263,14 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     """Return what an input is now and what the lock says, a sentence each; nothing if they agree.
 
     What is not known on one side (a size before the first download, whether Bazel wants an archive,
-    a binary for another platform, the place that the same binary came from) is no difference. Where
+    a binary for another platform, the place that the same binary came from) does not count. Where
     no Bazel runs, what it declares is not known either.
     """
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
-    platforms = sorted(lock.bazel.binaries.keys() & now.bazel.binaries.keys())
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
-        *(
-            line
-            for entry in platforms
-            for line in _changes(
-                f"Bazel for {entry}",
-                lock.bazel.binaries[entry],
-                now.bazel.binaries[entry],
-                but=("url",),
-            )
-        ),
+        *_changed_binaries(lock.bazel.binaries, now.bazel.binaries),
         *_compared(archives, now.archives, lambda entry: entry.sha256, _archive),
         *_compared(lock.clones, now.clones, _clone, _clone),
         *_compared(lock.requirements, now.requirements, _requirement, _requirement),
@@ -287,14 +280,23 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     ]
 
 
+def _changed_binaries(
+    locked: Mapping[Platform, LockedBinary], found: Mapping[Platform, LockedBinary]
+) -> Iterator[str]:
+    """Yield what differs between the binaries for the platforms that both sides know."""
+    for platform in sorted(locked.keys() & found.keys()):
+        name = f"Bazel for {platform}"
+        # A mirror may give the same binary, so its address does not count.
+        yield from _changes(name, locked[platform], found[platform], but=("url",))
+
+
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
     for sha256, users in _grouped(rules, lambda entry: entry.sha256):
+        urls = (registries.named(url) for entry in users for url in entry.urls)
         yield LockedArchive(
             names=_names(users),
-            urls=tuple(
-                dict.fromkeys(registries.named(url) for entry in users for url in entry.urls)
-            ),
+            urls=tuple(dict.fromkeys(urls)),
             sha256=sha256,
             size=gathered.sizes.get(sha256),
             needed=_needed(users, gathered),
@@ -335,6 +337,7 @@ def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
     """
     if gathered.wanted is None:
         return None
+    # Bazel reports the substitute's digest; the lock has the archive that the tree pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
     made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
@@ -360,15 +363,11 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
 
 def _no_digest(entry: Repository) -> str:
     """Say what a rule without a digest does instead."""
-    origin = (
-        ", ".join(dict.fromkeys(map(registries.named, entry.urls)))
-        or "an address that is not readable"
-    )
-    return (
-        f"{entry.rule} takes {entry.commit} of {origin}"
-        if entry.commit
-        else f"{entry.rule} takes whatever {origin} gives: it has no sha256"
-    )
+    addresses = dict.fromkeys(map(registries.named, entry.urls))
+    origin = ", ".join(addresses) or "an address that is not readable"
+    if entry.commit:
+        return f"{entry.rule} takes {entry.commit} of {origin}"
+    return f"{entry.rule} takes whatever {origin} gives: it has no sha256"
 
 
 def _compared(
@@ -378,25 +377,26 @@ def _compared(
     name: Callable[[Entry], str],
 ) -> Iterator[str]:
     """Yield what differs between two lists of entries."""
-    locked, found = ({key(entry): entry for entry in entries} for entries in (old, new))
-    yield from (
-        f"{name(entry)} is in the lock, and not wanted any more"
-        for which, entry in locked.items()
-        if which not in found
-    )
-    yield from (
-        f"{name(entry)} is wanted, and not in the lock"
-        for which, entry in found.items()
-        if which not in locked
-    )
-    for which in (entry for entry in locked if entry in found):
-        yield from _changes(name(locked[which]), locked[which], found[which])
+    locked = {key(entry): entry for entry in old}
+    found = {key(entry): entry for entry in new}
+    for which, entry in locked.items():
+        if which not in found:
+            yield f"{name(entry)} is in the lock, and not wanted any more"
+    for which, entry in found.items():
+        if which not in locked:
+            yield f"{name(entry)} is wanted, and not in the lock"
+    for which, entry in locked.items():
+        if which in found:
+            yield from _changes(name(entry), entry, found[which])
 
 
 def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
     """Yield which values of one entry differ."""
-    for key in (entry for entry in type(old).model_fields if entry not in but):
+    for key in type(old).model_fields:
+        if key in but:
+            continue
         was, now = getattr(old, key), getattr(new, key)
+        # None means "not known yet" in every field of a lock.
         if was != now and None not in (was, now):
             yield f"{name}: {key} is {_shown(now)}, the lock has {_shown(was)}"
 

@@ -1,4 +1,4 @@
-"""What a lock knows beside the rules: programs, packages, substitutes."""
+"""What a lock holds in addition to the rules: programs, packages, substitutes."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,6 +23,7 @@ from tfwright.vault.lock import (
 def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]:
     """Return the Bazel of this platform, with the address of its release."""
     return {
+        # The official address, also where a mirror gave the file: a lock holds for every host.
         bazel.here(): LockedBinary(
             url=bazel.release(version), sha256=sha256, size=binary.stat().st_size
         )
@@ -31,9 +32,8 @@ def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]
 
 def pinned(requirements: Sequence[str], lock: Lock | None) -> list[str]:
     """Return requirements with the hashes that a lock has for them: pip takes nothing else."""
-    known = {
-        _pin(entry.name, entry.version): entry for entry in (lock.requirements if lock else ())
-    }
+    locked = lock.requirements if lock else ()
+    known = {_pin(entry.name, entry.version): entry for entry in locked}
     return [_hashed(line, known.get(_pin_of(line))) for line in requirements]
 
 
@@ -44,21 +44,15 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
     """
     commit, bazel = recipe.source.commit, recipe.bazel.version
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
+    changed = []
+    if lock.tensorflow.commit != commit:
+        changed.append(f"the commit is {commit}, the lock has {lock.tensorflow.commit}")
+    if lock.bazel.version != bazel:
+        changed.append(f"Bazel is {bazel}, the lock has {lock.bazel.version}")
+    different = sorted(patches ^ {file.path for file in lock.files})
     return [
-        *(
-            []
-            if lock.tensorflow.commit == commit
-            else [f"the commit is {commit}, the lock has {lock.tensorflow.commit}"]
-        ),
-        *(
-            []
-            if lock.bazel.version == bazel
-            else [f"Bazel is {bazel}, the lock has {lock.bazel.version}"]
-        ),
-        *(
-            f"{entry} is in the recipe or in the lock, not in both"
-            for entry in sorted(patches ^ {file.path for file in lock.files})
-        ),
+        *changed,
+        *(f"{path} is in the recipe or in the lock, not in both" for path in different),
         *unlocked(recipe.host.requirements, lock),
     ]
 
@@ -67,20 +61,17 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
     """Return, a sentence each, which requirements of a recipe and of its lock are not the same."""
     locked = {_pin(entry.name, entry.version) for entry in lock.requirements}
     wanted = {_pin_of(line) for line in requirements}
+    missing, idle = sorted(wanted - locked), sorted(locked - wanted)
     return [
-        *(
-            f"requirement {entry} is wanted, and not in the lock"
-            for entry in sorted(wanted - locked)
-        ),
-        *(
-            f"requirement {entry} is in the lock, and not wanted any more"
-            for entry in sorted(locked - wanted)
-        ),
+        *(f"requirement {pin} is wanted, and not in the lock" for pin in missing),
+        *(f"requirement {pin} is in the lock, and not wanted any more" for pin in idle),
     ]
 
 
 def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
+    # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The project's
+    # canonical name joins them.
     brought = {packages.project(path): path for path in folder.iterdir()}
     parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
     return tuple(
@@ -120,11 +111,10 @@ def _source(table: SubstituteTable) -> str:
 
 
 def _hashed(line: str, locked: LockedRequirement | None) -> str:
-    return (
-        line
-        if locked is None or "--hash" in line
-        else line + "".join(f" --hash=sha256:{entry}" for entry in locked.hashes)
-    )
+    # Hashes that the recipe itself states come first: pip would accept either of two sets.
+    if locked is None or "--hash" in line:
+        return line
+    return line + "".join(f" --hash=sha256:{digest}" for digest in locked.hashes)
 
 
 def _pin_of(line: str) -> str:

@@ -47,7 +47,7 @@ class WantedArchive(WantedFile):
     pack: Pack | None = None
     """For a substitute that no server has: the commit that it is made from."""
     substitute: bool = False
-    """Whether the recipe names it in the place of another one."""
+    """Whether the recipe names it to replace another archive."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +104,9 @@ class Supply:
 def _listed(names: Iterable[str]) -> str:
     """List names, each once with its count, so that the total agrees with them."""
     counts = Counter(name.partition(",")[0] for name in names)
-    shown = [
-        f"{name} ({count} files)" if count > 1 else name
-        for name, count in list(counts.items())[:SHOWN]
-    ]
+    shown = []
+    for name, count in list(counts.items())[:SHOWN]:
+        shown.append(f"{name} ({count} files)" if count > 1 else name)
     rest = sum(list(counts.values())[SHOWN:])
     return ", ".join(shown) + (f" and {rest} more" if rest else "")
 
@@ -128,12 +127,12 @@ class Origins:
 
         None offline.
         """
-        mirrored = [
-            instead + url.removeprefix(beginning)
-            for url in wanted.urls
-            for beginning, instead in self.host_file.downloads.items()
-            if url.startswith(beginning)
-        ]
+        mirrored = []
+        for url in wanted.urls:
+            for beginning, instead in self.host_file.downloads.items():
+                if url.startswith(beginning):
+                    mirrored.append(instead + url.removeprefix(beginning))
+        # The original addresses first: a mirror may lag behind, or be down.
         return [] if self.offline else list(dict.fromkeys([*wanted.urls, *mirrored]))
 
     def sources(self, wanted: WantedArchive) -> list[Source]:
@@ -141,6 +140,7 @@ class Origins:
 
         Offline, only those on this host.
         """
+        # From what is nearest to the original bytes to what somebody put there by hand.
         kinds = (self._repositories, self._index, self._recipe, self._drop)
         return [
             source
@@ -172,7 +172,9 @@ class Origins:
         )
 
     def _index(self, wanted: WantedArchive) -> Iterator[Source]:
-        for package in dict.fromkeys(found for url in wanted.urls if (found := Sdist.of(url))):
+        named = (Sdist.of(url) for url in wanted.urls)
+        # The mirror and the index are two urls of one package: it is asked for once.
+        for package in dict.fromkeys(package for package in named if package):
             yield Source(
                 INDEX,
                 f"{package.name} {package.version}",
@@ -203,6 +205,7 @@ class Origins:
 
     def _take(self, sha256: str, target: Path) -> None:
         """Copy a dropped file: its owner may change it, the vault's must stay."""
+        # The name of a dropped file says nothing: browsers and mirrors change it.
         if sha256 not in self._dropped:
             raise SupplyError(
                 "no file there has this checksum",
@@ -256,6 +259,7 @@ def obtain(
     for file, outcome in _downloaded(asked, store, origins, report):
         attempts[file.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:
+            # The host file's mirrors are asked in the same download, after the urls themselves.
             own = outcome.url is None or outcome.url in file.urls
             ways[file.sha256] = URL if own else MIRROR
     rest = [file for file in asked if file.sha256 not in ways]
@@ -264,10 +268,9 @@ def obtain(
         failed = attempts.setdefault(file.sha256, [])
         if way := _first(file, origins.sources(file), store, failed):
             ways[file.sha256] = way
-    missing = [
-        Missing(file, tuple(attempts[file.sha256])) for file in rest if file.sha256 not in ways
-    ]
-    return Supply(ways, tuple(missing))
+    lacking = (file for file in rest if file.sha256 not in ways)
+    missing = tuple(Missing(file, tuple(attempts[file.sha256])) for file in lacking)
+    return Supply(ways, missing)
 
 
 def _downloaded(
@@ -279,15 +282,12 @@ def _downloaded(
     """Download what has urls; yield what became of each."""
     served = [file for file in asked if origins.urls(file)]
     if served:
-        requests = [
-            replace(
-                file,
-                urls=tuple(origins.urls(file)),
-                # With another source left, a slow server is not waited for.
-                alternatives=bool(origins.sources(file)),
-            )
-            for file in served
-        ]
+        requests = []
+        for file in served:
+            urls = tuple(origins.urls(file))
+            # With another source left, a slow server is not waited for.
+            alternatives = bool(origins.sources(file))
+            requests.append(replace(file, urls=urls, alternatives=alternatives))
         yield from zip(served, downloads.fetch(requests, store, report=report), strict=True)
 
 
@@ -300,6 +300,7 @@ def _first(
     """
     for source in sources:
         try:
+            # The store verifies the checksum, so a wrong file counts as a failed attempt.
             with store.admitting(wanted.sha256, source.where) as target:
                 source.fill(target)
         except SupplyError as fault:

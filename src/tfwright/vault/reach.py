@@ -1,6 +1,6 @@
-"""What a recipe's tree downloads, the files of archives included that declare more.
+"""What a recipe's tree downloads, and how it gets into the vault.
 
-And that all of it is in the vault.
+An archive may hold rules that declare more: they are read once the archive is there.
 """
 
 import tarfile
@@ -35,26 +35,25 @@ class Suppliers:
 
 @dataclass(frozen=True)
 class Reached:
-    """What the rules of a tree lead to, and what of it could be had."""
+    """What the rules of a tree lead to, and what of it could be obtained."""
 
     rules: Rules
     supply: Supply
     asked: Mapping[Clone, Path | TfwrightError]
-    """The commits that rules clone: the repository that holds each, or why it cannot be had."""
+    """The commits that rules clone: the repository that holds each, or why none does."""
 
     @property
     def clones(self) -> dict[Clone, Path]:
         """The commits that are here, and their repositories."""
-        return {
-            one: repository
-            for one, repository in self.asked.items()
-            if isinstance(repository, Path)
-        }
+        answers = self.asked.items()
+        return {clone: answer for clone, answer in answers if isinstance(answer, Path)}
 
     @property
     def refused(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
-        return {one: fault for one, fault in self.asked.items() if isinstance(fault, TfwrightError)}
+        return {
+            clone: fault for clone, fault in self.asked.items() if isinstance(fault, TfwrightError)
+        }
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
         """Return the missing archives that the build is known to need.
@@ -63,20 +62,20 @@ class Reached:
         a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
+        # The lock speaks of the archives that the tree pins, the supply of what replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
-        needed = {
-            used.get(archive.sha256, archive.sha256) for archive in archives if archive.needed
-        }
-        return [
-            missing
-            for missing in self.supply.missing
-            if missing.wanted.sha256 in needed
-            or missing.wanted.substitute
-            or not self._loaded.isdisjoint(missing.wanted.name.split(", "))
-        ]
+        pinned = [archive.sha256 for archive in archives if archive.needed]
+        needed = {used.get(sha256, sha256) for sha256 in pinned}
+        lacking = []
+        for missing in self.supply.missing:
+            wanted = missing.wanted
+            loaded = not self._loaded.isdisjoint(wanted.name.split(", "))
+            if wanted.sha256 in needed or wanted.substitute or loaded:
+                lacking.append(missing)
+        return lacking
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
-        """Return the same of commits."""
+        """Return the commits that could not be obtained and that the build is known to need."""
         needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
         loaded = {
             repository.clone
@@ -120,13 +119,13 @@ def bring(
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
-        reached = _more(
-            reached, wanted(reached.rules, tables, lock), clones(reached.rules, lock), suppliers
-        )
+        archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
+        reached = _more(reached, archives, commits, suppliers)
         texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
         more = {
             nested: repositories.follow(nested, given) for nested, given in texts.items() if given
         }
+        # A call that was followed leaves the nested ones, so each round has fewer of them to read.
         if not more:
             return reached
         followed.update(more)
@@ -140,12 +139,13 @@ def _more(
     suppliers: Suppliers,
 ) -> Reached:
     """Obtain what was not asked for yet."""
-    before = {*reached.supply.ways, *(one.wanted.sha256 for one in reached.supply.missing)}
-    brought = suppliers.obtain([one for one in archives if one.sha256 not in before])
-    supply = Supply(
-        {**reached.supply.ways, **brought.ways}, (*reached.supply.missing, *brought.missing)
-    )
-    asked = {one: _cloned(one, suppliers) for one in commits if one not in reached.asked}
+    before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
+    brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
+    ways = {**reached.supply.ways, **brought.ways}
+    supply = Supply(ways, (*reached.supply.missing, *brought.missing))
+    asked = {
+        commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
+    }
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
 
@@ -160,23 +160,27 @@ def wanted(
     found: Rules, tables: Mapping[str, SubstituteTable], lock: Lock | None
 ) -> list[WantedArchive]:
     """Return the files that WORKSPACE leads to, each once, or their substitutes."""
+    # Bazel may not want an archive, and still WORKSPACE loads a file of it.
     leading = {nested.archive for nested in found.nested}
+    locked = lock.archives if lock else ()
     idle = {
-        one.sha256
-        for one in (lock.archives if lock else ())
-        if one.needed is False and leading.isdisjoint(one.names)
+        archive.sha256
+        for archive in locked
+        if archive.needed is False and leading.isdisjoint(archive.names)
     }
-    needed = {one.sha256 for one in (lock.archives if lock else ()) if one.needed}
-    sizes = {one.sha256: one.size for one in (lock.archives if lock else ())}
+    needed = {archive.sha256 for archive in locked if archive.needed}
+    sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
-    for one in found.repositories:
-        if one.lockable and (one.reached or one.sha256 in needed) and one.sha256 not in idle:
-            file = _file(one, tables.get(one.name), sizes)
-            before = files.get(file.sha256, file)
-            names = dict.fromkeys([*before.name.split(", "), file.name])
-            files[file.sha256] = replace(
-                before, name=", ".join(names), urls=tuple(dict.fromkeys((*before.urls, *file.urls)))
-            )
+    for repository in found.repositories:
+        sought = repository.reached or repository.sha256 in needed
+        if not (repository.lockable and sought) or repository.sha256 in idle:
+            continue
+        file = _file(repository, tables.get(repository.name), sizes)
+        # Several repositories may be made from one file: it is obtained once, from all urls.
+        before = files.get(file.sha256, file)
+        names = dict.fromkeys([*before.name.split(", "), file.name])
+        urls = dict.fromkeys((*before.urls, *file.urls))
+        files[file.sha256] = replace(before, name=", ".join(names), urls=tuple(urls))
     return list(files.values())
 
 
@@ -184,26 +188,23 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
     """Return the commits that rules clone to which WORKSPACE leads, each once."""
     leading = {nested.archive for nested in found.nested}
     idle = {
-        one.clone
-        for one in (lock.clones if lock else ())
-        if one.needed is False and leading.isdisjoint(one.names)
+        cloned.clone
+        for cloned in (lock.clones if lock else ())
+        if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
-    return list(
-        dict.fromkeys(
-            one.clone
-            for one in found.repositories
-            if one.clone and one.reached and one.clone not in idle
-        )
-    )
+    pinned = [repository.clone for repository in found.repositories if repository.reached]
+    return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
 
 
 def _file(
-    one: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
+    repository: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
 ) -> WantedArchive:
     return (
-        substitutes.wanted(one.name, table, one)
+        substitutes.wanted(repository.name, table, repository)
         if table
-        else WantedArchive(one.name, one.sha256, one.urls, sizes.get(one.sha256))
+        else WantedArchive(
+            repository.name, repository.sha256, repository.urls, sizes.get(repository.sha256)
+        )
     )
 
 
@@ -214,25 +215,25 @@ def _texts(
 
     Nothing if that is not here.
     """
-    for one in reached.rules.repositories:
-        if one.name == nested.archive and one.reached:
-            table = tables.get(one.name)
-            path = store.path(table.sha256 if table else one.sha256)
-            prefix = (
-                table.strip_prefix if table and table.strip_prefix is not None else one.strip_prefix
-            )
-            if one.lockable and path.is_file():
-                return texts(path, prefix)
-            if one.clone and one.clone in reached.clones:
-                return git.texts(reached.clones[one.clone], one.clone.commit, repositories.relevant)
+    for repository in reached.rules.repositories:
+        if repository.name != nested.archive or not repository.reached:
+            continue
+        table, clone = tables.get(repository.name), repository.clone
+        path = store.path(table.sha256 if table else repository.sha256)
+        if repository.lockable and path.is_file():
+            own = table.strip_prefix if table else None
+            return texts(path, repository.strip_prefix if own is None else own)
+        if clone and clone in reached.clones:
+            return git.texts(reached.clones[clone], clone.commit, repositories.relevant)
     return {}
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     """Return the .bzl files in an archive by their paths below `strip_prefix`.
 
-    What is no archive has none.
+    A file that is not an archive has none.
     """
+    # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}
     for path, content in _members(archive):
@@ -244,6 +245,7 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
 
 def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
     """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
+    # The content decides: the vault keeps every file under its checksum, without an ending.
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
     elif tarfile.is_tarfile(archive):
@@ -252,13 +254,17 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
 
 def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(archive) as packed:
-        for one in packed.infolist():
-            if one.file_size <= LONGEST_FILE:
-                yield one.filename, partial(packed.read, one)
+        for entry in packed.infolist():
+            if entry.file_size <= LONGEST_FILE:
+                yield entry.filename, partial(packed.read, entry)
 
 
 def _tarred(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with tarfile.open(archive) as packed:
-        for one in packed:
-            if one.isfile() and one.size <= LONGEST_FILE and (stream := packed.extractfile(one)):
-                yield one.name, stream.read
+        for entry in packed:
+            if (
+                entry.isfile()
+                and entry.size <= LONGEST_FILE
+                and (stream := packed.extractfile(entry))
+            ):
+                yield entry.name, stream.read

@@ -43,18 +43,19 @@ def of_file(name: str) -> str:
 
 def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
     space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
-    name = (
-        (parts["name"] or "").lower().replace("_", "-") if kind == "pypi" else parts["name"] or ""
-    )
+    name = parts["name"] or ""
+    if kind == "pypi":
+        # The specification of package URLs asks for this form of a Python project's name.
+        name = name.lower().replace("_", "-")
     path = "/".join(quote(part, safe="") for part in (space, name) if part)
     qualifiers = "&".join(_qualifiers(parts))
-    return f"pkg:{kind}/{path}@{quote(parts['version'] or '', safe='')}" + (
-        f"?{qualifiers}" if qualifiers else ""
-    )
+    version = quote(parts["version"] or "", safe="")
+    return f"pkg:{kind}/{path}@{version}" + (f"?{qualifiers}" if qualifiers else "")
 
 
 def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:
     """Yield what tells the files of one version apart, in the order of the alphabet."""
+    # The specification sorts qualifiers, so that equal packages have equal URLs.
     if parts.get("arch"):
         yield f"arch={parts['arch']}"
     if parts.get("classifier"):

@@ -33,6 +33,7 @@ class Shortage:
             *(missing.wanted.name for missing in self.archives),
             *(clone.remote for clone in self.clones),
         ]
+        # The message stays readable with a hundred of them; the log has every attempt.
         count = len(names)
         lines = list(self._summary())
         if count > SHOWN:
@@ -47,12 +48,12 @@ class Shortage:
     def _remedy(self, host_file: HostFile) -> str:
         """Say what to do, with the lines to write."""
         place = host_files.path()
-        drop = (
-            f"Copy each file, under any name, into {host_file.drop}"
-            if host_file.drop
-            else f"Copy each file, under any name, into a folder, and name it in {place}: "
-            'drop = "/path/to/folder"'
-        )
+        drop = f"Copy each file, under any name, into {host_file.drop}"
+        if not host_file.drop:
+            drop = (
+                "Copy each file, under any name, into a folder, and name it in "
+                f'{place}: drop = "/path/to/folder"'
+            )
         return (
             f"{drop}; or name a mirror in [mirrors] or [downloads] of {place}; or add another "
             "source of the same bytes, or a substitute, to the recipe: [[fetch.sources]], "

@@ -45,6 +45,8 @@ class Store:
         Raises SupplyError naming both digests and the origin otherwise. Two processes may admit the
         same file at once: the content is the same, and the last rename wins.
         """
+        # Read-only, so that a build cannot change what later builds trust; `vault --gc` also tells
+        # by this what tfwright admitted from what Bazel wrote by itself.
         with files.replacing(self.path(sha256), mode=0o444) as temporary:
             yield temporary
             found = files.sha256(temporary)
@@ -72,5 +74,5 @@ class Store:
                 yield digest
 
     def drop(self, sha256: str) -> None:
-        """Remove a file."""
+        """Remove a file, with the directory that is named after its checksum."""
         files.remove(self.path(sha256).parent)

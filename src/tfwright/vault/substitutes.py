@@ -16,7 +16,7 @@ Edit = tuple[tuple[int, int], tuple[int, int], str]
 
 
 def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArchive:
-    """Return the file that stands in for an archive, to be obtained like any other."""
+    """Return the file that replaces an archive, to be obtained like any other."""
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
@@ -42,14 +42,11 @@ def insist(tables: Mapping[str, SubstituteTable], found: Sequence[Repository]) -
     if not wrong:
         return
     unstated = [name for name in wrong if tables[name].replaces is None]
-    lines = [
-        line
-        for name in wrong
-        for line in (
-            f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}",
-            f'replaces = "{pinned[name].sha256}"',
-        )
-    ]
+    lines = []
+    for name in wrong:
+        # Ready to be copied into the recipe.
+        lines.append(f"[fetch.substitutes.{name}]  # {_origin(pinned[name])}")
+        lines.append(f'replaces = "{pinned[name].sha256}"')
     stated = f"does not state which archive it replaces: {', '.join(unstated)}"
     other = ", ".join(name for name in wrong if name not in unstated)
     raise RecipeError(
@@ -71,14 +68,14 @@ def _origin(repository: Repository) -> str:
 
 
 def replaced(name: str, found: Sequence[Repository]) -> Repository:
-    """Return the archive of the tree that a substitute stands in for.
+    """Return the archive of the tree that a substitute replaces.
 
     What other repositories declare by that name comes too late.
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
-    named = [one for one in found if one.name == name and one.lockable]
-    own = [one for one in named if not one.file.startswith("@")]
+    named = [repository for repository in found if repository.name == name and repository.lockable]
+    own = [repository for repository in named if not repository.file.startswith("@")]
     if named and not own:
         raise RecipeError(
             f"fetch.substitutes.{name}: {named[0].file}:{named[0].line} declares it, "
@@ -88,7 +85,7 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
                 "or declare the repository in the tree by a patch."
             ),
         )
-    if len({one.sha256 for one in own}) != 1:
+    if len({repository.sha256 for repository in own}) != 1:
         why = "names no archive with a sha256 so" if not own else "names several files so"
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}",
@@ -108,10 +105,13 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     found = repositories.read(texts).repositories
     for name in tables:
         replaced(name, found)
-    places = {(one.file, one.line, one.name) for one in found if one.name in tables}
-    for path, line, name in sorted(
-        places, reverse=True
-    ):  # from below, since an edit moves what is under it
+    places = {
+        (repository.file, repository.line, repository.name)
+        for repository in found
+        if repository.name in tables
+    }
+    # From below, since an edit moves what is under it.
+    for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
     _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
@@ -122,7 +122,12 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     tree = ast.parse(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
     call = next(
-        (one for one in calls if any(keyword.arg == "sha256" for keyword in one.keywords)), None
+        (
+            candidate
+            for candidate in calls
+            if any(keyword.arg == "sha256" for keyword in candidate.keywords)
+        ),
+        None,
     )
     if call is None:
         raise RecipeError(
@@ -130,6 +135,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
             remedy="Replace this archive by a patch of the tree instead.",
             evidence=Evidence(where=f"{path}:{line}"),
         )
+    # ast counts columns in bytes of UTF-8, not in characters.
     lines = text.encode().splitlines(keepends=True)
     for start, end, new in sorted(_edits(call, table, _mirrors(tree)), reverse=True):
         _put(lines, start, end, new)
@@ -143,7 +149,7 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
     if table.urls:
         which = "urls" if "urls" in given else "url"
         before = next(
-            (one.value for one in ast.walk(given[which]) if isinstance(one, ast.Constant)), ""
+            (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant)), ""
         )
         yield _over(
             given[which],
@@ -162,27 +168,27 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
 
 def _listed(urls: Sequence[str], before: str, mirrors: Sequence[str]) -> list[str]:
     """Return urls as a rule takes them: TensorFlow's own insist on their mirror as the first."""
-    mirror = next((one for one in mirrors if before.startswith(one)), None)
+    mirror = next((prefix for prefix in mirrors if before.startswith(prefix)), None)
     return [*([mirror + urls[0].partition("://")[2]] if mirror else []), *urls]
 
 
 def _mirrors(tree: ast.Module) -> list[str]:
-    """Return the prefixes of mirrors in a file's lists: ``https://m/`` of ``https://m/host/path``."""
-    lists = [
-        [
-            one.value
-            for one in node.elts
-            if isinstance(one, ast.Constant) and isinstance(one.value, str)
-        ]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.List)
-    ]
-    pairs = (
-        (url, other.partition("://")[2]) for urls in lists for url in urls[:1] for other in urls[1:]
-    )
-    return list(
-        dict.fromkeys(url.removesuffix(rest) for url, rest in pairs if rest and url.endswith(rest))
-    )
+    """Return the prefixes of mirrors in a file's lists of urls.
+
+    That is ``https://m/`` for ``https://m/host/path``.
+    """
+    found = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.List):
+            continue
+        values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
+        urls = [value for value in values if isinstance(value, str)]
+        # A mirror comes first, and its path repeats the url that it mirrors, without a scheme.
+        for other in urls[1:]:
+            mirrored = other.partition("://")[2]
+            if mirrored and urls[0].endswith(mirrored):
+                found.append(urls[0].removesuffix(mirrored))
+    return list(dict.fromkeys(found))
 
 
 def _over(node: ast.expr, text: str) -> Edit:
@@ -202,15 +208,14 @@ def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text:
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
     """Insist that the rewritten rules say what was meant."""
     for name, table in tables.items():
-        for one in (one for one in found if one.name == name):
-            wrong = (
-                one.sha256 != table.sha256
-                or not set(table.urls) <= set(one.urls)
-                or table.strip_prefix not in {None, one.strip_prefix}
-            )
-            if wrong:
+        for repository in found:
+            if repository.name != name:
+                continue
+            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(repository.urls)
+            strips = table.strip_prefix in {None, repository.strip_prefix}
+            if not (asks and strips):
                 raise RecipeError(
                     f"fetch.substitutes.{name}: the rule cannot be made to ask for it",
                     remedy="Replace this archive by a patch of the tree instead.",
-                    evidence=Evidence(where=f"{one.file}:{one.line}"),
+                    evidence=Evidence(where=f"{repository.file}:{repository.line}"),
                 )

@@ -20,19 +20,17 @@ from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
 
-ARCHIVE, BY_BAZEL, BAZEL, PACKAGE, VENV, LEFTOVER = (
-    "archive",
-    "by Bazel",
-    "bazel",
-    "package",
-    "venv",
-    "leftover",
-)
+ARCHIVE = "archive"
+BY_BAZEL = "by Bazel"
+BAZEL = "bazel"
+PACKAGE = "package"
+VENV = "venv"
+LEFTOVER = "leftover"
 """Kinds of things. What Bazel has put into the store by itself is named by no document, and so is
 never taken."""
 RECENT = 86400.0
-"""Seconds for which a thing that nobody is known to need is left alone: it may be on its way to
-somebody."""
+"""Seconds for which an unused entry is kept: a build that runs now may have fetched it, and not
+have recorded that yet."""
 _DIGEST = re.compile(r"\b[0-9a-f]{64}\b")
 _VENV = re.compile(r"/pythons/([\w.-]+)/")
 _PACKAGE = re.compile(r"(?P<name>.+?)-(?P<version>\d[^-]*?)(-.*\.whl|\.tar\.\w+|\.zip)")
@@ -73,8 +71,8 @@ class Needs:
     recipe: str
     keys: frozenset[str]
     complete: bool
-    """Whether that is all: before a lock, a fetch or a bundle says so, nobody knows its
-    archives."""
+    """Whether that is all: before a lock, a fetch or a bundle says so, its archives are
+    not known."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +88,7 @@ class Inventory:
 
     @property
     def unknown(self) -> list[str]:
-        """The recipes whose archives nobody knows yet."""
+        """The recipes whose archives are not known yet."""
         return [need.recipe for need in self.needs if not need.complete]
 
     @property
@@ -100,7 +98,7 @@ class Inventory:
 
     @property
     def garbage(self) -> list[VaultEntry]:
-        """What nobody needs."""
+        """What no recipe needs."""
         return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
 
     @property
@@ -118,11 +116,9 @@ def look(build_out: Path, recipes: Iterable[tuple[Recipe, Path]]) -> Inventory:
     What else was built there counts too.
     """
     known = {recipe.name: _needs(build_out, recipe, path) for recipe, path in recipes}
-    built = {
-        path.name
-        for pattern in ("*/stamps", "*/bundle.json")
-        for path in (found.parent for found in build_out.glob(pattern))
-    }
+    traces = [*build_out.glob("*/stamps"), *build_out.glob("*/bundle.json")]
+    built = {path.parent.name for path in traces}
+    # A recipe of another checkout, or one that was renamed, may share this directory.
     strangers = [
         Needs(name, _named(_records(build_out, name)), complete=True)
         for name in sorted(built - known.keys())
@@ -135,11 +131,12 @@ def collect(
     recipes: Sequence[tuple[Recipe, Path]],
     report: Callable[[Sequence[VaultEntry]], None],
 ) -> None:
-    """Remove what nobody needs, and report it before.
+    """Remove what no recipe needs, and report it before.
 
     Raises HostError if a build is running: it may be about to need something.
     """
     with ExitStack() as stack:
+        # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
         taken = look(build_out, recipes).garbage
@@ -164,10 +161,9 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
         *([locked.read_text("utf-8", "replace")] if locked.is_file() else []),
     ]
     keys = _named([path.read_text("utf-8", "replace"), *records])
-    pins = {
-        _pin(line)
-        for line in (*recipe.host.requirements, *recipe.verify.requirements, *recipe.verify.plugins)
-    }
+    verify = recipe.verify
+    installed = (*recipe.host.requirements, *verify.requirements, *verify.plugins)
+    pins = {_pin(line) for line in installed}
     own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
     # A record of an earlier state of the recipe is not all that it needs now.
     complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
@@ -211,12 +207,12 @@ def _things(vault: Path) -> Iterator[VaultEntry]:
         yield VaultEntry(PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file)
     for path in sorted((vault / "pythons").glob("*/")):
         marker = path / DONE
-        same = (
-            {_venv(marker.read_text("utf-8", "replace").splitlines())}
-            if marker.is_file()
-            else set[str]()
-        )
-        yield VaultEntry(VENV if same else LEFTOVER, path.name, path, frozenset({path.name, *same}))
+        # pip may have been killed: only a venv with its marker is whole.
+        if not marker.is_file():
+            yield VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
+            continue
+        installed = _venv(marker.read_text("utf-8", "replace").splitlines())
+        yield VaultEntry(VENV, path.name, path, frozenset({path.name, installed}))
 
 
 def _archive(path: Path) -> VaultEntry:
@@ -224,9 +220,8 @@ def _archive(path: Path) -> VaultEntry:
     if not file.is_file():
         return VaultEntry(LEFTOVER, path.name, path, keys)
     # What tfwright admits is read-only; Bazel writes what it downloads by itself as any other file.
-    return VaultEntry(
-        BY_BAZEL if file.stat().st_mode & 0o222 else ARCHIVE, path.name, path, keys, file
-    )
+    writable = file.stat().st_mode & 0o222
+    return VaultEntry(BY_BAZEL if writable else ARCHIVE, path.name, path, keys, file)
 
 
 def _bazel(path: Path) -> VaultEntry:
@@ -239,10 +234,4 @@ def _bazel(path: Path) -> VaultEntry:
     except (ValueError, KeyError, TypeError):
         # A damaged file of ours: the binary is obtained again, and written next to it.
         return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
-    return VaultEntry(
-        BAZEL,
-        name,
-        path,
-        frozenset({path.name, key}),
-        file,
-    )
+    return VaultEntry(BAZEL, name, path, frozenset({path.name, key}), file)

@@ -52,6 +52,7 @@ def toolkits(build_out: Path) -> list[Path]:
 
 
 def _of_entry(entry: VaultEntry) -> str:
+    # An archive, a package and a Bazel binary lie in a directory named after their checksum.
     if entry.file and files.sha256(entry.file) != entry.path.name:
         return "its checksum is not the one that it is kept under"
     if entry.kind == VENV and (changed := installed.changes(entry.path)):
@@ -78,13 +79,12 @@ def _of_mirror(mirror: Path) -> str:
 
 
 def _of_toolkit(root: Path) -> str:
-    recorded = {
-        path: checksum
-        for part in tree.read(root).parts.values()
-        for path, checksum in part.files.items()
-    }
+    recorded: dict[str, str] = {}
+    for part in tree.read(root).parts.values():
+        recorded |= part.files
     if not recorded:
         return f"{tree.RECORD} cannot be read"
+    # Files that no package brought are left alone: users may add theirs to a toolkit.
     now = tree.content(root)
     changed = [path for path, checksum in recorded.items() if now.get(path) != checksum]
     return f"{_counted(changed)} not as unpacked" if changed else ""

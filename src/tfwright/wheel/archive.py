@@ -47,7 +47,7 @@ It raises OSError, too, with EINVAL, for a place before the beginning of the fil
 
 
 def insist_on_file(path: Path) -> None:
-    """Raise WheelError if there is no wheel at a path that a user gave."""
+    """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
         raise WheelError(
             f"There is no wheel {path}",
@@ -71,8 +71,10 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 raise _refused(path, found)
             yield wheel
     except (*BROKEN, OSError) as bad:
+        # A full disk is no fault of the wheel, and must not be reported as a damaged archive.
         if isinstance(bad, OSError) and bad.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise _no_room(path, bad) from bad
+        # EINVAL: a damaged directory sent zipfile to a place before the file begins.
         if isinstance(bad, OSError) and bad.errno != errno.EINVAL:
             raise
         raise _refused(path, f"it is not a whole zip archive ({bad})") from bad
@@ -100,6 +102,7 @@ def fault(wheel: zipfile.ZipFile) -> str | None:
     for member in wheel.infolist():
         if found := _fault_of(member):
             return found
+        # Unpackers disagree which of two members of one name wins.
         if member.filename in seen:
             return f"{member.filename} is in it twice"
         seen.add(member.filename)
@@ -111,13 +114,11 @@ def _fault_of(member: zipfile.ZipInfo) -> str | None:
     path = PurePosixPath(member.filename)
     if not path.parts:
         return f"{member.filename!r} is not a name for a file"
-    if (
-        path.is_absolute()
-        or ".." in path.parts
-        or "\\" in member.filename
-        or not member.filename.isprintable()
-    ):
+    # A backslash separates directories on Windows; a control character could steer a terminal.
+    outside = path.is_absolute() or ".." in path.parts
+    if outside or "\\" in member.filename or not member.filename.isprintable():
         return f"{member.filename!r} would leave the directory"
+    # 0: made by a program that stores no kind of file, as zip programs on Windows do.
     if stat.S_IFMT(member.external_attr >> 16) not in {0, stat.S_IFREG, stat.S_IFDIR}:
         return f"{member.filename} is a link or a device"
     return f"{member.filename} is encrypted" if member.flag_bits & 1 else None
@@ -132,6 +133,7 @@ def _overlap(wheel: zipfile.ZipFile) -> str | None:
     for member in members:
         if member.header_offset < end:
             return f"{member.filename} shares bytes with {before}"
+        # At least so much: name and extra field only make the member longer.
         end = member.header_offset + _HEADER + member.compress_size
         before = member.filename
     return None
@@ -139,6 +141,7 @@ def _overlap(wheel: zipfile.ZipFile) -> str | None:
 
 def _excess(wheel: zipfile.ZipFile) -> str | None:
     """Say how large the files would be, where that is more than can be meant."""
+    # The sizes are the archive's own claim; zipfile stops reading a member where its claim ends.
     total = sum(member.file_size for member in wheel.infolist())
     packed = sum(member.compress_size for member in wheel.infolist())
     if total > LARGEST:
@@ -157,6 +160,7 @@ def packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> IO[bytes]:
     """Return the archive's own stream, where the bytes of a member begin as they are packed."""
     stream = wheel.fp
     assert stream  # noqa: S101 the wheel is open
+    # The directory repeats both lengths, but the extra field may differ in size there.
     stream.seek(member.header_offset + _LENGTHS)
     name, extra = struct.unpack("<HH", stream.read(4))
     stream.seek(name + extra, os.SEEK_CUR)
@@ -176,6 +180,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     if _fits(member):
         yield _inflated(wheel, member)
         return
+    # A mapped file is memory that the system can take back when it runs short.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
             while chunk := source.read(CHUNK):
@@ -187,6 +192,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
 
 def _fits(member: zipfile.ZipInfo) -> bool:
     """Say whether a member can be unpacked in memory, with room left for whoever reads it."""
+    # libdeflate unpacks these two methods only; zipfile reads the others in parts.
     known = member.compress_type in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
     needed = 2 * (member.file_size + member.compress_size)
     # To ask how much memory there is takes longer than to unpack a small file.
@@ -254,7 +260,7 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
 
 
 def text(wheel: zipfile.ZipFile, name: str, limit: int) -> bytes:
-    """Return a small file of the wheel; empty where there is no such file.
+    """Return a small file of the wheel; empty if the wheel does not have it.
 
     Raises WheelError where it has more than `limit` bytes: what it says is then not read.
     """

@@ -22,6 +22,7 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
     place = f"{archive.metadata_directory(wheel)}/{name}"
     content = archive.text(wheel, place, LARGEST)
     head = content.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
+    # A bare carriage return ends a line for the mail parser too.
     lines = max(head.count(b"\n"), head.count(b"\r"))
     if lines > MOST_LINES:
         raise WheelError(

@@ -14,7 +14,7 @@ from tfwright.wheel.binary.content import Content
 
 CHUNK = 1024 * 1024
 ROOM = 512
-"""Bytes that RECORD may have for each file, besides its path: a digest and a size take 70."""
+"""Bytes that RECORD may have for each file in addition to its path: digest and size take 70."""
 SPARE = 64 * 1024
 """Bytes that it may have beyond that."""
 UNUSABLE = "Look at what made this wheel: pip cannot use its RECORD either."
@@ -42,11 +42,13 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
         rows = list(csv.reader(io.StringIO(content.decode())))
     except (UnicodeDecodeError, csv.Error) as fault:
         raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
+    # A short line is kept, so that `faults` can name its file.
     return [RecordEntry(*[*row, "", ""][:3]) for row in rows if row]
 
 
 def _limit(wheel: zipfile.ZipFile) -> int:
     """Return how long RECORD may be."""
+    # Twice the name: CSV doubles each quotation mark in it.
     names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
     return SPARE + sum(2 * length + ROOM for length in names)
 
@@ -67,7 +69,10 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
     unlisted = [f"{path} is not listed" for path in present if path not in listed]
     different = []
     for path, member in present.items():
-        if path in listed and listed[path] != (known.get(path) or _right(wheel, member, own)):
+        if path not in listed:
+            continue
+        right = known.get(path) or _right(wheel, member, own)
+        if listed[path] != right:
             different.append(f"{path} is not as listed")
     return [*missing, *unlisted, *different]
 
@@ -81,6 +86,7 @@ def describe(
     wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
 ) -> RecordEntry:
     """Return a file's line, with its digest; the file is written to `copy` on the way."""
+    # Small files are most of a wheel, and libdeflate unpacks them in a fraction of the time.
     if copy is None and member.file_size <= CHUNK:
         with archive.unpacked(wheel, member) as content:
             return entry(member.filename, content)
@@ -99,6 +105,7 @@ def entry(path: str, content: Content) -> RecordEntry:
 
 
 def _line(path: str, digest: bytes, size: int) -> RecordEntry:
+    # PEP 427 wants the padding left out.
     encoded = base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
     return RecordEntry(path, f"sha256={encoded}", str(size))
 

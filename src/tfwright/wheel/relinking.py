@@ -29,15 +29,16 @@ def relink(wheel: zipfile.ZipFile, target: IO[bytes], wanted: WantedCommands) ->
     place = f"{archive.metadata_directory(wheel)}/RECORD"
     listed = {entry.path: entry for entry in record.read(wheel)}
     changes = Counter[str]()
+    # Stored, not compressed: the seal packs every member again.
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as relinked:
         for member in archive.files(wheel):
             if member.filename != place:
+                name = member.filename
                 made = _copy(wheel, member, relinked, wanted)
                 changes.update(made)
-                if made and listed.get(member.filename) == record.describe(wheel, member):
-                    listed[member.filename] = record.describe(
-                        relinked, relinked.getinfo(member.filename)
-                    )
+                if made and listed.get(name) == record.describe(wheel, member):
+                    listed[name] = record.describe(relinked, relinked.getinfo(name))
+        # Last, since it lists the digests of all the others.
         if place in wheel.namelist():
             relinked.writestr(_header(wheel.getinfo(place)), record.render(listed.values()))
     return changes
@@ -65,6 +66,7 @@ def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[s
     library.seek(0)
     if library.read(4) not in macho.MAGICS or name.endswith(".class"):
         return ()
+    # The map reads the file, not what Python still holds in its buffer.
     library.flush()
     try:
         with mmap.mmap(library.fileno(), 0) as content:
@@ -80,9 +82,8 @@ def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[s
 def _header(member: zipfile.ZipInfo) -> zipfile.ZipInfo:
     """Return a header for the new wheel."""
     header = zipfile.ZipInfo(member.filename, member.date_time)
-    header.file_size, header.create_system, header.external_attr = (
-        member.file_size,
-        member.create_system,
-        member.external_attr,
-    )
+    # zipfile chooses 64-bit fields by the size that is known before it writes.
+    header.file_size = member.file_size
+    header.create_system = member.create_system
+    header.external_attr = member.external_attr
     return header

@@ -32,6 +32,7 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
     stated = stated_tags(wheel)
     if stated != named:
         yield f"the file WHEEL says {said(stated)}, the name says {said(named)}"
+    # A wheel for any platform with a shared library in it installs everywhere, and fails there.
     machine_code = any(member.filename.endswith(LIBRARIES) for member in archive.files(wheel))
     if machine_code and any(tag.platform == "any" for tag in named):
         yield f"it holds machine code and says {said(named)}, which is any machine"
@@ -42,10 +43,11 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
 def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
     """Return the tags that the file WHEEL states.
 
-    None if there is no such file, or a line in it is not a tag. Raises WheelError where the file is
-    meant to keep its reader busy.
+    Empty if the wheel has no such file, or a line in it is not a tag. Raises WheelError if the file
+    is too long to be read.
     """
     lines = headers.read(wheel, "WHEEL").get_all("Tag") or []
+    # A line of a few kilobytes can stand for millions of tags: count before expanding.
     counts = (prod(part.count(".") + 1 for part in line.split("-")) for line in lines)
     if sum(counts) > MOST:
         return frozenset()

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.errors import RecipeError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stages import source
-from tfwright.rules import patched_tree
 
 PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
 SECOND = PATCH.replace("int up;", "int at;").replace("int op;", "int up;")
@@ -73,8 +73,7 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (path / "0001-up.patch").write_text(PATCH, "utf-8")
     (path / "0002-at.patch").write_text(SECOND, "utf-8")
     (path / "nccl.h").write_text("#define NCCL_MAJOR 1\n", "utf-8")
-    monkeypatch.setattr(source, "PATCHES", path)
-    monkeypatch.setattr(patched_tree, "PATCHES", path)
+    monkeypatch.setattr(recipes, "PATCHES", path)
     return path
 
 

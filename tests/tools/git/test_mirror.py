@@ -152,7 +152,7 @@ def test_what_is_there_is_kept_and_serves_when_the_repository_is_gone(
     assert bring(pin, store, notebook, offline=True) == first
     assert bring(pin, store, notebook) == first
     assert notebook.notes[1:] == [
-        "Whether branch r1.8 has moved could not be asked; the pinned commit is in the mirror"
+        "The server did not say whether branch r1.8 has moved; the pinned commit is in the mirror"
     ]
 
 
@@ -170,9 +170,9 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(SupplyError, match="an offline build asks nobody") as caught:
+    with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
-    assert "--until fetch" in caught.value.remedy
+    assert "invoke fetch" in caught.value.remedy
 
 
 @pytest.mark.parametrize("any_id", [True, False])

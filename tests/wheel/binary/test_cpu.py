@@ -16,9 +16,15 @@ pytestmark = pytest.mark.skipif(
     reason="there is no g++ that compiles for x86-64",
 )
 
-ORDINARY = "namespace tensorflow {{ float scale{0}(const float* from) {{ return from[0] * from[1] + {0}; }} }}\n"
+ORDINARY = (
+    "namespace tensorflow {{ float scale{0}(const float* from) {{ return from[0] * from[1] + {0}; "
+    "}} }}\n"
+)
 """Compiled with vector registers, for whichever CPU the options allow."""
-FOR_AVX2 = '__attribute__((target("avx2,fma"))) float {}(float a, float b, float c) {{ return __builtin_fmaf(a, b, c); }}\n'
+FOR_AVX2 = (
+    '__attribute__((target("avx2,fma"))) float {}(float a, float b, float c) {{ return '
+    "__builtin_fmaf(a, b, c); }}\n"
+)
 
 
 def built(folder: Path, further: str = "", *options: str) -> Path:
@@ -51,8 +57,8 @@ def test_what_the_compiler_was_allowed_everywhere_is_needed(
     tmp_path: Path, options: list[str], level: str, extensions: list[str]
 ) -> None:
     further = (
-        "namespace tensorflow { using Long __attribute__((vector_size(64))) = float; void twice(Long* of) { *of += *of; } }\n"
-        * (level == "avx512")
+        "namespace tensorflow { using Long __attribute__((vector_size(64))) = float; void "
+        "twice(Long* of) { *of += *of; } }\n" * (level == "avx512")
     )
     found = read(built(tmp_path, further, *options))
     assert found.level == level
@@ -84,7 +90,11 @@ def test_one_function_of_tensorflow_is_enough_to_need_it(tmp_path: Path, name: s
 
 
 def test_sse3_in_one_function_of_tensorflow_is_found(tmp_path: Path) -> None:
-    further = 'namespace tensorflow { using Pair __attribute__((vector_size(16))) = double; __attribute__((target("sse3"))) Pair sum(Pair a) { return __builtin_ia32_haddpd(a, a); } }\n'
+    further = (
+        "namespace tensorflow { using Pair __attribute__((vector_size(16))) = double; "
+        '__attribute__((target("sse3"))) Pair sum(Pair a) { return __builtin_ia32_haddpd(a, a); } '
+        "}\n"
+    )
     assert read(built(tmp_path, further)).level == "sse3"
 
 

@@ -55,8 +55,12 @@ def test_needed_libraries_and_where_they_are_looked_for_are_read(tmp_path: Path)
 
 
 def test_the_newest_glibc_is_named_with_a_symbol_that_needs_it(tmp_path: Path) -> None:
-    # Both are of versions that stay: the first is as old as the port to this machine, the second from glibc 2.25.
-    source = "#include <sys/random.h>\n#include <cstdlib>\nvoid* f(void* to) { getrandom(to, 1, 0); return std::malloc(3); }\n"
+    # Both are of versions that stay: the first is as old as the port to this machine, the second
+    # from glibc 2.25.
+    source = (
+        "#include <sys/random.h>\n#include <cstdlib>\nvoid* f(void* to) { getrandom(to, 1, 0); "
+        "return std::malloc(3); }\n"
+    )
     need = read(built(tmp_path, source, "-nostartfiles")).requires["GLIBC"]
     assert (need.version, need.symbol) == ("2.25", "getrandom")
 
@@ -107,7 +111,10 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(
 
 
 def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path) -> None:
-    source = "#include <cmath>\n#include <string>\nstd::string f(double a) { return std::to_string(std::exp(a)); }\n"
+    source = (
+        "#include <cmath>\n#include <string>\nstd::string f(double a) { return "
+        "std::to_string(std::exp(a)); }\n"
+    )
     content = built(
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
@@ -120,7 +127,9 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
     ]
     symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
-    assert found.symbols.exports == len([one for one in symbols if one["st_shndx"] != "SHN_UNDEF"])
+    assert found.symbols.exports == len(
+        [symbol for symbol in symbols if symbol["st_shndx"] != "SHN_UNDEF"]
+    )
 
 
 def lying(content: bytes, change: Callable[[bytearray], None]) -> bytes:

@@ -15,7 +15,10 @@ ACCELERATED, FAMILY, LZ4, ZSTD = 1 << 20, 1 << 21, 1 << 13, 1 << 15
 
 nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="there is no nvcc")
 
-KERNEL = 'extern "C" __global__ void add(float *to, const float *from) { to[threadIdx.x] += from[threadIdx.x]; }\n'
+KERNEL = (
+    'extern "C" __global__ void add(float *to, const float *from) { to[threadIdx.x] += '
+    "from[threadIdx.x]; }\n"
+)
 
 
 def read(content: bytes) -> set[str]:
@@ -120,7 +123,8 @@ MIX = [
     *code("100f", "sm"),
     *code("120", "sm", "compute"),
 ]
-"""What nvcc 13.0 is asked for: Turing to Blackwell, two for a part of a family only, some with PTX."""
+"""What nvcc 13.0 is asked for: Turing to Blackwell, two for a part of a family only, some with
+PTX."""
 MIXED = (
     "sm_75",
     "sm_80",
@@ -159,7 +163,10 @@ def test_what_is_found_is_what_cuobjdump_lists(tmp_path: Path, compression: list
 
 
 def listed(library: Path) -> list[str]:
-    """Return what cuobjdump lists; it names PTX as ``sm_`` too, and leaves off for which part of a family the code is."""
+    """Return what cuobjdump lists.
+
+    It names PTX as ``sm_`` too, and leaves off for which part of a family the code is.
+    """
     found = []
     for option, prefix in (("--list-elf", "sm_"), ("--list-ptx", "compute_")):
         text = subprocess.run(

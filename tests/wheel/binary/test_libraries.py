@@ -15,7 +15,9 @@ static tensorflow::OpDefBuilderReceiver op("NcclAllReduce");
 
 
 KERNEL = """\
-namespace tensorflow { namespace kernel_factory { struct OpKernelRegistrar { OpKernelRegistrar(const char*); }; } }
+namespace tensorflow { namespace kernel_factory {
+struct OpKernelRegistrar { OpKernelRegistrar(const char*); };
+} }
 static tensorflow::kernel_factory::OpKernelRegistrar kernel("NcclAllReduce");
 """
 

@@ -42,7 +42,7 @@ def library(  # noqa: PLR0913 what a library can have
     code: int = CODE,
     signature: bytes = b"",
 ) -> bytes:
-    """Return a library of two pages with its code at `code`, and a signature behind them where there is one."""
+    """Return a library of two pages with its code at `code`, and the signature behind them."""
     long = "Q" if wide else "I"
     segment, section = f"{order}2I16s4{long}4I", f"{order}16s16s2{long}{8 if wide else 7}I"
     size = struct.calcsize(segment) + struct.calcsize(section)
@@ -62,7 +62,7 @@ def library(  # noqa: PLR0913 what a library can have
 
 
 def adhoc(digests: Sequence[bytes] = (bytes(32),) * 2, certificate: bytes = b"") -> bytes:
-    """Return a signature as the linker makes it: a list of digests, and an empty part where a certificate would be."""
+    """Return a signature as the linker makes it: digests, and an empty part for a certificate."""
     directory = struct.pack(
         ">9I4BII", 0xFADE0C02, 48 + 64, 0x20100, 2, 48, 0, 0, 2, 2 * PAGE, 32, 2, 0, 12, 0, 0
     ) + b"".join(digests)
@@ -181,7 +181,8 @@ def test_names_that_have_no_room_before_the_code_are_refused_and_nothing_is_writ
     made = bytearray(before)
     with pytest.raises(
         WheelError,
-        match=r"a\.so \(x86_64\) has room for 208 bytes of load commands, and the new ones take 216",
+        match=r"a\.so \(x86_64\) has room for 208 bytes of load commands, "
+        r"and the new ones take 216",
     ) as caught:
         load_commands.rewrite(made, WANTED, "a.so")
     assert "headerpad_max_install_names" in caught.value.remedy

@@ -7,7 +7,8 @@ from tfwright.wheel.binary import macho_content
 from tfwright.wheel.binary.macho import MachO
 
 LIBRARY = (Path(__file__).parents[1] / "corpus/macho-symbols").read_bytes()
-"""For x86-64, with two functions of TensorFlow's, the second with FMA, and a fat binary for sm_30 and compute_52."""
+"""For x86-64, with two functions of TensorFlow's, the second with FMA, and a fat binary for sm_30
+and compute_52."""
 
 
 def read(content: bytes) -> MachO:

@@ -33,11 +33,11 @@ def repacked(path: Path, values: Mapping[str, object], *, backwards: bool = Fals
 
 
 def groups(found: Comparison) -> set[str]:
-    return {one.group for one in found.differences}
+    return {difference.group for difference in found.differences}
 
 
 def of(found: Comparison, member: str) -> Difference:
-    return next(one for one in found.differences if one.member == member)
+    return next(difference for difference in found.differences if difference.member == member)
 
 
 def test_the_same_bytes_are_the_same(make_wheel: Maker) -> None:
@@ -67,16 +67,18 @@ def test_how_the_files_are_packed_is_a_difference_of_its_own(
 def test_another_order_is_named_where_it_begins(make_wheel: Maker) -> None:
     path = make_wheel({"a.py": "", "b.py": ""})
     found = comparison.compare(path, repacked(path, {}, backwards=True))
-    assert "from number 1 on" in next(one.what for one in found.differences if one.group == "order")
+    assert "from number 1 on" in next(
+        difference.what for difference in found.differences if difference.group == "order"
+    )
 
 
 def test_files_in_one_only_are_named_and_record_follows_unsaid(make_wheel: Maker) -> None:
     found = comparison.compare(
         make_wheel({"a.py": "", "b.txt": "12345"}), make_wheel({"a.py": ""}, folder="other")
     )
-    assert [(one.group, one.what, one.lines) for one in found.differences] == [
-        ("path", "files only in the first (1)", ("b.txt (5 bytes)",))
-    ]
+    assert [
+        (difference.group, difference.what, difference.lines) for difference in found.differences
+    ] == [("path", "files only in the first (1)", ("b.txt (5 bytes)",))]
 
 
 def test_projects_that_call_themselves_differently_are_compared_file_by_file(
@@ -89,7 +91,7 @@ def test_projects_that_call_themselves_differently_are_compared_file_by_file(
         {"a.py": "", "other-2.0.data/purelib/b.py": "2\n"}, name="other-2.0-py3-none-any.whl"
     )
     found = comparison.compare(one, two)
-    assert [one.what for one in found.differences if one.group == "path"] == [
+    assert [difference.what for difference in found.differences if difference.group == "path"] == [
         "they have different names"
     ]
     assert of(found, "b.py").lines == ("line 1:", "-1", "+2")
@@ -176,7 +178,7 @@ def test_the_same_files_in_other_bytes_are_said_to_be_no_more_than_that(
     ):
         for member in old.infolist():
             new.writestr(member, old.read(member), compresslevel=0)
-    assert [one.what for one in comparison.compare(path, other).differences] == [
+    assert [difference.what for difference in comparison.compare(path, other).differences] == [
         "only the archives differ: the same files, packed into other bytes"
     ]
 
@@ -286,7 +288,7 @@ def test_files_that_are_packed_alike_are_not_unpacked(
         return whole(self, member)
 
     monkeypatch.setattr(zipfile.ZipFile, "open", note)
-    assert {one.member for one in comparison.compare(one, two).differences} == {"b.py"}
+    assert {found.member for found in comparison.compare(one, two).differences} == {"b.py"}
     assert "b.py" in opened
     assert "a.py" not in opened
 
@@ -333,4 +335,4 @@ def test_record_is_not_reported_where_it_only_follows(make_wheel: Maker) -> None
     found = comparison.compare(
         make_wheel({"a.py": "1\n"}), make_wheel({"a.py": "2\n"}, folder="other")
     )
-    assert [one.member for one in found.differences] == ["a.py"]
+    assert [difference.member for difference in found.differences] == ["a.py"]

@@ -1,4 +1,4 @@
-"""Small wheels that are made to keep their reader busy, fill its memory, or write to its terminal."""
+"""Small wheels made to keep their reader busy, fill its memory, or write to its terminal."""
 
 import resource
 import struct
@@ -71,7 +71,6 @@ def a_million_load_commands() -> bytes:
         (f"{INFO}/WHEEL", lambda: b"Tag: " + b"-".join([b".".join([b"a"] * 9_999)] * 3), "WHEEL"),
         ("x/platform/build_info.py", lambda: b"a" + b".a" * 3_000_000, "bytes, more than the"),
     ],
-    ids=str,
 )
 def test_a_small_wheel_does_not_keep_its_reader_busy(
     tmp_path: Path, name: str, content: Callable[[], bytes], message: str

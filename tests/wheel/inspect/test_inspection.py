@@ -33,8 +33,12 @@ def wheel_of(folder: Path, name: str, content: Mapping[str, bytes]) -> Path:
     metadata = f"{project}-{version}.dist-info"
     files = {
         **content,
-        f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n".encode(),
-        f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n".encode(),
+        f"{metadata}/METADATA": (
+            f"Metadata-Version: 2.1\nName: {project}\nVersion: {version}\nRequires-Python: >=3.6\n"
+        ).encode(),
+        f"{metadata}/WHEEL": (
+            f"Wheel-Version: 1.0\nRoot-Is-Purelib: false\nTag: {'-'.join(tag)}\n"
+        ).encode(),
     }
     path = folder / name
     with zipfile.ZipFile(path, "w") as wheel:
@@ -126,7 +130,10 @@ def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
     tmp_path: Path,
 ) -> None:
     old = b"is_cuda_build = True\ncuda_version_number = '10.1'\ncudnn_version_number = ''\n"
-    new = b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('compiler', os.name)])\n"
+    new = (
+        b"build_info = collections.OrderedDict([('cuda_version', '12.5.1'), ('compiler', "
+        b"os.name)])\n"
+    )
     for text, stated in (
         (old, (("is_cuda_build", "True"), ("cuda_version_number", "10.1"))),
         (new, (("cuda_version", "12.5.1"),)),
@@ -157,9 +164,9 @@ def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
             },
         )
     )
-    assert (
-        said
-        == "b.so needs macOS 10.13, and the tag macosx_10_11_x86_64 promises 10.11 (2 libraries need more than that)"
+    assert said == (
+        "b.so needs macOS 10.13, and the tag macosx_10_11_x86_64 promises 10.11 (2 libraries "
+        "need more than that)"
     )
 
 

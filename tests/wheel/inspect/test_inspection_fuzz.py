@@ -1,4 +1,7 @@
-"""The readers on damaged input. TFWRIGHT_FUZZ_SECONDS makes it last longer; a failure names the seed that repeats it."""
+"""The readers on damaged input.
+
+TFWRIGHT_FUZZ_SECONDS makes it last longer; a failure names the seed that repeats it.
+"""
 
 import io
 import os
@@ -17,7 +20,8 @@ from tfwright.wheel.inspect import inspection, text
 
 SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
-"""Seconds of the CPU that one damaged file may take; by the clock it would depend on what else runs."""
+"""Seconds of the CPU that one damaged file may take; by the clock it would depend on what else
+runs."""
 CORPUS = Path(__file__).parents[1] / "corpus"
 INTERESTING = (
     0,
@@ -151,7 +155,10 @@ def test_wheels_with_damaged_members_are_reported(tmp_path: Path, only: str) -> 
 
 
 def wheel(change: Callable[[bytes], bytes] = lambda data: data, only: str = "") -> bytes:
-    """Return a wheel of the corpus, with `change` made to what is in each of its files, or in those whose name ends with `only`."""
+    """Return a wheel of the corpus, with `change` made to each of its files.
+
+    With `only`, the change is made to files whose name ends with it.
+    """
     metadata = "small-1.0.dist-info"
     files = {
         **{f"small/{sample.name}.so": sample.read_bytes() for sample in sorted(CORPUS.iterdir())},

@@ -20,7 +20,10 @@ GIVER = (
 )
 TAKER = "namespace tensorflow { int given(); int lost(); int f() { return given() + lost(); } }\n"
 PYTHON = 'extern "C" int PyErr_Occurred(); extern "C" int PyThing() { return PyErr_Occurred(); }\n'
-WEAK = 'extern "C" __attribute__((weak)) int maybe(); extern "C" int g() { return maybe ? maybe() : 0; }\n'
+WEAK = (
+    'extern "C" __attribute__((weak)) int maybe(); extern "C" int g() { return maybe ? maybe() : '
+    "0; }\n"
+)
 
 
 def built(folder: Path, name: str, source: str, *options: str) -> Path:

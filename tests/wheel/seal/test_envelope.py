@@ -71,5 +71,5 @@ def test_what_is_signed_has_to_be_a_statement(
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
     beside(wheel, envelope.SUFFIX).write_bytes(signing.sign(said, envelope.KIND, private))
-    with pytest.raises(WheelError, match="no in-toto statement"):
+    with pytest.raises(WheelError, match="not an in-toto statement"):
         envelope.verify(wheel, key)

@@ -28,7 +28,8 @@ MATERIALS = Materials(
 
 
 def bill(materials: Materials) -> dict[str, object]:
-    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 both take a second, in every process that collects the tests
+    # Both take a second, in every process that collects the tests.
+    from cyclonedx.schema import SchemaVersion  # noqa: PLC0415 see above
     from cyclonedx.validation.json import JsonStrictValidator  # noqa: PLC0415
 
     text = sbom.write(materials).decode()
@@ -63,7 +64,9 @@ def test_what_rules_clone_is_in_the_bill_by_its_commit_and_in_its_number() -> No
 @pytest.mark.slow
 def test_the_bill_of_a_real_lock_fits_the_schema() -> None:
     known = lock.read(recipe.RECIPES / "linux-r1.8-cpu.lock")
-    archives = tuple(ArchiveComponent(one.names, one.urls, one.sha256) for one in known.archives)
+    archives = tuple(
+        ArchiveComponent(archive.names, archive.urls, archive.sha256) for archive in known.archives
+    )
     made = bill(dataclasses.replace(MATERIALS, archives=archives))
     assert isinstance(made["components"], list)
     assert len(made["components"]) == len(archives) + 2

@@ -28,7 +28,10 @@ def sealed(path: Path, epoch: int = EPOCH, additions: Mapping[str, bytes] | None
 
 
 def scrambled(path: Path) -> Path:
-    """Copy a wheel with everything else that a zip program could choose: order, times, modes, compression, directories."""
+    """Copy a wheel with all other choices of a zip program.
+
+    These are order, times, modes, compression and directories.
+    """
     copy = path.with_name(f"scrambled-{path.name}")
     with zipfile.ZipFile(path) as old, zipfile.ZipFile(copy, "w") as new:
         new.mkdir("a directory")
@@ -49,7 +52,8 @@ def test_the_same_files_give_the_same_bytes_however_they_were_zipped(
 
 
 def test_the_bytes_are_these_for_ever(make_wheel: Callable[..., Path]) -> None:
-    # On every Python, zlib, system and number of processors. If this changes, so does every published wheel: raise seal's REVISION.
+    # On every Python, zlib, system and number of processors. If this changes, so does every
+    # published wheel: raise seal's REVISION.
     assert (
         hashlib.sha256(sealed(make_wheel())).hexdigest()
         == "37c53b9930c7fea22e212a472bd4fe795e2ea9c6f7905c537b89b0ba5b1f462e"
@@ -74,7 +78,8 @@ def test_record_is_true_and_the_very_last_member(make_wheel: Callable[..., Path]
 def test_no_member_has_extra_fields_or_a_data_descriptor(make_wheel: Callable[..., Path]) -> None:
     with zipfile.ZipFile(io.BytesIO(sealed(scrambled(make_wheel())))) as wheel:
         assert {
-            (one.extra, one.comment, one.flag_bits, one.create_system) for one in wheel.infolist()
+            (member.extra, member.comment, member.flag_bits, member.create_system)
+            for member in wheel.infolist()
         } == {(b"", b"", 0, 3)}
 
 
@@ -98,7 +103,9 @@ def test_the_smaller_of_stored_and_compressed_is_kept(make_wheel: Callable[..., 
     with zipfile.ZipFile(
         io.BytesIO(sealed(make_wheel({"much.txt": "much " * 1000, "noise": noise, "empty": ""})))
     ) as wheel:
-        kept = {one.filename: (one.compress_type, wheel.read(one)) for one in wheel.infolist()}
+        kept = {}
+        for member in wheel.infolist():
+            kept[member.filename] = member.compress_type, wheel.read(member)
     assert kept["much.txt"] == (zipfile.ZIP_DEFLATED, b"much " * 1000)
     assert kept["noise"] == (zipfile.ZIP_STORED, noise.encode())
     assert kept["empty"] == (zipfile.ZIP_STORED, b"")

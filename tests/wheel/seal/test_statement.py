@@ -45,8 +45,8 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
     assert metadata.pop("tfwright_cache") == "cache off"
     del metadata["tfwright_checks"]
     provenance = json_format.ParseDict(said["predicate"], provenance_pb2.Provenance())
-    for one in provenance.build_definition.resolved_dependencies:
-        ResourceDescriptor.copy_from_pb(one).validate()
+    for dependency in provenance.build_definition.resolved_dependencies:
+        ResourceDescriptor.copy_from_pb(dependency).validate()
     assert provenance.run_details.metadata.finished_on.ToDatetime(dt.UTC) == WHEN
     assert re.match(r"[a-z]+:", provenance.run_details.builder.id)
     assert re.match(r"[a-z]+:", provenance.build_definition.build_type)
@@ -54,8 +54,8 @@ def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa:
 
 def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN401 the same
     inputs = {
-        one["name"]: (one["uri"], one["digest"])
-        for one in said["predicate"]["buildDefinition"]["resolvedDependencies"]
+        dependency["name"]: (dependency["uri"], dependency["digest"])
+        for dependency in said["predicate"]["buildDefinition"]["resolvedDependencies"]
     }
     commit = "0123456789" * 4
     assert inputs == {

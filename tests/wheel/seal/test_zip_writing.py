@@ -37,7 +37,7 @@ def written(contents: dict[str, bytes]) -> bytes:
 def read(content: bytes) -> dict[str, bytes]:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         assert archive.testzip() is None
-        return {one.filename: archive.read(one) for one in archive.infolist()}
+        return {member.filename: archive.read(member) for member in archive.infolist()}
 
 
 def test_an_archive_is_read_as_it_was_written() -> None:
@@ -69,7 +69,8 @@ def test_more_than_65534_members_are_counted_in_64_bits() -> None:
 def test_numbers_that_do_not_fit_go_into_64_bit_fields(
     limit: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    # Readers look for the field where a number is all ones; a reader with the smaller limit stands in for 4 GiB.
+    # Readers look for the field where a number is all ones; a reader with the smaller limit stands
+    # in for 4 GiB.
     made = []
     for full in (0xFFFFFFFF, limit):
         monkeypatch.setattr(zip_writing, "LARGEST_PLAIN", full)

@@ -6,6 +6,7 @@ under way, and a cache shared by all recipes saves most of the work of a fresh b
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.documents.recipe import (
     BazelTable,
@@ -14,17 +15,14 @@ from tfwright.documents.recipe import (
     NcclTable,
     SourceTable,
 )
-from tfwright.pipeline import attempts, caching, invocation
-from tfwright.pipeline.caching import CompilerChoice
-from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
-from tfwright.tools.bazel import binary as bazels
-from tfwright.tools.bazel import client as bazel_client
-from tfwright.tools.bazel import events
-from tfwright.tools.bazel.client import Client
+
+if TYPE_CHECKING:
+    from tfwright.tools.bazel.client import Client
+
 
 REVISION = 2
 
@@ -45,6 +43,11 @@ def run(
     It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
     back into the place where an earlier build put another one.
     """
+    from tfwright.pipeline import attempts, caching, invocation
+    from tfwright.pipeline.caching import CompilerChoice
+    from tfwright.pipeline.invocation import Invocation
+    from tfwright.tools.bazel import events
+
     calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
     calls.write_settings()
     files.remove(job.log("compile"))
@@ -84,6 +87,11 @@ def steps(
 
     Of flags that depend on the version it shows those that the stored binary is known to have.
     """
+    from tfwright.pipeline import attempts, caching
+    from tfwright.pipeline.invocation import Invocation
+    from tfwright.tools.bazel import binary as bazels
+    from tfwright.tools.bazel import client as bazel_client
+
     stored = bazels.stored(pinned.version, pinned.sha256, job.places.vault)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
     calls = Invocation(
@@ -109,7 +117,7 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
     return tuple(Folder.of(path, follow=True, without=without) for path in beside if path.is_dir())
 
 
-def _forget_compiler(job: Job, client: Client, host: HostFacts) -> None:
+def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     """Make Bazel look at the compilers again if they changed.
 
     By itself it keeps what it saw first, and then misses the headers of the new ones.

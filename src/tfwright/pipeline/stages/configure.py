@@ -8,20 +8,8 @@ file takes its place.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tfwright.configure import (
-    answering,
-    bazelrc,
-    catalogue,
-    expected,
-    failures,
-    rendering,
-    stanzas,
-    traits,
-)
-from tfwright.configure.answers import UNKNOWN_PYTHON, complete
-from tfwright.configure.interview import Interview
-from tfwright.configure.traits import Scripts
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ConfigureTable, Recipe
 from tfwright.documents.release import Release
@@ -30,9 +18,13 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.tools import files, git
-from tfwright.tools.process import dialogue, environment, runner
+from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
-from tfwright.tools.render import TEMPLATES
+
+if TYPE_CHECKING:
+    from tfwright.configure.interview import Interview
+    from tfwright.configure.traits import Scripts
+
 
 REVISION = 2
 LAST_THAT_CLEANS = Release(1, 2)
@@ -45,6 +37,10 @@ LONGEST_BAZELRC = 1 << 20
 
 def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
+    from tfwright.configure import expected, rendering
+    from tfwright.configure.answers import complete
+    from tfwright.configure.interview import Interview
+
     table = recipe.configure
     python = {
         "PYTHON_BIN_PATH": str(inputs.python),
@@ -94,6 +90,9 @@ def _strangers(tree: Path) -> list[Path]:
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return the digests of template and catalogues, and the places that the host file gives."""
+    from tfwright.configure import catalogue, rendering, traits
+    from tfwright.tools.render import TEMPLATES
+
     host_file = job.host_file
     documents = {
         f"templates/{rendering.TEMPLATE}": TEMPLATES / rendering.TEMPLATE,
@@ -108,6 +107,10 @@ def inputs(job: Job) -> Mapping[str, str]:
 
 def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
+    from tfwright.configure import expected
+    from tfwright.configure.answers import UNKNOWN_PYTHON, complete
+    from tfwright.configure.interview import Interview
+
     python = dict(UNKNOWN_PYTHON)
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
@@ -125,13 +128,17 @@ def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> s
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
+    from tfwright.configure import expected
+
     interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
 
 
-def _scripts(tree: Path) -> Scripts:
+def _scripts(tree: Path) -> "Scripts":
     """Return the files of a tree that show what its ./configure writes."""
+    from tfwright.configure import traits
+
     found = {name: tree / name for name in traits.files()}
     return {
         name: path.read_text("utf-8", "replace")
@@ -140,7 +147,7 @@ def _scripts(tree: Path) -> Scripts:
     }
 
 
-def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> Scripts:
+def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
     """Return the same of the tree that the source stage left, if it is the recipe's."""
     same = tree is not None and tree.commit == recipe.source.commit
     return _scripts(tree.path) if tree and same else {}
@@ -148,6 +155,8 @@ def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> Scripts:
 
 def _site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
+    from tfwright.tools.process import environment
+
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     command = Command((str(python), "-c", code), job.places.own, environment.clean(job.places.home))
     remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
@@ -155,9 +164,11 @@ def _site_packages(job: Job, python: Path) -> str:
 
 
 def _command(
-    job: Job, table: ConfigureTable, tree: Path, interview: Interview, epoch: int
+    job: Job, table: ConfigureTable, tree: Path, interview: "Interview", epoch: int
 ) -> Command:
     """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
+    from tfwright.tools.process import environment
+
     places = job.places
     clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
     return Command((str(tree / table.program),), tree, clean)
@@ -181,7 +192,7 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
             )
 
 
-def _prepare_programs(job: Job, inputs: Inputs, interview: Interview) -> None:
+def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
@@ -218,9 +229,12 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, recipe: Recipe, command: Command, interview: Interview, written: Sequence[str]
+    job: Job, recipe: Recipe, command: Command, interview: "Interview", written: Sequence[str]
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
+    from tfwright.configure import answering, failures
+    from tfwright.tools.process import dialogue
+
     table = recipe.configure
     kind = answering.Typist if table.by == "dialogue" else answering.Watcher
     respondent = kind(interview)
@@ -232,7 +246,7 @@ def _converse(
 
 
 def _never_asked(
-    job: Job, table: ConfigureTable, interview: Interview, asked: Sequence[str]
+    job: Job, table: ConfigureTable, interview: "Interview", asked: Sequence[str]
 ) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
     recipe = table.answers
@@ -269,6 +283,8 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
 
 def _agree(rendered: str, written: str, log: Path, places: Mapping[str, str]) -> None:
     """Insist that the rendered file and the one that ./configure wrote say the same."""
+    from tfwright.configure import bazelrc, stanzas
+
     difference = bazelrc.compare(rendered, written)
     if difference:
         raise ToolError(

@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tfwright.documents.recipe import (
     BazelTable,
@@ -16,21 +17,17 @@ from tfwright.documents.recipe import (
     VerifyTable,
 )
 from tfwright.errors import Evidence, SupplyError
-from tfwright.pipeline import external
-from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
-from tfwright.rules import patched_tree, tree_version
 from tfwright.tools import files, git
-from tfwright.tools.bazel import binary as bazels
-from tfwright.tools.git import mirror
-from tfwright.tools.git.mirror import Pin
-from tfwright.tools.python import packages, venv
-from tfwright.vault import bundle, lock, locking
-from tfwright.vault.lock import Lock
-from tfwright.vault.reach import Reached
-from tfwright.vault.store import Store
+
+if TYPE_CHECKING:
+    from tfwright.tools.git.mirror import Pin
+    from tfwright.vault.lock import Lock
+    from tfwright.vault.reach import Reached
+    from tfwright.vault.store import Store
+
 
 REVISION = 3
 
@@ -45,6 +42,13 @@ def run(
     host: HostFacts,
 ) -> Inputs:
     """Obtain what is not there yet; everything is verified by commit or digest."""
+    from tfwright.pipeline import external
+    from tfwright.pipeline.external import RecipePins
+    from tfwright.rules import tree_version
+    from tfwright.tools.git import mirror
+    from tfwright.tools.python import packages
+    from tfwright.vault import bundle, lock, locking
+
     bundle.discard_leftovers(job.places.build_out)
     pin, pins = _pin(source), RecipePins(source, bazel, fetch)
     repository = mirror.bring(
@@ -89,6 +93,9 @@ def _programs(
     job: Job, bazel: BazelTable, requirements: Sequence[str], host: HostFacts
 ) -> Programs:
     """Obtain what runs during the build."""
+    from tfwright.tools.bazel import binary as bazels
+    from tfwright.tools.python import venv
+
     vault, given = job.places.vault, job.host_file.bazels.get(bazel.version)
     binary = bazels.obtain(
         bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note
@@ -104,8 +111,10 @@ def _programs(
     )
 
 
-def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: HostTable) -> None:
+def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
     """Refuse an input that is not the one that was locked."""
+    from tfwright.vault import lock, locking
+
     requirements = found.model_copy(update={"requirements": locked.requirements})
     wrong = [
         *lock.differences(locked, requirements),
@@ -123,7 +132,7 @@ def _insist_on_lock(job: Job, path: Path, locked: Lock, found: Lock, wanted: Hos
         )
 
 
-def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
+def _artefacts(kept: "Store", reached: "Reached") -> tuple[Artefact, ...]:
     """Return what is in the vault; each was hashed in this run, and is not hashed again."""
     paths = {sha256: kept.path(sha256) for sha256 in sorted(reached.supply.ways)}
     return tuple(
@@ -132,7 +141,7 @@ def _artefacts(kept: Store, reached: Reached) -> tuple[Artefact, ...]:
     )
 
 
-def _copied(reached: Reached) -> tuple[Copied, ...]:
+def _copied(reached: "Reached") -> tuple[Copied, ...]:
     """Return the commits that rules clone, and where they are on this host."""
     return tuple(
         Copied(remote=clone.remote, commit=clone.commit, repository=repository)
@@ -146,6 +155,8 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     An archive that no source gave is only noted where no lock says that it is needed: a mirror or a
     dropped file that the user adds later has to wake this stage.
     """
+    from tfwright.rules import patched_tree
+
     patches = patched_tree.digests(source).items()
     settings = job.host_file
     named = {"mirrors": settings.mirrors, "downloads": settings.downloads}
@@ -170,6 +181,9 @@ def _dropped(folder: Path | None) -> Iterator[str]:
 
 def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
     """Return the transfer of the pinned commit, unless the mirror has it, and the substitutes."""
+    from tfwright.pipeline import external
+    from tfwright.tools.git import mirror
+
     pin = _pin(source)
     kept = external.store(job)
     return (
@@ -189,5 +203,7 @@ def damage(inputs: Inputs) -> str | None:
     return next((f"{path} is gone" for path in gone), None)
 
 
-def _pin(source: SourceTable) -> Pin:
+def _pin(source: SourceTable) -> "Pin":
+    from tfwright.tools.git.mirror import Pin
+
     return Pin(source.url, source.branch, source.commit, source.exclude)

@@ -19,9 +19,8 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
-from tfwright.wheel.binary import libraries
 
 REVISION = 2
 FIRST, LAST = Release(1, 0), Release(1, 12)
@@ -44,6 +43,8 @@ def run(
     job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
 ) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
+    from tfwright.wheel.binary import libraries
+
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
     place = _place(tree, built)
@@ -71,6 +72,8 @@ def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
     """Return the compiler's run: the one that the recipe gives Bazel as CXX, else the host's own."""
+    from tfwright.tools.process import environment
+
     tree, external = job.places.tree, job.places.bazel / "external"
     headers = [
         tree,

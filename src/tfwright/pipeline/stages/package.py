@@ -24,10 +24,8 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWheel, Tree
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
-from tfwright.tools.process import environment, runner
+from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
-from tfwright.wheel import archive, relinking
-from tfwright.wheel.binary.load_commands import WantedCommands
 
 BUILD_PIP_PACKAGE = "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
 """TensorFlow's own program that makes the wheel, up to 2.16."""
@@ -76,6 +74,8 @@ def steps(
 
 def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
     """Return the run of the program, from the root of the tree as TensorFlow's insists."""
+    from tfwright.tools.process import environment
+
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
@@ -135,6 +135,9 @@ def _only_wheel(job: Job) -> Path:
 
 def _relink(job: Job, table: PackageTable, path: Path) -> None:
     """Write into the wheel's macOS libraries where their own libraries are found, and say what changed."""
+    from tfwright.wheel import archive, relinking
+    from tfwright.wheel.binary.load_commands import WantedCommands
+
     with (
         archive.opened(path) as wheel,
         files.replacing(path) as temporary,

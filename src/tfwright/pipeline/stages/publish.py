@@ -6,22 +6,19 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import HostError
-from tfwright.nightly.index import write as index
-from tfwright.pipeline import caching
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Published, Verdict
 from tfwright.pipeline.stage import Artefact
-from tfwright.tools import files, signing
-from tfwright.tools.process import file_lock
-from tfwright.wheel import archive
-from tfwright.wheel.seal import envelope, statement
-from tfwright.wheel.seal.statement import BuildOutcome
+from tfwright.tools import files
 
 REVISION = 4
 
 
 def run(job: Job, built: Built, verdict: Verdict) -> Published:
     """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
+    from tfwright.pipeline import caching
+    from tfwright.wheel.seal import envelope, statement
+
     wheel, text = (
         verdict.wheel,
         provenance(verdict.wheel.path, verdict.wheel.sha256, verdict, built),
@@ -52,6 +49,9 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
 
 def _index(job: Job, wheel: str) -> None:
     """List the wheel in the wheelhouse's index; a fault of another wheel there stops no build."""
+    from tfwright.nightly.index import write as index
+    from tfwright.tools.process import file_lock
+
     lock = job.places.wheelhouse / ".lock"
     with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
         notes = {wheel: {"recipe": job.name}}
@@ -62,6 +62,8 @@ def _index(job: Job, wheel: str) -> None:
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return the id of the key that signs; one that cannot, the first stage refuses."""
+    from tfwright.tools import signing
+
     if not job.host_file.sign:
         return {}
     try:
@@ -85,6 +87,11 @@ def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> byte
 
     `wheel` is the one that passed, or the same under another version.
     """
+    from tfwright.pipeline import caching
+    from tfwright.wheel import archive
+    from tfwright.wheel.seal import statement
+    from tfwright.wheel.seal.statement import BuildOutcome
+
     checks = [check.model_dump() for check in verdict.checks]
     finished, cache = dt.datetime.now(dt.UTC), caching.summary(built.cache)
     outcome = BuildOutcome(checks, finished, cache)

@@ -3,12 +3,9 @@
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-
-from packaging.utils import parse_wheel_filename
+from typing import TYPE_CHECKING
 
 from tfwright.documents.recipe import CompileTable, Recipe, VerifyTable
-from tfwright.pipeline import external, host_facts
-from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
     Configured,
@@ -20,22 +17,19 @@ from tfwright.pipeline.results import (
     Tree,
 )
 from tfwright.pipeline.stage import Artefact
-from tfwright.rules import patched_tree
 from tfwright.tools import files
-from tfwright.tools.process import environment
-from tfwright.vault import lock, registries
-from tfwright.wheel import archive
-from tfwright.wheel.inspect import readings
-from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
-from tfwright.wheel.seal.build_record import (
-    BuildRecord,
-    RecordedBazel,
-    RecordedFile,
-    RecordedProgram,
-    RecordedSource,
-    Substitution,
-)
-from tfwright.wheel.seal.sbom import Materials
+
+if TYPE_CHECKING:
+    from tfwright.vault import lock
+    from tfwright.wheel.seal import build_record, sbom
+    from tfwright.wheel.seal.build_record import (
+        RecordedBazel,
+        RecordedFile,
+        RecordedSource,
+        Substitution,
+    )
+    from tfwright.wheel.seal.sbom import Materials
+
 
 REVISION = 2
 
@@ -51,6 +45,11 @@ def run(
     raw: RawWheel,
 ) -> SealedWheel:
     """Seal the wheel, dated like the commit that it was built from."""
+    from tfwright.pipeline import host_facts
+    from tfwright.wheel import archive
+    from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
+    from tfwright.wheel.seal.build_record import BuildRecord, RecordedProgram
+
     path, platform = raw.wheel.path, recipe.package.platform
     name = path.name
     if platform:
@@ -85,6 +84,8 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
+    from tfwright.wheel.seal import sealing
+
     sealer = sealing.sealer()
     versions = {
         "the version of tfwright": sealer.version,
@@ -93,7 +94,9 @@ def inputs(job: Job) -> Mapping[str, str]:
     return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
 
 
-def _source(recipe: Recipe, tree: Tree) -> RecordedSource:
+def _source(recipe: Recipe, tree: Tree) -> "RecordedSource":
+    from tfwright.wheel.seal.build_record import RecordedSource
+
     return RecordedSource(
         url=recipe.source.url,
         commit=tree.commit,
@@ -103,13 +106,18 @@ def _source(recipe: Recipe, tree: Tree) -> RecordedSource:
     )
 
 
-def _files(recipe: Recipe) -> tuple[RecordedFile, ...]:
+def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     """Return the digests of patches and assets, by path under patches/."""
+    from tfwright.rules import patched_tree
+    from tfwright.wheel.seal.build_record import RecordedFile
+
     digests = patched_tree.digests(recipe.source).items()
     return tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in digests)
 
 
-def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> RecordedBazel:
+def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> "RecordedBazel":
+    from tfwright.wheel.seal.build_record import RecordedBazel
+
     return RecordedBazel(
         target=compiling.target,
         flags=compiling.flags,
@@ -117,7 +125,9 @@ def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> Recor
     )
 
 
-def _substitutions(inputs: Inputs) -> tuple[Substitution, ...]:
+def _substitutions(inputs: Inputs) -> "tuple[Substitution, ...]":
+    from tfwright.wheel.seal.build_record import Substitution
+
     return tuple(
         Substitution.model_validate(substituted.model_dump()) for substituted in inputs.substitutes
     )
@@ -131,6 +141,8 @@ def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
 
 def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
     """Return all that Bazel's actions could see; paths of this host stand as ``@NAME@``."""
+    from tfwright.tools.process import environment
+
     exported = {
         name: f"@{name}@" if value.startswith("/") else value
         for name, value in configured.exported.items()
@@ -142,8 +154,11 @@ def _environment(compiling: CompileTable, tree: Tree, configured: Configured) ->
 
 def _checks(
     path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
-) -> Iterator[build_record.RecordedCheck]:
+) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
+    from tfwright.wheel.inspect import readings
+    from tfwright.wheel.seal import build_record
+
     for reading in readings.read(path, wheel, floor, host.python):
         yield build_record.RecordedCheck(
             name=reading.name,
@@ -152,8 +167,16 @@ def _checks(
         )
 
 
-def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> Materials:
+def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materials":
     """Return what the wheel is made from."""
+    from packaging.utils import parse_wheel_filename
+
+    from tfwright.pipeline import external
+    from tfwright.pipeline.external import RecipePins
+    from tfwright.rules import patched_tree
+    from tfwright.vault import lock
+    from tfwright.wheel.seal.sbom import Materials
+
     project, version, _, _ = parse_wheel_filename(path.name)
     known = (
         lock.read(job.locked)
@@ -173,8 +196,11 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> Material
     )
 
 
-def _packages(recipe: Recipe) -> Iterator[sbom.ArchiveComponent]:
+def _packages(recipe: Recipe) -> "Iterator[sbom.ArchiveComponent]":
     """Yield the packages that the recipe pins for its toolkit: their code is compiled in, or called."""
+    from tfwright.vault import registries
+    from tfwright.wheel.seal import sbom
+
     for part, table in recipe.toolkit.parts():
         for _, pins in table.ways():
             for name, sha256 in pins.items():
@@ -182,11 +208,13 @@ def _packages(recipe: Recipe) -> Iterator[sbom.ArchiveComponent]:
                 yield sbom.ArchiveComponent((f"{part}: {name}",), urls, sha256)
 
 
-def _archives(known: lock.Lock) -> Iterator[sbom.ArchiveComponent]:
+def _archives(known: "lock.Lock") -> "Iterator[sbom.ArchiveComponent]":
     """Yield the archives that the build can have taken.
 
     Without a lock it is not known which of them Bazel wanted, least of all of Bazel's own.
     """
+    from tfwright.wheel.seal import sbom
+
     substitutes = {
         used.sha256: sbom.SubstituteComponent(used.used, used.source, used.reason)
         for used in known.substitutes

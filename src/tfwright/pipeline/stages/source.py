@@ -2,15 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
-from tfwright.configure import edits
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
-from tfwright.rules import patched_tree
 from tfwright.tools import git
-from tfwright.tools.git import checkout, patching
-from tfwright.vault import substitutes
 
 
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
@@ -19,6 +15,10 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
     The content is made in a scratch tree without files, so that a patch that does not fit leaves
     the tree as it was.
     """
+    from tfwright.rules import patched_tree
+    from tfwright.tools.git import checkout
+    from tfwright.vault import substitutes
+
     tree, prepared = job.places.tree, job.places.own / "preparing"
     note = job.listener.note
     content = patched_tree.make(prepared, table, inputs.mirror, inputs.commit, note)
@@ -35,11 +35,15 @@ def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree
 
 def inputs(table: SourceTable) -> Mapping[str, str]:
     """Return the digest of each patch and asset."""
+    from tfwright.rules import patched_tree
+
     return {f"patches/{file}": digest for file, digest in patched_tree.digests(table).items()}
 
 
 def steps(job: Job, table: SourceTable) -> Sequence[Step]:
     """Return the git commands, and the assets among the files that they write."""
+    from tfwright.tools.git import patching
+
     tree = job.places.tree
     return (
         *git.preparation(tree, table.commit),
@@ -54,6 +58,8 @@ def damage(tree: Tree) -> str | None:
 
     What configure edits is not one.
     """
+    from tfwright.configure import edits
+
     if not git.is_tree(tree.path):
         return f"{tree.path.name} is gone"
     changed = [path for path in git.changed(tree.path) if path not in edits.TRACKED]

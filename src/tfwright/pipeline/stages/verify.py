@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tfwright.documents.recipe import VerifyTable
 from tfwright.errors import Evidence, RecipeError, ToolError, WheelError
@@ -13,12 +13,10 @@ from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
-from tfwright.tools.python import packages
-from tfwright.trial import run as trying
-from tfwright.trial.wheel_venv import WheelVenv
-from tfwright.wheel import archive
-from tfwright.wheel.inspect import readings
-from tfwright.wheel.inspect.readings import Reading
+
+if TYPE_CHECKING:
+    from tfwright.trial.wheel_venv import WheelVenv
+    from tfwright.wheel.inspect.readings import Reading
 
 
 class Trial(NamedTuple):
@@ -50,6 +48,8 @@ def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: Seale
 
 def inputs(table: VerifyTable) -> Mapping[str, str]:
     """Return the digests of the smoke programs: of all, since they share code."""
+    from tfwright.trial import run as trying
+
     if not table.smoke:
         return {}
     programs = sorted(trying.PROGRAMS.glob("*.py"))
@@ -66,6 +66,10 @@ def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step
 
 def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
     """Insist on what can be seen without running anything."""
+    from tfwright.wheel import archive
+    from tfwright.wheel.inspect import readings
+    from tfwright.wheel.inspect.readings import Reading
+
     with archive.opened(wheel.path) as content:
         for reading in readings.read(wheel.path, content, table, python):
             yield _held(wheel.path, reading)
@@ -76,7 +80,7 @@ def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
         yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
 
 
-def _held(wheel: Path, reading: Reading) -> Check:
+def _held(wheel: Path, reading: "Reading") -> Check:
     """Return a check that found nothing; raise WheelError with what it found."""
     name, faults, detail = reading
     if faults:
@@ -131,6 +135,8 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
 
 def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
     """Return the run of pip: with the pinned requirements, or with none and no network."""
+    from tfwright.tools.python import packages
+
     pinned = (*table.requirements, *table.plugins)
     where = packages.offline(job.places.vault) if pinned else ("--no-deps", "--no-index")
     # Quietly, since what is printed last is kept as what was seen.
@@ -153,6 +159,8 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
 
 def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     """Run a smoke program; what this machine lacks for it is not a fault of the wheel."""
+    from tfwright.trial import run as trying
+
     name = f"smoke {program.name}"
     outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
     if outcome.status == "failed":
@@ -160,5 +168,7 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     return Check(name=name, passed=outcome.status == "passed", detail=outcome.reason)
 
 
-def _venv(job: Job) -> WheelVenv:
+def _venv(job: Job) -> "WheelVenv":
+    from tfwright.trial.wheel_venv import WheelVenv
+
     return WheelVenv(job.places.dist / "verify" / "venv")

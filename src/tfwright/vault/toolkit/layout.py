@@ -1,4 +1,4 @@
-"""Where the files of packages belong in a toolkit: Debian and the Python index lay them out apart."""
+"""Where the files of packages belong in a toolkit: Debian's and the wheels' layouts differ."""
 
 import re
 from collections.abc import Iterator, Sequence

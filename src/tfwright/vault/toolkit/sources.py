@@ -85,6 +85,7 @@ def _bring(way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplie
 
 
 def _take_dropped(pins: Mapping[str, str], supplier: Supplier) -> None:
+    # Offline leaves only the drop folder: a package has no urls that Origins could ask.
     origins = Origins(supplier.host_file, supplier.store.root, offline=True)
     for name, pin in pins.items():
         for source in origins.sources(WantedArchive(name, pin, ())):
@@ -114,7 +115,8 @@ def _packages(
     address = supplier.host_file.debian or apt.address(supplier.log)
     if not address:
         raise SupplyError(
-            "apt knows no Debian archive", remedy="Name one in the host file: debian = 'http://…'."
+            "apt knows no Debian archive",
+            remedy="Name one in the host file: debian = 'http://…'.",
         )
     archive = apt.PackageArchive(address, part.debian.suite)
     return apt.download(pins, archive, folder, supplier.log)
@@ -138,6 +140,7 @@ def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
 def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
     """Keep each downloaded file that has one of the pinned digests; insist on all of them."""
     for path in found:
+        # apt and pip may choose another name for a file; only its checksum identifies it.
         digest = files.sha256(path)
         if digest in pins.values():
             files.move(path, store.path(digest))

@@ -38,6 +38,7 @@ class ToolkitRecord(Table):
     @property
     def tree(self) -> str:
         """The digest that stands for all files: the same on every host for the same packages."""
+        # Sorted, because the order of a directory differs from file system to file system.
         lines = sorted(
             f"{digest} {path}\n"
             for part in self.parts.values()
@@ -85,12 +86,14 @@ def add(root: Path, name: PartName, part: InstalledPart, made: Path) -> ToolkitR
     _refuse_conflicts(name, part, others)
     kept = {path for other in others.values() for path in other.files}
     old = before.parts[name].files if name in before.parts else {}
+    # Two parts may share a file, such as a licence: it stays while one of them has it.
     for path in set(old) - kept:
         files.remove(root / path)
     for path in part.files:
         if path not in kept:
             (root / path).parent.mkdir(parents=True, exist_ok=True)
             (made / path).rename(root / path)
+    # The record is written last: without it the next run installs the part again.
     record = ToolkitRecord(parts={**others, name: part})
     files.write(root / RECORD, record.model_dump_json(indent=1) + "\n")
     return record

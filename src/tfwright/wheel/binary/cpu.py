@@ -274,7 +274,8 @@ class _Decoder:
     """A disassembler, and what it knows already."""
 
     def __init__(self, code: Code) -> None:
-        from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 start-up is part of the product
+        # Here, since importing it takes long and only this needs it.
+        from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 see above
 
         self.code = code
         self.plain, self.detailed = Cs(CS_ARCH_X86, CS_MODE_64), Cs(CS_ARCH_X86, CS_MODE_64)

@@ -115,7 +115,7 @@ def _strings(image: ElfImage, tag: int) -> list[str]:
 
 
 def _search(image: ElfImage) -> Iterator[str]:
-    """Return the directories that the loader looks into; it ignores the rpath beside a runpath."""
+    """Return the directories that the loader searches; a runpath makes it ignore the rpath."""
     lists = _strings(image, elf_image.RUNPATH) or _strings(image, elf_image.RPATH)
     for folders in lists[-1:]:
         yield from folders.split(":")

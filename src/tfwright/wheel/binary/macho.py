@@ -245,7 +245,8 @@ def read(content: Content) -> tuple[MachO, ...]:
 
 def said(part: Slice) -> MachO:
     """Return what the load commands of one machine's part say."""
-    minimums = [_minimum(part, one) for one in part.commands if one.kind in _MINIMUM]
+    commands = [command for command in part.commands if command.kind in _MINIMUM]
+    minimums = [_minimum(part, command) for command in commands]
     names = _paths(part, {ID})
     return MachO(
         machine=part.machine,

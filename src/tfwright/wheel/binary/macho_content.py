@@ -1,4 +1,4 @@
-"""What is in a macOS library besides its load commands: symbols, GPU code, machine code.
+"""What is in a macOS library apart from its load commands: symbols, GPU code, machine code.
 
 The layouts are those of <mach-o/loader.h> and <mach-o/nlist.h>.
 """

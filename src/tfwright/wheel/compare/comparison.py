@@ -81,9 +81,12 @@ def compare(first: Path, second: Path) -> Comparison:
     if sides[0].sha256 == sides[1].sha256:
         return Comparison(*sides)
     with ExitStack() as stack:
-        one, two = (_opened(stack.enter_context(archive.opened(path))) for path in (first, second))
+        one = _opened(stack.enter_context(archive.opened(first)))
+        two = _opened(stack.enter_context(archive.opened(second)))
         differences = _differences(one, two)
-        found = tuple(sorted(differences, key=lambda found: GROUPS.index(found.group)))
+        # Sorting is stable: within a group, the largest files stay first.
+        ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
+        found = tuple(ranked)
         counted = _counted(sides[0], one), _counted(sides[1], two)
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
@@ -97,13 +100,9 @@ def _side(path: Path) -> Side:
 
 
 def _counted(side: Side, wheel: Opened) -> Side:
-    return Side(
-        side.file,
-        side.sha256,
-        side.size,
-        len(wheel.members),
-        sum(member.file_size for member in wheel.members.values()),
-    )
+    count = len(wheel.members)
+    unpacked = sum(member.file_size for member in wheel.members.values())
+    return Side(side.file, side.sha256, side.size, count, unpacked)
 
 
 def _opened(wheel: zipfile.ZipFile) -> Opened:
@@ -112,6 +111,7 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
     members = Members()
     for member in archive.files(wheel):
         place = _place(member.filename, folder)
+        # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be compared.
         members[member.filename if place in members else place] = member
     return Opened(wheel, members, folder)
 
@@ -134,11 +134,13 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     yield from _paths(one, two)
+    # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
     changed = sorted(
         (place for place in common if not _same(one, two, place)),
         key=lambda place: -two.members[place].file_size,
     )
     for place in changed:
+        # RECORD differs wherever a file does; `_records` says what is left beyond that.
         if place != f"{METADATA}RECORD":
             with (
                 archive.unpacked(one.wheel, one.members[place]) as first,
@@ -212,7 +214,8 @@ def _code(first: Content, second: Content) -> TextFinding:
     """Compare two libraries, whatever is in the files that begin like some."""
     try:
         return code.libraries(first, second)
-    except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
+    # Hostile bytes can make a parser fail with any exception.
+    except Exception as fault:  # noqa: BLE001 see above
         found = _bytes(first, second)
         why = f"it is not a sound library: {fault or type(fault).__name__}"
         return TextFinding(found.what, (*found.lines, why))
@@ -249,11 +252,9 @@ def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Differen
     except WheelError as fault:
         yield Difference("metadata", f"{METADATA}RECORD", fault.what)
         return
-    left = [
-        sorted(str(line[0]) for line in lines if line[0] not in explained)
-        for lines in (listed[0] - listed[1], listed[1] - listed[0])
-    ]
-    for names, side in zip(left, ("first", "second"), strict=True):
+    alone = {"first": listed[0] - listed[1], "second": listed[1] - listed[0]}
+    for side, lines in alone.items():
+        names = sorted(str(line[0]) for line in lines if line[0] not in explained)
         if names:
             yield Difference(
                 "metadata",
@@ -299,9 +300,10 @@ def _time(member: zipfile.ZipInfo) -> str:
 
 
 def _mode(member: zipfile.ZipInfo) -> str:
-    return f"{member.external_attr >> 16:o}, made on system {member.create_system}" + (
-        f", {member.external_attr & 0xFFFF:#x}" if member.external_attr & 0xFFFF else ""
-    )
+    mode = f"{member.external_attr >> 16:o}, made on system {member.create_system}"
+    # The lower half holds MS-DOS's attributes, which most programs leave at zero.
+    attributes = member.external_attr & 0xFFFF
+    return f"{mode}, {attributes:#x}" if attributes else mode
 
 
 def _fields(member: zipfile.ZipInfo) -> str:

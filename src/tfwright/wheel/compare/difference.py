@@ -1,4 +1,4 @@
-"""A difference between two wheels, and how bytes are told apart."""
+"""A difference between two wheels, and how bytes are compared."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -121,41 +121,36 @@ def _part(node: object, name: str, *, documented: bool) -> object:
 
 def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
-    start = next(
-        (number for number, pair in enumerate(zip(one, two, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(two)),
-    )
-    end = next(
-        (
-            number
-            for number, pair in enumerate(
-                zip(reversed(one[start:]), reversed(two[start:]), strict=False)
-            )
-            if pair[0] != pair[1]
-        ),
-        None,
-    )
-    end = min(len(one), len(two)) - start if end is None else end
-    before, after = (
-        lines[max(start - CONTEXT, 0) : len(lines) - max(end - CONTEXT, 0)][:MOST_LINES]
-        for lines in (one, two)
-    )
+    # difflib takes time that grows with the square of the length. Leave out what is alike at both
+    # ends, and bound what is left.
+    start = _alike_until(one, two)
+    end = _alike_until(one[start:][::-1], two[start:][::-1])
+    first = max(start - CONTEXT, 0)
+    spared = max(end - CONTEXT, 0)
+    before = one[first : len(one) - spared][:MOST_LINES]
+    after = two[first : len(two) - spared][:MOST_LINES]
     hunks = difflib.unified_diff(before, after, n=CONTEXT, lineterm="")
     lines = [line for line in hunks if not line.startswith(("---", "+++", "@@"))]
-    told = (f"line {start + 1}:", *(_narrow(line, exact=exact) for line in lines[: LONGEST - 1]))
-    return (
-        *told,
-        *([f"and {len(lines) - LONGEST + 1:,} more lines"] if len(lines) >= LONGEST else []),
-    )
+    shown = [_narrow(line, exact=exact) for line in lines[: LONGEST - 1]]
+    if len(lines) >= LONGEST:
+        shown.append(f"and {len(lines) - LONGEST + 1:,} more lines")
+    return (f"line {start + 1}:", *shown)
+
+
+def _alike_until(one: Sequence[str], two: Sequence[str]) -> int:
+    """Return how many lines two texts begin with alike."""
+    for number, (before, after) in enumerate(zip(one, two, strict=False)):
+        if before != after:
+            return number
+    return min(len(one), len(two))
 
 
 def _narrow(line: str, *, exact: bool) -> str:
     """Return a line as wide as a page; `exact` shows white space too."""
-    shown = (
-        line[0] + repr(line[1:])
-        if exact
-        else "".join(
-            letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
-        )
-    )
+    if exact:
+        shown = line[0] + repr(line[1:])
+    else:
+        # A control character in a hostile file could steer the terminal.
+        replaced = "\N{REPLACEMENT CHARACTER}"
+        shown = "".join(letter if letter.isprintable() else replaced for letter in line)
     return shown if len(shown) <= WIDEST else shown[:WIDEST] + "…"

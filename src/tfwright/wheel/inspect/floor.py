@@ -85,7 +85,7 @@ def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> 
     """Name the libraries with GPU code that do not hold exactly what is `wanted`.
 
     `wanted` are architectures as ``sm_70`` or ``compute_70``. Code of a kind that is not in the
-    list at all, such as PTX beside a list of ``sm_``, is left alone.
+    list at all, such as PTX next to a list of ``sm_``, is left alone.
     """
     coded = {}
     for library in libraries:

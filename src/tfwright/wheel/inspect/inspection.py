@@ -52,7 +52,7 @@ class Inspection:
     """What the libraries need together; None where they were not read."""
     libraries: tuple[Library, ...] = ()
     faults: tuple[str, ...] = ()
-    """In what the wheel is damaged, or is not what it says that it is; what was not read."""
+    """How the wheel is damaged or contradicts itself, and what could not be read."""
     notes: tuple[str, ...] = ()
     """What may matter to whoever uses it."""
     signed_by: str = ""
@@ -104,6 +104,7 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
     found = contents(wheel)
+    # The libraries, most of the bytes, are in memory only once; their digests come from there.
     faults = record.faults(wheel, found.entries)
     described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
     try:
@@ -182,6 +183,7 @@ def contents(wheel: zipfile.ZipFile) -> WheelContents:
     """Read each shared library in a wheel, while another processor unpacks the next one."""
     members = [member for member in archive.files(wheel) if LIBRARY.search(member.filename)]
     found, entries, tables = [], {}, {}
+    # One ahead and no more: two of the largest libraries have to fit into memory.
     with ThreadPoolExecutor(1) as other:
         coming = deque(other.submit(_unpacked, wheel, member) for member in members[:1])
         for number, member in enumerate(members, 1):

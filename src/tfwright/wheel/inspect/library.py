@@ -41,7 +41,8 @@ def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable |
     path, size = member.filename, member.file_size
     try:
         return _read(path, content)
-    except Exception as fault:  # noqa: BLE001 bytes made to mislead fail in a parser in every way that Python knows
+    # Hostile bytes can make a parser fail with any exception.
+    except Exception as fault:  # noqa: BLE001 see above
         return Library(path, size, fault=str(fault) or type(fault).__name__), None
 
 

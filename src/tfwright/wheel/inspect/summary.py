@@ -17,7 +17,7 @@ class WheelNeed:
     symbol: str = ""
     """What in the library needs it."""
     decided: str = ""
-    """How that was told, where it is not written in the library."""
+    """How that was found out, where it is not written in the library."""
 
 
 @dataclass(frozen=True)

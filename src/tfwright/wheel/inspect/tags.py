@@ -21,7 +21,7 @@ UNIVERSAL = {"universal2": {"x86_64", "arm64"}, "intel": {"x86_64", "i386"}}
 
 
 def named(path: Path) -> frozenset[Tag]:
-    """Return the tags in a wheel's name; none where it is no wheel's name."""
+    """Return the tags in a wheel's name; none where it is not a valid wheel name."""
     try:
         return parse_wheel_filename(path.name)[-1]
     except InvalidWheelFilename:

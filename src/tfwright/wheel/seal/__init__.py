@@ -1,1 +1,1 @@
-"""What tfwright writes into a wheel and beside it, and the wheel's canonical bytes."""
+"""What tfwright writes into a wheel and next to it, and the wheel's canonical bytes."""

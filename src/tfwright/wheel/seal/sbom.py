@@ -19,7 +19,8 @@ NAME = "sboms/tfwright.cdx.json"
 NAMESPACE = uuid.uuid5(uuid.NAMESPACE_DNS, "tfwright.cdx.json")
 """Of the serial numbers, which follow from the content: the same materials have the same one."""
 GITHUB = re.compile(
-    r"https://(?:\S+/)?(?:github\.com|codeload\.github\.com)/([\w.-]+)/([\w.-]+)/(?:archive(?:/refs/tags)?|tar\.gz|releases/download)/([\w.+-]+)"
+    r"https://(?:\S+/)?(?:github\.com|codeload\.github\.com)/([\w.-]+)/([\w.-]+)/"
+    r"(?:archive(?:/refs/tags)?|tar\.gz|releases/download)/([\w.+-]+)"
 )
 """An archive of a repository on GitHub: owner, repository, commit or tag with the ending.
 
@@ -80,7 +81,8 @@ class Materials:
 
 def write(materials: Materials) -> bytes:
     """Return the bill: the same bytes for the same materials."""
-    from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 start-up is part of the product
+    # Imported in functions: cyclonedx takes a second to load, and only a seal needs it.
+    from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 see above
     from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
     from cyclonedx.output import make_outputter  # noqa: PLC0415 the same
     from cyclonedx.schema import OutputFormat, SchemaVersion  # noqa: PLC0415 the same
@@ -96,19 +98,20 @@ def write(materials: Materials) -> bytes:
         name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
     )
     when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
+    # Both follow from the materials: a random number or the clock would change the wheel.
     bom = Bom(serial_number=materials.serial, metadata=BomMetaData(component=wheel, timestamp=when))
     bom.metadata.tools.components.add(tool)
     parts = [
         _source(materials),
         *_files(materials),
         *map(_archive, materials.archives),
-        *(_clone(*one) for one in materials.clones),
+        *(_clone(remote, commit) for remote, commit in materials.clones),
     ]
     bom.components.update(parts)
     bom.register_dependency(wheel, parts)
-    return (
-        make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6).output_as_string(indent=1) + "\n"
-    ).encode()
+    outputter = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6)
+    text = outputter.output_as_string(indent=1)
+    return f"{text}\n".encode()
 
 
 def _pypi(materials: Materials) -> "PackageURL":
@@ -119,7 +122,11 @@ def _pypi(materials: Materials) -> "PackageURL":
 
 def _source(materials: Materials) -> "Component":
     """Return TensorFlow's source, with what was changed in it."""
-    from cyclonedx.model.component import Commit, ComponentType, Pedigree  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model.component import (  # noqa: PLC0415 start-up is part of the product
+        Commit,
+        ComponentType,
+        Pedigree,
+    )
 
     changes = ", ".join(materials.files)
     source = _repository(materials.url, materials.commit, "source")
@@ -137,7 +144,7 @@ def _clone(remote: str, commit: str) -> "Component":
 
 def _repository(url: str, commit: str, bom_ref: str) -> "Component":
     """Return a commit of a repository."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
     from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
 
     name = PurePosixPath(url).name.removesuffix(".git")
@@ -165,7 +172,7 @@ def _commit_url(url: str, commit: str) -> "PackageURL":
 
 def _files(materials: Materials) -> list["Component"]:
     """Return the patches and the assets."""
-    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 start-up is part of the product
+    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
     from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
     from packageurl import PackageURL  # noqa: PLC0415 the same
 
@@ -184,7 +191,7 @@ def _files(materials: Materials) -> list["Component"]:
 
 
 def _archive(archive: ArchiveComponent) -> "Component":
-    """Return an archive as it was used; what it stands in for is its ancestor."""
+    """Return an archive as it was used; the archive that it replaces is its ancestor."""
     from cyclonedx.model.component import Pedigree  # noqa: PLC0415 start-up is part of the product
 
     pinned = _component(archive, archive.urls, archive.sha256)
@@ -209,6 +216,7 @@ def _component(archive: ArchiveComponent, urls: Sequence[str], sha256: str) -> "
     from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
 
     purl = package_url(archive.names, urls, sha256)
+    # The schema takes URLs only; a rule may name a local path as well.
     addresses = [url for url in urls if re.match(r"(https?|ftp)://\S+$", url)]
     return Component(
         name=archive.names[0] if archive.names else sha256,

@@ -99,8 +99,11 @@ def seal(
         spool = Spool(stream)
         packed = _pack(wheel, spool)
         _insist_on_record(wheel, packed)
-        packed.update({name: _kept(spool, name, content, 0o644) for name, content in added.items()})
+        for name, content in added.items():
+            packed[name] = _kept(spool, name, content, 0o644)
+        # A new RECORD lists the additions too, and cannot be made before them.
         packed.pop(f"{folder}/RECORD", None)
+        # PEP 427 asks for dist-info at the physical end of the archive.
         order = sorted(packed, key=lambda name: (name.startswith(f"{folder}/"), name))
         lines = [
             *(packed[name].entry for name in order),
@@ -108,8 +111,8 @@ def seal(
         ]
         last = _kept(spool, f"{folder}/RECORD", record.render(lines).encode(), 0o644)
         writer = ZipWriter(target, moment(epoch))
-        for one in (*(packed[name] for name in order), last):
-            writer.add(one.member, spool.parts(one))
+        for part in (*(packed[name] for name in order), last):
+            writer.add(part.member, spool.parts(part))
         writer.finish()
 
 
@@ -120,13 +123,14 @@ def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
     """
     members = sorted(archive.files(wheel), key=lambda member: -member.file_size)
     with ThreadPoolExecutor(os.cpu_count()) as workers:
-        return {
-            one.member.name: one for one in workers.map(partial(_member, wheel, spool), members)
-        }
+        # Threads are enough: libdeflate compresses without Python's global lock.
+        packed = workers.map(partial(_member, wheel, spool), members)
+        return {part.member.name: part for part in packed}
 
 
 def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Packed:
     """Compress one file; of its mode, only whether it can be executed is kept."""
+    # The umask of the building machine decides the other bits.
     mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
     if not member.file_size:
         return _kept(spool, member.filename, wheel.read(member), mode)
@@ -142,6 +146,7 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
     """Put the smaller of a file's content and its compressed form into the spool."""
     import deflate  # noqa: PLC0415 start-up is part of the product
 
+    # Images and archives in a wheel grow when they are packed again.
     compressed = deflate.deflate_compress(content, LEVEL)
     smaller = len(compressed) < len(content)
     body: bytes | bytearray | mmap.mmap = compressed if smaller else content
@@ -155,7 +160,9 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
 def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
     """Refuse a wheel that does not hold what its RECORD says."""
     place = f"{archive.metadata_directory(wheel)}/RECORD"
-    found = record.faults(wheel, {name: one.entry for name, one in packed.items() if name != place})
+    # RECORD's own line has no digest, so its entry from the packing would not agree with it.
+    known = {name: part.entry for name, part in packed.items() if name != place}
+    found = record.faults(wheel, known)
     if found:
         raise WheelError(
             f"The wheel does not hold what its RECORD says: {found[0]}",

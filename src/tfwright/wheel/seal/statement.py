@@ -103,16 +103,18 @@ def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
 def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
     """Yield the rest of the wheel's bill: patches, archives, and clones by their commits."""
     bill = json.loads(wheel.read(f"{archive.metadata_directory(wheel)}/{sbom.NAME}"))
-    for one in bill["components"]:
-        digests = {
-            entry["alg"].replace("-", "").lower(): entry["content"] for entry in one["hashes"]
-        }
-        if one["bom-ref"] != "source":
-            yield {
-                "name": one["name"],
-                "uri": one["purl"],
-                "digest": digests if "sha256" in digests else {"gitCommit": one["version"]},
-            }
+    for component in bill["components"]:
+        # The source is named by `_pinned` already, with its commit.
+        if component["bom-ref"] == "source":
+            continue
+        # CycloneDX writes "SHA-256" where in-toto writes "sha256".
+        digests = {}
+        for entry in component["hashes"]:
+            algorithm = entry["alg"].replace("-", "").lower()
+            digests[algorithm] = entry["content"]
+        if "sha256" not in digests:
+            digests = {"gitCommit": component["version"]}
+        yield {"name": component["name"], "uri": component["purl"], "digest": digests}
 
 
 def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:

@@ -79,6 +79,7 @@ def _packed(moment: Moment) -> tuple[int, int]:
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     """Return what stands before a member's bytes; a 64-bit field has to hold both sizes."""
     wide = max(member.size, member.packed) >= LARGEST_PLAIN
+    # Unlike the directory's entry, this field must have both sizes, even if one of them fits.
     sizes = (FULL_32, FULL_32) if wide else (member.packed, member.size)
     extra = _wide_field([member.size, member.packed]) if wide else b""
     fields = _common(member, moment, wide=wide, sizes=sizes, extra=extra)
@@ -88,6 +89,7 @@ def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
 def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) -> bytes:
     """Return a member's line in the directory."""
     numbers = (member.size, member.packed, offset)
+    # Only what does not fit is in the field, always in this order.
     large = [number for number in numbers if number >= LARGEST_PLAIN]
     size, packed, place = (FULL_32 if number >= LARGEST_PLAIN else number for number in numbers)
     extra = _wide_field(large) if large else b""
