@@ -165,7 +165,7 @@ class Faulty(http.server.BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 the name that http.server looks for
 
     def do_PUT(self) -> None:
-        """Store, unless there is no room."""
+        """Store, unless the disk is full."""
         body = self.rfile.read(int(self.headers["Content-Length"]))
         if self.fault == "full":
             self._answer(507, b"")

@@ -1,6 +1,6 @@
-"""How fast `invoke diagnose` reads: a long log of a good build, against `grep -E` with the same patterns.
+"""How fast `invoke diagnose` reads a good build's log, against `grep -E` with the same patterns.
 
-    python benchmarks/diagnose.py [MEGABYTES]    # 1000 unless told
+    python benchmarks/diagnose.py [MEGABYTES]    # 1000 by default
 
 The log is made up of what Bazel and compilers write: progress, commands, warnings with their
 context. grep counts the lines that match any pattern; the reader finds which, where, and what else
@@ -36,9 +36,18 @@ LINES = (
     "[{done:,} / 4,024] Compiling {file} [for host]; {time}s local ... (2 actions, 1 running)",
     "INFO: From Compiling {file}:",
     "In file included from ./tensorflow/core/framework/op_kernel.h:24:0,",
-    "{file}:{time}:17: warning: comparison of integer expressions of different signedness: 'int' and 'long unsigned int' [-Wsign-compare]",
-    "./tensorflow/core/framework/register_types.h:{time}:3: note: in expansion of macro 'TF_CALL_REAL_NUMBER_TYPES'",
-    "  /usr/bin/gcc -U_FORTIFY_SOURCE -fstack-protector -Wall -D_FORTIFY_SOURCE=1 -DNDEBUG -DEIGEN_MPL2_ONLY -iquote . -c {file}",
+    (
+        "{file}:{time}:17: warning: comparison of integer expressions of different signedness: "
+        "'int' and 'long unsigned int' [-Wsign-compare]"
+    ),
+    (
+        "./tensorflow/core/framework/register_types.h:{time}:3: note: in expansion of macro "
+        "'TF_CALL_REAL_NUMBER_TYPES'"
+    ),
+    (
+        "  /usr/bin/gcc -U_FORTIFY_SOURCE -fstack-protector -Wall -D_FORTIFY_SOURCE=1 -DNDEBUG "
+        "-DEIGEN_MPL2_ONLY -iquote . -c {file}"
+    ),
     "     for (int i = 0; i < shape.dims(); ++i) {{",
     "                     ~~^~~~~~~~~~~~~~",
 )
@@ -123,7 +132,7 @@ def grep(patterns: Path, log: Path, locale: str) -> None:
 
 def tool() -> str:
     """Return the path of grep."""
-    return shutil.which("grep") or sys.exit("There is no grep")
+    return shutil.which("grep") or sys.exit("grep is not on PATH")
 
 
 def speed(log: Path, run: Callable[[], object], rounds: int = ROUNDS) -> float:

@@ -1,4 +1,4 @@
-"""What the download engine takes: 60 archives against aria2c and curl, and one of 2 GB against curl alone.
+"""The download engine's time: 60 archives against aria2c and curl, one of 2 GB against curl.
 
     python benchmarks/fetch.py [ROUNDS] [PLACE]
 
@@ -40,8 +40,10 @@ from pathlib import Path
 from tfwright.progress import SILENCE
 from tfwright.tools.http.downloads import WantedFile, fetch
 from tfwright.vault.store import Store
-wanted = [WantedFile(name, digest, (sys.argv[2] + name,)) for name, digest in json.load(open(sys.argv[3])).items()]
-sys.exit(not all(outcome.obtained for outcome in fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)))
+digests = json.load(open(sys.argv[3]))
+wanted = [WantedFile(name, digest, (sys.argv[2] + name,)) for name, digest in digests.items()]
+outcomes = fetch(wanted, Store(Path(sys.argv[1])), report=SILENCE.progress)
+sys.exit(not all(outcome.obtained for outcome in outcomes))
 """
 UNHASHED = """
 import json, sys
@@ -102,7 +104,7 @@ class Bench:
         self.url, self.digests = url, dict[str, str]()
 
     def make(self, sizes: Mapping[str, int]) -> None:
-        """Fill the site with random files, and write down their digests for those that fetch them."""
+        """Fill the site with random files, and write their checksums for the clients."""
         shutil.rmtree(self.site, ignore_errors=True)
         self.site.mkdir()
         self.digests = {name: write(self.site / name, size) for name, size in sizes.items()}
@@ -116,7 +118,10 @@ class Bench:
         )
 
     def report(self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]) -> None:
-        """Run all in turn, each round beginning with another, and print for each peer the medians, and the median of the ratios round by round."""
+        """Run all in turn; print the medians for each peer, and the median of their ratios.
+
+        Each round begins with another one, so that none always runs on a warm cache.
+        """
         there = {
             name: run
             for name, run in peers.items()
@@ -130,11 +135,10 @@ class Bench:
             for first in (number % len(runs) for number in range(rounds))
         ]
         for name in there:
-            ours, theirs = (
-                statistics.median(one[OURS] for one in times),
-                statistics.median(one[name] for one in times),
-            )
-            ratio = statistics.median(one[OURS] / one[name] for one in times)
+            ours = statistics.median(seconds[OURS] for seconds in times)
+            theirs = statistics.median(seconds[name] for seconds in times)
+            # Of each round: both ran under the same load then.
+            ratio = statistics.median(seconds[OURS] / seconds[name] for seconds in times)
             print(f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}", flush=True)
 
     def measure(self, run: Callable[[], None]) -> float:
@@ -225,13 +229,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.end_headers()
             self.connection.sendfile(stream)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's own name for it
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 the library's name
         """Say nothing."""
 
 
 @contextmanager
 def serving(site: Path) -> Iterator[str]:
-    """Run the server in a process of its own, so that it takes no time from those it serves, and give its address."""
+    """Run the server in a process of its own; yield its address.
+
+    In the same process it would take time from the clients.
+    """
     with http.server.ThreadingHTTPServer(
         ("127.0.0.1", 0), type("Bound", (Handler,), {"site": site})
     ) as server:
@@ -244,4 +251,6 @@ def serving(site: Path) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 5, sys.argv[2] if len(sys.argv) > 2 else None)  # noqa: PLR2004 the second argument
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    folder = sys.argv[2] if len(sys.argv) > 2 else None  # noqa: PLR2004 the second argument
+    main(rounds, folder)

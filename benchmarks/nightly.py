@@ -90,7 +90,8 @@ def pages(folder: Path, count: int, nights: int) -> None:
         seconds, own = time.perf_counter() - begun, time.process_time() - before
     size = (host.site / "index.html").stat().st_size
     print(
-        f"pages of {count} recipes and {nights} nights: {seconds:.2f} s, {own:.2f} s of processor time"
+        f"pages of {count} recipes and {nights} nights: {seconds:.2f} s, {own:.2f} s of processor "
+        "time"
     )
     print(f"the first page has {size:,} bytes")
 

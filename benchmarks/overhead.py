@@ -4,10 +4,10 @@
 
 The script is made from `invoke plan --json`: the same checkout, ./configure, Bazel, compiler and
 build_pip_package, with the same environments, and then the wheel installed in a fresh venv and run.
-It does none of the rest: no checks, stamps, locks, digests, comparison of bazelrc files or canonical
-bytes. Both run in turn. Cold means an empty tree, output base and disk cache, and a Bazel that is
-downloaded but not unpacked; warm means that everything was built before. Beside them stand a rebuild
-with nothing to do and `invoke --list`, each against an invoke collection of one task.
+It does none of the rest: no checks, stamps, locks, digests, comparison of bazelrc files or
+canonical bytes. Both run in turn. Cold means an empty tree, output base and disk cache, and a Bazel
+that is downloaded but not unpacked; warm means that everything was built before. Beside them stand
+a rebuild with nothing to do and `invoke --list`, each against an invoke collection of one task.
 """
 
 import json
@@ -89,7 +89,7 @@ class Bench:
         self.plain.write_text(self.script_text(), "utf-8")
 
     def script_text(self) -> str:
-        """Write down the planned commands from the source stage on, each in its directory and environment."""
+        """Return the planned commands from the source stage on as the text of a shell script."""
         plan = subprocess.run(
             [*INVOKE, "plan", "--json"],
             cwd=ROOT,
@@ -108,7 +108,10 @@ class Bench:
         library = "contrib/nccl/python/ops/_nccl_ops.so"
         lines = [
             "set -eu",
-            f"mkdir -p {own}/home {own}/logs {own}/dist/nccl {own}/dist/raw {own}/dist/scratch {own}/dist/verify",
+            (
+                f"mkdir -p {own}/home {own}/logs {own}/dist/nccl {own}/dist/raw {own}/dist/scratch "
+                f"{own}/dist/verify"
+            ),
             f"cp -R {kept}/bin {kept}/bazelrc {own}",
             *self.checkout(own / "tree"),
             *commands["configure"],

@@ -4,7 +4,7 @@
 
 WHEEL is any large one, such as tensorflow of 400 to 600 MB (`pip download --no-deps tensorflow`).
 The package `wheel` is run by the Python that runs this; it has to be there, and some GB of disk.
-Sealing verifies RECORD, which `wheel pack` writes anew without a look at it.
+Sealing verifies RECORD, which `wheel pack` replaces without reading it.
 """
 
 import hashlib
@@ -85,4 +85,5 @@ def digest(path: Path) -> str:
 if __name__ == "__main__":
     if importlib.util.find_spec("wheel") is None:
         sys.exit("The package wheel is not installed for this Python: pip install wheel")
-    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS)  # noqa: PLR2004 program, wheel, rounds
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS  # noqa: PLR2004 the second argument
+    main(Path(sys.argv[1]), rounds)

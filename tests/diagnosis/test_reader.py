@@ -18,8 +18,8 @@ HARMLESS = sorted(Path(__file__).with_name("harmless").iterdir())
 BAZEL = """\
 INFO: From Compiling tensorflow/core/a.cc:
 a.cc:1:2: warning: this quotes ": error: " and means nothing
-ERROR: /tree/tensorflow/core/BUILD:12:1: C++ compilation of rule '//tensorflow/core:b' failed (Exit 1): \
-gcc failed: error executing command
+ERROR: /tree/tensorflow/core/BUILD:12:1: C++ compilation of rule \
+'//tensorflow/core:b' failed (Exit 1): gcc failed: error executing command
   (cd /execroot && \\
   exec env - \\
   /usr/bin/gcc -c b.cc)

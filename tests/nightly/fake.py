@@ -16,7 +16,7 @@ from tfwright.nightly.night import BuildHost, BuildOrder
 
 @dataclass
 class SimulatedClock:
-    """A clock that only moves when it is told to."""
+    """A clock that moves only when a test moves it."""
 
     now: dt.datetime = dt.datetime(2026, 1, 1, 2, 0, tzinfo=dt.UTC)
 

@@ -329,7 +329,8 @@ import sys
 from pathlib import Path
 from tests.nightly.fake import host_with
 from tfwright.nightly import night
-host = host_with(Path(sys.argv[1]), *"abcdef", reproduce=True, retention={"count": 2, "hidden_days": 0})
+limits = {"count": 2, "hidden_days": 0}
+host = host_with(Path(sys.argv[1]), *"abcdef", reproduce=True, retention=limits)
 host.builder.parts = {name: {"recipe": sys.argv[2], "commit": "a" * 40} for name in "abcdef"}
 host.clock.pass_seconds(86400 * int(sys.argv[2]))
 night.run(host)
@@ -338,7 +339,7 @@ night.run(host)
 
 @pytest.mark.slow
 def test_a_night_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
-    """Kill nights at growing delays; after each kill the site is whole, and a rerun completes it."""
+    """Kill nights at growing delays; each leaves a whole site, which a rerun completes."""
     delay = 0.25
     kills = 0
     for number in range(1, 25):

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.real
 MIRRORS = [
     Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
 ]
-REAL = [name for name in recipes.names() if name != "demo"]
+REAL = [name for name in recipes.names() if not name.startswith("demo")]
 PATCHED = [name for name in REAL if recipes.read(name).source.patches]
 
 

@@ -27,5 +27,5 @@ def test_a_host_without_it_is_told_how_to_get_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(HostError, match="no diffoscope"):
+    with pytest.raises(HostError, match="diffoscope is not installed"):
         diffoscope.show(tmp_path / "a.whl", tmp_path / "b.whl", as_json=False)

@@ -72,10 +72,11 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     if first is None or last is None:
         missing = "good" if first is None else "failed"
         raise RecipeError(
-            f"There is no {missing} build of {name} to start from",
+            f"{name} has no {missing} build to start from",
             remedy="Name one with --good and --bad; the page lists the identifiers.",
         )
     home = wanted.directory / "site" / "builds"
+    # The recipe file has changed since; the wheel's own record has not.
     start = _recipe_of(home / first.id / first.wheel)
     steps = tuple(steps_between(start, _recipe_now(target, last), host))
     changed = due.differing(first.fingerprint, last.fingerprint)
@@ -85,6 +86,7 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
             remedy="Look at the log of the failed build: it may be a flaw of that night.",
         )
+    # A failure outside the stages, such as a check of the host, needs the whole pipeline.
     stage = last.broken.stage if last.broken and last.broken.stage in NAMES else NAMES[-1]
     return Bisection(first, last, start, steps, stage, of_host)
 
@@ -116,6 +118,7 @@ def steps_between(good: Recipe, bad: Recipe, host: HostFile) -> Iterator[BisectS
         if getattr(now, table) != getattr(bad, table):
             now = now.model_copy(update={table: getattr(bad, table)})
             yield BisectStep(f"the recipe's [{table}]", now)
+    # The commits come last, each with the patches of the failing build.
     source = bad.source.model_copy(update={"commit": good.source.commit})
     if now.source != source:
         now = now.model_copy(update={"source": source})
@@ -139,6 +142,7 @@ def _commits(good: Recipe, bad: Recipe, host: HostFile) -> list[tuple[str, str]]
     store.mkdir(parents=True, exist_ok=True)
     address = targets.origin_of(bad.source.url, host)
     found = remote.subjects(store, address, good.source.commit, bad.source.commit)
+    # Without a list of the commits between the two, the last one is the only step.
     return found[::-1] or [(bad.source.commit, "and all before it")]
 
 
@@ -170,6 +174,7 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
     cache = host.cache.model_copy(update={"directory": host.cache_directory})
     own = host.of(found).model_copy(update={"build_out": place, "cache": cache})
     place.mkdir(parents=True, exist_ok=True)
+    # Stages look for both below build_out; the links let trials share downloads and clones.
     for name in ("vault", "git"):
         shared, link = host.build_out / name, place / name
         shared.mkdir(parents=True, exist_ok=True)
@@ -181,5 +186,6 @@ def _tried(found: Recipe, stage: str, listener: Listener) -> TrialAnswer:
     except HostError:
         raise
     except TfwrightError as fault:
+        # A failure in an earlier stage is another fault, and says nothing about this one.
         return "bad" if fault.stage == stage else "skip"
     return "good"

@@ -103,8 +103,8 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
 
 
 def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
-    """Yield what was fetched, except the tree that tfwright ships: every tfwright has it."""
-    if job.recipe.source.url != demo.URL:
+    """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
+    if job.recipe.source.url not in demo.trees():
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)

@@ -36,8 +36,9 @@ def place(folder: str = "") -> IndexPlace:
         path = Path(folder).resolve()
         if not path.is_dir():
             raise RecipeError(
-                f"There is no folder {path}", remedy="Name a folder that holds wheels."
+                f"The folder {path} does not exist", remedy="Name a folder that holds wheels."
             )
+        # A plain folder of wheels is an index too; a build host's has them in a folder below.
         packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
         return IndexPlace(path, packages)
     if nightly.path().exists():
@@ -50,6 +51,7 @@ def refresh(found: IndexPlace) -> IndexUpdate:
     """Bring an index up to date with its wheels."""
     found.folder.mkdir(parents=True, exist_ok=True)
     if found.nightly is None:
+        # Two refreshes at once would write the same pages.
         lock = found.folder / ".lock"
         with file_lock.held(lock, "invoke index", wait=True):
             return write.refresh(found.folder, replace=True, packages=found.packages)
@@ -64,6 +66,7 @@ def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
             "Only the index of a build host keeps yanked wheels",
             remedy="Delete the wheel from the wheelhouse, or set up nightly.toml.",
         )
+    # The yank is stored before the index is written: a kill in between loses nothing.
     site.yank(found.nightly.directory, filename, reason)
     refresh(found)
 

@@ -25,6 +25,7 @@ def find(wanted: str) -> FoundBuild:
     Without a name, it is the newest build of all. Raises RecipeError if there is none.
     """
     folder = Path(wanted)
+    # A path works without nightly.toml: the directory may have come from another host.
     if wanted and (folder / builds.DOCUMENT).is_file():
         found = builds.read(folder)
         if found:
@@ -37,7 +38,9 @@ def find(wanted: str) -> FoundBuild:
         newest = named or (state.build(kept[-1].id) if kept else None)
     if newest is None:
         raise RecipeError(
-            f"There is no nightly build {wanted!r}" if wanted else "There is no nightly build yet",
+            f"No nightly build has the name {wanted!r}"
+            if wanted
+            else "This host has no nightly build yet",
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
         )
     return FoundBuild(newest, home / newest.id)
@@ -50,5 +53,7 @@ def markdown(found: FoundBuild) -> str:
 
 def html(found: FoundBuild) -> str:
     """Return the build's page as it is made now."""
-    last = builds.read(found.folder.parent / found.build.against) if found.build.against else None
-    return pages.page(found.build, found.folder, last, found.folder.parent)
+    home = found.folder.parent
+    against = found.build.against
+    last = builds.read(home / against) if against else None
+    return pages.page(found.build, found.folder, last, home)

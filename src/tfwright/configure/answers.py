@@ -29,8 +29,10 @@ def complete(
     on this host, are used where neither says anything.
     """
     answers: dict[str, Answer] = {**recipe.configure.answers, **python}
-    if recipe.source.interface == "own" or answers.get("TF_NEED_CUDA") is not True:
+    if answers.get("TF_NEED_CUDA") is not True:
         return answers
+    if recipe.source.interface == "own":
+        return {**answers, **_asked_by_itself(recipe, host_file, cuda)}
     if answers.get("TF_NEED_TENSORRT") is True and recipe.host.tensorrt:
         answers.setdefault("TF_TENSORRT_VERSION", recipe.host.tensorrt)
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
@@ -44,6 +46,16 @@ def complete(
             paths = [*_first(recipe, host_file, toolkit, library), *_paths(recipe)]
             answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
     return answers
+
+
+def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> Answers:
+    """Return the places of CUDA and of nvcc's compiler, where a repository's own program asks."""
+    asked = {prompt.variable for prompt in recipe.configure.prompts}
+    places = {
+        "CUDA_TOOLKIT_PATH": host_file.cuda or cuda,
+        "GCC_HOST_COMPILER_PATH": host_file.compiler,
+    }
+    return {name: str(place) for name, place in places.items() if place and name in asked}
 
 
 def _paths(recipe: Recipe) -> list[str]:

@@ -144,6 +144,7 @@ class NightlyBuild(_Frozen):
 
 def identifier(started: dt.datetime, target: str, fingerprint: Mapping[str, str]) -> str:
     """Return a build's name: date, target, and a digest that no other build of the day has."""
+    # The time of the start is part of it: the same inputs may be built twice on a day.
     known = json.dumps([started.isoformat(), sorted(fingerprint.items())])
     short = hashlib.sha256(known.encode()).hexdigest()[:8]
     return f"{started:%Y-%m-%d}-{target}-{short}"
@@ -160,6 +161,7 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     home.mkdir(parents=True, exist_ok=True)
     place = home / build.id
     work.rename(place)
+    # Without this, a power cut may undo the rename after the state has recorded the build.
     _sync_folder(home)
     return place
 
@@ -177,6 +179,7 @@ def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]
     here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
     for name in sorted(here.difference(known)):
         build = read(home / name)
+        # A copy under another name would count a build twice.
         if build and build.id == name:
             yield build
 

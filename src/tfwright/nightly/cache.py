@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 YOUNG_SECONDS = 600
+"""What was used within this time may belong to a build that runs, and stays."""
 
 
 class CachedFile(NamedTuple):
@@ -29,6 +30,7 @@ def trim(folder: Path, limit: int) -> int:
     An entry and its blobs are separate files. The cache takes a missing one for a miss, so that any
     of them may go, but what was used just now belongs to a build that runs.
     """
+    # A tuple sorts by its first field, the time of use.
     found = sorted(_files(str(folder)))
     total = sum(file.size for file in found)
     young = time.time() - YOUNG_SECONDS
@@ -53,5 +55,6 @@ def _files(folder: str) -> Iterator[CachedFile]:
             elif entry.is_file(follow_symlinks=False):
                 state = entry.stat(follow_symlinks=False)
                 yield CachedFile(state.st_mtime, state.st_size, entry.path)
+        # A build that runs at the same time replaces files.
         except FileNotFoundError:
             continue

@@ -1,4 +1,7 @@
-"""The ways by which notices leave: mail, webhook, a program. Secrets come from files of mode 600."""
+"""How notices are sent: by mail, to a webhook, to a program.
+
+Secrets come from files of mode 600.
+"""
 
 import json
 import os
@@ -15,6 +18,7 @@ from tfwright.tools.mail import Letter, MailServer
 from tfwright.tools.process import given_input
 
 LONGEST_SECRET = 64 * 1024
+"""Bytes that are read of a secret: a path to the wrong file costs no memory."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class MailChannel:
     def send(self, notice: Notice) -> None:
         """Send one notice."""
         table = self.table
+        # Read at sending: a missing file delays this channel and stops nothing else.
         password = secret(table.password_file) if table.password_file else ""
         server = MailServer(table.host, table.port, table.security, table.user or "", password)
         text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
@@ -53,6 +58,7 @@ class WebhookChannel:
     def send(self, notice: Notice) -> None:
         """Post one notice, with the key ``text`` that chat services show."""
         table = self.table
+        # Chat services put the key into the address itself, hence a file for it.
         url = secret(table.url_file) if table.url_file else str(table.url)
         token = secret(table.token_file) if table.token_file else ""
         said = f"{notice.subject}\n{notice.text}{notice.url}"
@@ -78,6 +84,7 @@ class ProgramChannel:
 
 def of(notices: NoticesTable) -> tuple[Channel, ...]:
     """Return the channels that ``nightly.toml`` names."""
+    # The queue stores notices by a channel's name, so each name has to be unique and lasting.
     mails = [MailChannel(table) for table in notices.mail]
     hooks = [WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)]
     programs = [ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)]
@@ -94,6 +101,7 @@ def secret(path: Path) -> str:
     place = Path(folder) / path if folder and path.parent == Path() else path.expanduser()
     try:
         with place.open("rb") as stream:
+            # The mode is that of the open file: a path could be replaced between check and read.
             # systemd hands credentials over in a directory that only the service can enter.
             if not folder and stat.S_IMODE(os.fstat(stream.fileno()).st_mode) & 0o077:
                 raise HostError(

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tfwright.documents.nightly import Target
@@ -32,7 +32,7 @@ class DueTarget:
 
     @property
     def due(self) -> bool:
-        """Whether there is anything to build."""
+        """Whether a night has to build it."""
         return self.why != "unchanged"
 
 
@@ -50,6 +50,7 @@ class Past:
 
 def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     """Read what is known of each target."""
+    # One query for all targets: a host may have hundreds of them.
     history = state.history()
     last: dict[str, str] = {}
     good: dict[str, str] = {}
@@ -81,6 +82,7 @@ def judge(
         why = "never built"
     elif differing(past.last.fingerprint, fingerprint):
         why = "changed"
+    # The same inputs may build tonight: a server or a disk may have been at fault.
     elif not past.last.good:
         why = "failed before"
     identifier = good.id if good else ""
@@ -89,6 +91,7 @@ def judge(
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:
     """Name the parts of two fingerprints that differ."""
+    # A dictionary keeps the order of the recipe's tables, which a set would lose.
     names = dict.fromkeys((*now, *before))
     return tuple(name for name in names if before.get(name) != now.get(name))
 
@@ -136,9 +139,8 @@ def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
         if due.due and fits:
             left -= due.seconds
             first = False
-        marked.append(
-            DueTarget(**{**vars(due), "within_budget": fits}) if not fits else due,
-        )
+        # A target that does not fit is passed over; a shorter one after it may still fit.
+        marked.append(due if fits else replace(due, within_budget=False))
     return marked
 
 

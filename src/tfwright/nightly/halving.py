@@ -16,7 +16,7 @@ class Culprits(Generic[Step]):
     first_bad: Step
     """The first step that is known to be bad."""
     suspects: tuple[Step, ...]
-    """All steps that may be the one: more than one only where trials were skipped."""
+    """All steps that may be at fault: more than one only where trials were skipped."""
     trials: int
 
 
@@ -25,10 +25,12 @@ def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Cu
 
     A step that cannot be tried is left out, and its neighbours are tried instead, nearest first.
     """
+    # Everything up to `low` is good, -1 being the good state; `high` is always bad.
     low, high = -1, len(steps) - 1
     skipped: set[int] = set()
     trials = 0
     while True:
+        # `high` itself is left out: its answer is known.
         candidates = [index for index in range(low + 1, high) if index not in skipped]
         if not candidates:
             return Culprits(steps[high], tuple(steps[low + 1 : high + 1]), trials)

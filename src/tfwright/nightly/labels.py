@@ -22,6 +22,7 @@ from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
 COPIED = 1024 * 1024
+"""Bytes that are copied at once."""
 
 
 def labelled_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
@@ -35,7 +36,9 @@ def labelled_version(version: str, local: str, *, commit: str = "", epoch: int =
     public = base.public
     if commit:
         day = dt.datetime.fromtimestamp(epoch, dt.UTC)
+        # A development version sorts before its release.
         public = f"{base.base_version}.dev{day:%Y%m%d}"
+        # "g" as in `git describe`: a local part of digits alone would be compared as a number.
         parts.insert(0, f"g{commit[:10]}")
     elif base.local:
         parts.insert(0, base.local)
@@ -59,7 +62,7 @@ def relabel(source: Path, folder: Path, version: str) -> Path:
 
 
 def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
-    """Return the time of the members, which is one in a sealed wheel."""
+    """Return the time of the members; a sealed wheel has the same one everywhere."""
     return wheel.infolist()[0].date_time
 
 
@@ -76,6 +79,7 @@ def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) ->
             _add(writer, name, changed[member.filename], member)
         else:
             _copy(wheel, writer, name, member)
+    # RECORD comes last, as in every wheel: it holds the checksums of all others.
     listed = _record(wheel, renamed, changed, info)
     _add(writer, f"{renamed.info}/RECORD", listed, wheel.getinfo(f"{info}/RECORD"))
     writer.finish()
@@ -109,6 +113,7 @@ def _changed(
             remedy="Build the wheel again.",
             evidence=Evidence(where=metadata),
         )
+    # Only this line: the description below the blank line may quote a version, too.
     lines[stated[0]] = f"Version: {version}".encode()
     yield metadata, b"\n".join(lines) + blank + body
     bill = f"{info}/{sbom.NAME}"
@@ -123,16 +128,19 @@ def _bill(content: bytes, old: str, version: str) -> bytes:
     if subject.get("version") == old:
         subject["version"] = version
     if "purl" in subject:
-        subject["purl"] = subject["purl"].replace(f"@{old}", f"@{version.replace('+', '%2B')}")
+        # A package URL needs its plus sign quoted.
+        quoted = version.replace("+", "%2B")
+        subject["purl"] = subject["purl"].replace(f"@{old}", f"@{quoted}")
     return (json.dumps(page, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) -> None:
     """Write a member that has new content, uncompressed: it is small."""
+    # The upper half holds the Unix mode; 0 where another system made the archive.
     mode = like.external_attr >> 16 or stat.S_IFREG | 0o644
-    member = ZipMember(
-        name, zipfile.ZIP_STORED, zlib.crc32(content), len(content), len(content), mode
-    )
+    checksum = zlib.crc32(content)
+    size = len(content)
+    member = ZipMember(name, zipfile.ZIP_STORED, checksum, size, size, mode)
     writer.add(member, [content])
 
 
@@ -167,5 +175,6 @@ def _record(
             lines.append(record.entry(name, changed[line.path]))
         else:
             lines.append(line._replace(path=name))
+    # RECORD cannot hold its own checksum, and lists itself without one.
     lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
     return record.render(lines).encode()

@@ -1,8 +1,8 @@
-"""One night: what is due is built, one target after the other, and the site shows what came of it.
+"""One night: builds each target that is due, one after the other, and updates the site.
 
-Whoever builds is handed in, so that a year of nights can be played in seconds. A failure of one
-target touches no other. Every step leaves the directory in a state from which the next start goes
-on: a kill costs the build under way and nothing else.
+The caller passes the builder in, so that a test can simulate a year of nights in seconds. A failure
+of one target does not affect the others. Every step leaves the directory in a state from which the
+next start goes on: a kill costs only the build under way.
 """
 
 import datetime as dt
@@ -35,11 +35,12 @@ FULL = builds.Breakage(
     cause="the disk of the build host is full",
     remedy="Free some space, or lower retention.size in nightly.toml.",
 )
+# A quota that is used up reads the same to a user as a full disk.
 NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Builder(Protocol):
-    """Builds targets: the pipeline, or a stand-in of a test."""
+    """Builds targets: the pipeline, or a test's substitute for it."""
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now; a followed commit is resolved for it."""
@@ -115,6 +116,7 @@ class NightOutcome:
 def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[DueTarget]:
     """Say what a night would build, without changing anything."""
     with states.opened(host.directory) as state:
+        # No lock: a plan only reads, and may be asked for while a night runs.
         found, _ = _judged(host, state, _chosen(host, only), asked=now)
         return found
 
@@ -169,6 +171,7 @@ def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
         with file_lock.held(place, "invoke nightly", wait=wait):
             yield
     except HostError as fault:
+        # The body of the `with` may raise a HostError of its own.
         if fault.evidence.where != str(place):
             raise
         raise HostError(
@@ -197,6 +200,7 @@ def _recover(host: BuildHost, state: State) -> int:
     moment = host.clock()
     night = state.unfinished_night()
     last = state.last_night()
+    # Resuming an old night would skip the targets that it had judged, for one night more.
     if night is not None and last and moment - last > RESUMED_WITHIN:
         state.end_night(night, last)
         night = None
@@ -242,6 +246,7 @@ def _attempt(host: BuildHost, state: State, night: int, item: DueTarget) -> None
     """Build one target that is due, and keep the verdict."""
     name = item.target.name
     if not item.within_budget:
+        # A verdict all the same: a target that never fits has to become stale on the page.
         hours = item.seconds / 3600
         state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")
         host.hear(f"{name}: out of tonight's budget")
@@ -276,7 +281,9 @@ def _build(host: BuildHost, state: State, item: DueTarget) -> NightlyBuild:
     wheel = host.builds / last.id / last.wheel if last else None
     order = BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
     try:
+        # Inside the try: a disk that is full already fails here.
         work.mkdir(parents=True)
+        # Checked before the directory is final, since it does not change after that.
         build = site.unless_taken(host.site, host.builder.build(order))
         _describe(host, work, build, last)
         builds.finish(work, host.builds, build)
@@ -298,7 +305,7 @@ def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBui
 
 
 def _flaw(fault: Exception) -> builds.Breakage:
-    """Describe an error that is no expected failure, with the place in tfwright."""
+    """Describe an unexpected error, with the place in tfwright that raised it."""
     last = traceback.extract_tb(fault.__traceback__)[-1]
     return builds.Breakage(
         stage="tfwright",
@@ -327,6 +334,7 @@ def _verdict(build: NightlyBuild) -> Verdict:
     """Return what a build means for its target."""
     if build.result != "built":
         return build.result
+    # Users cannot install such a wheel, however good it is.
     if build.unpublished:
         return "failed"
     tested = build.tested
@@ -347,6 +355,7 @@ def _detail(build: NightlyBuild) -> str:
 
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
+    # A target that is due would be built from other inputs than its last wheel.
     pinned = [item.target for item in found if not item.due and not item.target.follow]
     past: Mapping[str, Past] = due.past_of(state, pinned)
     with_wheel = [target for target in pinned if past[target.name].last_good]
@@ -356,6 +365,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     if target is None or build is None:
         return ""
     why = _asked(lambda: host.builder.reproduce(target, host.builds / build.id / build.wheel))
+    # By target for the turn, by build for the index: a later build is not reproduced yet.
     for kind in ("reproduced", f"reproduced:{build.id}"):
         state.check(target.name, kind, host.clock(), passed=not why, detail=why)
     host.hear(f"{target.name}: reproduced" if not why else f"{target.name}: {why}")

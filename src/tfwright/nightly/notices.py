@@ -73,6 +73,7 @@ def _changes(
         return [Notice(name, target, "fixed", f"{target}: fixed", text) for name in known]
     cause = Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
     thread = f"{target} {kind} {cause}".rstrip()
+    # An open thread was announced already: one notice for each cause, not one each night.
     if not kind or thread in known:
         return []
     since = f" since {standing.since:%Y-%m-%d}" if standing.since else ""
@@ -85,6 +86,7 @@ def _kind(standing: Standing, stale_nights: int) -> str:
     """Return what a target's thread is about; empty if there is nothing to say yet."""
     if standing.word in {"newly failing", "still failing"}:
         return "failing"
+    # One blocked night says little; many of them leave users without a new wheel.
     stale = standing.word == "stale" or standing.nights_bad >= stale_nights
     return "stale" if stale else ""
 
@@ -103,6 +105,7 @@ def _record(
     with state.database as transaction:
         for notice in changes:
             closed = now.isoformat() if notice.kind == "fixed" else None
+            # A cause that comes back opens its old thread again.
             transaction.execute(
                 "insert into thread (thread, target, opened, closed) values (?, ?, ?, ?)"
                 " on conflict (thread) do update set closed = excluded.closed",
@@ -122,6 +125,7 @@ def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
     A channel that fails is left alone until the next night.
     """
     sent = 0
+    # Each channel has its own queue: one that fails does not delay the others.
     for channel in channels:
         rows = state.database.execute(
             "select number, body from notice where channel = ? and sent is null"
@@ -131,6 +135,7 @@ def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
         for number, body in rows:
             problem = _sent(channel, Notice(**json.loads(body)))
             _mark(state, number, now, problem)
+            # A mail server that is down would cost a timeout for each notice that waits.
             if problem:
                 break
             sent += 1

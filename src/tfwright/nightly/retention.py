@@ -38,6 +38,7 @@ def delete(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> 
     """Delete what has been hidden long enough; return how many builds went."""
     days = dt.timedelta(days=nightly.retention.hidden_days)
     kept = state.builds()
+    # Asked again: a pointer may have moved back to a build since it was hidden.
     safe = protected(kept, folder, state, gated=nightly.reproduce)
     count = 0
     for item in kept:
@@ -54,6 +55,7 @@ def _delete(
     state.mark_build(item.id, hidden=item.hidden, deleted=today)
     files.remove(folder / "builds" / item.id)
     same = [other for other in kept if other.wheel == item.wheel and other is not item]
+    # Builds with equal bytes share a name in the index.
     if item.listed and not same:
         for suffix in ("", ".metadata", *EXTRAS):
             files.remove(folder / PACKAGES / f"{item.wheel}{suffix}")
@@ -99,6 +101,7 @@ def too_many(kept: Sequence[KeptBuild], safe: Collection[str], limits: Retention
         by_target[item.target].append(item.id)
     surplus = []
     for own in by_target.values():
+        # The builds are oldest first, so the newest ones are at the end.
         surplus += [build for build in own[: -limits.count] if build not in safe]
     return surplus
 

@@ -51,6 +51,7 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
     """Return the build; if its wheel's name stands for other bytes, with the reason in it."""
     if not build.wheel:
         return build
+    # The catalog also knows the names of deleted wheels, which users may have pinned.
     with catalog.opened(site / PACKAGES) as known:
         taken = known.digests()
     try:
@@ -79,6 +80,7 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
 
     Raises WheelError if the index has no such wheel.
     """
+    # First of all: a name that is not one of a wheel could lead out of the folder.
     parse_name(filename)
     if not (directory / "site" / PACKAGES / filename).is_file():
         raise WheelError(
@@ -109,6 +111,7 @@ def _place_wheel(site: Path, build: KeptBuild) -> None:
 def _link(source: Path, target: Path) -> None:
     """Give a file a second name; where the file system has no links, copy it."""
     target.unlink(missing_ok=True)
+    # A wheel of half a gigabyte is not stored twice.
     try:
         os.link(source, target)
     except OSError:
@@ -156,6 +159,7 @@ def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
 def pointed(own: list[KeptBuild], reproduced: set[str], *, gated: bool) -> dict[str, KeptBuild]:
     """Return what each pointer of a target names; `gated` asks for a reproduction of `stable`."""
     found = {}
+    # Oldest first, so that a later build replaces an earlier one.
     for build in own:
         found["nightly"] = build
         if build.good:
@@ -181,5 +185,6 @@ def _point(site: Path, target: str, own: list[KeptBuild], state: State, *, gated
             indent=1,
         )
         place = folder / f"{name}.json"
+        # An unchanged file keeps its time, which HTTP caches compare.
         if not place.exists() or place.read_text("utf-8") != text:
             files.write(place, text)

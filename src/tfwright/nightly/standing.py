@@ -67,7 +67,9 @@ def stand(history: Sequence[Nightfall], now: dt.datetime, stale_nights: int) -> 
 def _word(last: Nightfall, folded: "_Folded", now: dt.datetime, stale_nights: int) -> StandingWord:
     """Return the word for a target: what keeps users from a wheel comes before what is fine."""
     failing = folded.bad_since is not None
+    # A target that fails is reported as failing, however long that lasts.
     waited = folded.bad_nights >= stale_nights and not failing
+    # The first rule that holds gives the word, so their order is their weight.
     rules: tuple[tuple[bool, StandingWord], ...] = (
         (waited or _silent(last, now, stale_nights), "stale"),
         (last.verdict == "blocked", "blocked"),
@@ -105,6 +107,7 @@ def _fold(history: Sequence[Nightfall]) -> _Folded:
             fixed = bad_since is not None
             good_since = fell.at if fixed or good_since is None else good_since
             last_good, bad_since, bad_nights = fell.at, None, 0
+            # "unchanged" is good without a build: the page dates the wheel, not the night.
             built = fell.at if fell.build else built
             continue
         bad_nights += 1

@@ -21,6 +21,7 @@ from tfwright.printable import printable_lines
 FILE = "state.sqlite"
 VERSION = 1
 SCHEMA = """
+-- A night without "finished" was cut off: the next start resumes it.
 create table if not exists night (
     number integer primary key, started text not null, finished text
 );
@@ -70,7 +71,10 @@ class Nightfall:
 
 @dataclass(frozen=True)
 class KeptBuild:
-    """The short form of a build, of which a page lists thousands, and what retention did with it."""
+    """The short form of a build, and what retention did with it.
+
+    A page lists thousands of these, so they are made without the document.
+    """
 
     id: str
     target: str
@@ -115,13 +119,13 @@ class State:
         self.database = database
 
     def begin_night(self, now: dt.datetime) -> int:
-        """Note that a night begins; return its number."""
+        """Record that a night begins; return its number."""
         with self.database as transaction:
             row = transaction.execute("insert into night (started) values (?)", (_text(now),))
         return int(row.lastrowid or 0)
 
     def end_night(self, night: int, now: dt.datetime) -> None:
-        """Note that a night came to its end."""
+        """Record that a night came to its end."""
         with self.database as transaction:
             values = (_text(now), night)
             transaction.execute("update night set finished = ? where number = ?", values)
@@ -142,6 +146,7 @@ class State:
         self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
     ) -> None:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
+        # The pages look a verdict up in tables: a misspelt one has to fail here, not there.
         if verdict not in get_args(Verdict):
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(detail))
@@ -149,7 +154,8 @@ class State:
             transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
-        """Keep that nothing was to be done for some targets, in one transaction."""
+        """Record that some targets were up to date, in one transaction."""
+        # A transaction each would wait for the disk once a target: see `synchronous` below.
         rows = [(name, night) for name in names]
         with self.database as transaction:
             transaction.executemany(
@@ -174,11 +180,10 @@ class State:
             build.model_dump_json(),
         )
         marks = ", ".join("?" * len(values))
+        # Only our own column names enter the statement; the values are bound.
+        insert = f"insert or ignore into build ({COLUMNS}, document) values ({marks})"  # noqa: S608
         with self.database as transaction:
-            transaction.execute(
-                f"insert or ignore into build ({COLUMNS}, document) values ({marks})",  # noqa: S608 our own names
-                values,
-            )
+            transaction.execute(insert, values)
 
     def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
         """Keep what retention did with a build."""
@@ -190,11 +195,12 @@ class State:
 
     def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
         """Return the builds of a target, or all of them, oldest first."""
-        rows = self.database.execute(
-            f"select {COLUMNS}, hidden, deleted from build where ? in ('', target)"  # noqa: S608 our own names
-            " and (? or deleted is null) order by started, id",
-            (target, deleted),
+        query = (
+            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
+            " where ? in ('', target) and (? or deleted is null)"
+            " order by started, id"
         )
+        rows = self.database.execute(query, (target, deleted))
         return [_kept_build(*row) for row in rows]
 
     def build(self, identifier: str) -> NightlyBuild | None:
@@ -205,7 +211,7 @@ class State:
         return NightlyBuild.model_validate_json(row[0]) if row else None
 
     def unjudged(self) -> list[KeptBuild]:
-        """Return the builds that no night counts: a kill came between build and verdict."""
+        """Return the builds without a verdict: a kill came between build and verdict."""
         return self._some("id not in (select build from verdict where build is not null)")
 
     def gone(self) -> list[KeptBuild]:
@@ -213,9 +219,12 @@ class State:
         return self._some("deleted is not null")
 
     def _some(self, condition: str) -> list[KeptBuild]:
-        rows = self.database.execute(
-            f"select {COLUMNS}, hidden, deleted from build where {condition} order by started"  # noqa: S608 our own text
+        # The condition is a literal of this class, never a caller's text.
+        query = (
+            f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608
+            f" where {condition} order by started"
         )
+        rows = self.database.execute(query)
         return [_kept_build(*row) for row in rows]
 
     def known_builds(self) -> set[str]:
@@ -224,6 +233,7 @@ class State:
 
     def last_seconds(self) -> Mapping[str, float]:
         """Return how long the last build of each target took."""
+        # SQLite takes the other columns of a group from the row that has its maximum.
         rows = self.database.execute(
             "select target, seconds, max(started) from build group by target"
         )
@@ -251,6 +261,7 @@ class State:
             (target, count),
         ).fetchall()
         found = []
+        # The limit has to count from the newest night, but callers read oldest first.
         for night, started, verdict, build, detail in reversed(rows):
             found.append(Nightfall(night, _moment(started), verdict, build or "", detail or ""))
         return found
@@ -304,7 +315,9 @@ def _require_version(database: sqlite3.Connection, file: Path) -> None:
             f"{file} was written by a newer tfwright (format {found})",
             remedy="Update tfwright on this host, or choose another directory.",
         )
+    # SQLite gives 0 to a file that it has just created.
     if found == 0:
+        # A pragma takes no bound values.
         database.execute(f"pragma user_version = {VERSION}")
 
 

@@ -67,6 +67,7 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         "command": " ".join(_quoted(word) for word in schedule.program),
         "checkout": _plain(schedule.checkout),
         "writable": [_plain(path) for path in schedule.writable],
+        # Twice the budget: the last build may begin shortly before the budget is used up.
         "seconds": round(schedule.hours * 2 * 3600),
         "calendar": schedule.calendar or f"*-*-* {hour:02}:{minute:02}:00",
         "environment": [_quoted(f"{name}={value}") for name, value in schedule.environment],
@@ -79,6 +80,7 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
 
 def _plain(path: Path) -> str:
     text = str(path)
+    # WorkingDirectory= and ReadWritePaths= have quoting rules of their own; refuse what needs them.
     if not text.isprintable() or set(text) & set(" \"'\\%$;"):
         raise RecipeError(
             f"{text!r} cannot be written into a unit",
@@ -93,6 +95,7 @@ def _quoted(word: str) -> str:
         raise RecipeError(
             f"{word!r} cannot be written into a unit", remedy="Use printable characters."
         )
+    # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"' if re.search(r"[^\w./:=@+,-]", word) else escaped
 
@@ -106,6 +109,7 @@ def launchd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         "WorkingDirectory": str(schedule.checkout),
         "EnvironmentVariables": dict(schedule.environment),
         "StartCalendarInterval": {"Hour": hour, "Minute": minute},
+        # A night must not slow down somebody who works at this Mac.
         "ProcessType": "Background",
         "LowPriorityIO": True,
         "Nice": 10,
@@ -121,6 +125,7 @@ def cron_line(schedule: Schedule) -> str:
     hour, minute = moment(schedule.at)
     settings = [f"{name}={shlex.quote(value)}" for name, value in schedule.environment]
     words = " ".join([*settings, *map(shlex.quote, schedule.program), "nightly"])
+    # cron starts in the home directory, and takes % for the end of the line.
     command = f"cd {shlex.quote(str(schedule.checkout))} && {words}".replace("%", r"\%")
     if not command.isprintable():
         raise RecipeError(

@@ -1,4 +1,4 @@
-"""Which external repositories the recipe's target wants, as Bazel says without compiling anything."""
+"""The external repositories that the recipe's target needs, as Bazel's analysis reports them."""
 
 from collections.abc import Mapping
 from dataclasses import replace

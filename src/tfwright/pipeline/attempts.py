@@ -28,7 +28,8 @@ THRASHING = 20.0
 at once take less time."""
 
 ALIKE = 1.1
-"""A host whose memory grew by more than a tenth is another one: what was too much before may fit."""
+"""A host whose memory grew by more than a tenth is another one: what was too much before may
+fit."""
 
 
 class Experience(BaseModel):
@@ -49,7 +50,8 @@ class Experience(BaseModel):
 def build(calls: Invocation) -> BazelRun:
     """Run Bazel until it succeeds, or until another run would fail in the same way.
 
-    Whether it would, the catalogue says of the first error. Raises a TfwrightError for the last run.
+    Whether it would, the catalogue says of the first error. Raises a TfwrightError for the last
+    run.
     """
     job, table = calls.job, calls.table
     jobs = _first_jobs(job, table)
@@ -76,7 +78,7 @@ def build(calls: Invocation) -> BazelRun:
 
 
 def _report(listener: Listener, expected: float, progress: Progress) -> None:
-    """Pass progress on, with the seconds that are left if this run takes as long as an earlier one."""
+    """Pass progress on, with the seconds left if this run takes as long as an earlier one."""
     left = None
     if expected and progress.total:
         left = expected * (1 - progress.done / progress.total)
@@ -108,7 +110,8 @@ def _first_jobs(job: Job, table: CompileTable) -> int:
     wanted = actions_at_once(job, table)
     if job.jobs is None and wanted == read(job).jobs:
         job.listener.note(
-            f"{wanted} at once, since more actions did not fit into the memory before ({job.places.memory})"
+            f"{wanted} at once, since more actions did not fit into the memory before "
+            f"({job.places.memory})"
         )
     return wanted
 
@@ -118,7 +121,8 @@ def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
     peak = outcome.peak / capacity.GIB
     if peak > max(table.peak, read(job).peak):
         job.listener.note(
-            f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of {table.peak:g}; "
+            f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of "
+            f"{table.peak:g}; "
             "later builds take that into account"
         )
     learn_peak(job, peak)

@@ -42,7 +42,8 @@ class StageCost:
     name: str
     seconds: float
     cpu: float | None
-    """Seconds of processor time of tfwright and the programs that it ran; not of Bazel, whose server outlives its clients."""
+    """Seconds of processor time of tfwright and the programs that it ran; not of Bazel, whose
+    server outlives its clients."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,10 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
 
 
 def size(path: Path) -> int:
-    """Return the bytes that a file or a directory takes on the disk; a file with several names counts once, a link as itself."""
+    """Return the bytes that a file or a directory takes on the disk.
+
+    A file with several hard links counts once, and a symbolic link counts as itself.
+    """
     seen = dict[tuple[int, int], int]()
     for one in _walk(path):
         seen[one.st_dev, one.st_ino] = one.st_blocks * BLOCK
@@ -101,7 +105,10 @@ def _runs(path: Path) -> Iterator[Run]:
 
 
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
-    """Return the slowest actions; one that was repeated, or that has a twin of the same name (without -fPIC), counts once."""
+    """Return the slowest actions, each name once.
+
+    Bazel repeats actions, and compiles some files twice, with and without -fPIC.
+    """
     longest: dict[str, float] = {}
     for action in actions:
         longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
@@ -111,7 +118,10 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 
 def _actions(path: Path) -> Iterator[Action]:
-    """Yield the actions in a profile of Bazel's: one event a line, also in one that a killed Bazel did not end."""
+    """Yield the actions in a profile of Bazel, which has one event per line.
+
+    A killed Bazel leaves a profile without its end, which is read as far as it goes.
+    """
     for event in map(
         _event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
     ):

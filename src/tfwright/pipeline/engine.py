@@ -169,7 +169,7 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
 
 
 def _processor() -> float:
-    """Return the seconds of processor time that this process has taken, with its children that have ended."""
+    """Return the processor seconds of this process and of its children that have ended."""
     return sum(os.times()[:4])
 
 
@@ -206,7 +206,7 @@ def _clear(job: Job) -> None:
 
 
 def insist(until: str, again: str = "") -> None:
-    """Raise RecipeError unless both are stages, and a build that ends with `until` comes by `again`."""
+    """Raise RecipeError unless both are stages, and `again` is not after `until`."""
     names = [stage.name for stage in PIPELINE]
     last = stage_named(until).name
     if again and names.index(stage_named(again).name) > names.index(last):
@@ -217,11 +217,16 @@ def insist(until: str, again: str = "") -> None:
 
 
 def jobs_asked(text: str) -> int | None:
-    """Return how many jobs the user typed, None if nothing; raise RecipeError for what is no number of them."""
+    """Return the number of jobs that the user typed; None if the user typed nothing.
+
+    Raises RecipeError unless the text is a whole number from 1 to 9999.
+    """
     if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
         raise RecipeError(
             f"--jobs {text!r} is no number of jobs",
-            remedy="Give a whole number from 1 on, or leave it out: then memory and processors decide.",
+            remedy=(
+                "Give a whole number from 1 on, or leave it out: then memory and processors decide."
+            ),
         )
     return int(text) if text else None
 

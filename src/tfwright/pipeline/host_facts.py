@@ -1,4 +1,4 @@
-"""What of this host takes part in a build, as the stages see it and as a wheel's build record says it."""
+"""The properties of this host that affect a build, for the stages and for the build record."""
 
 import hashlib
 from pathlib import Path

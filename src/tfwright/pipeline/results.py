@@ -66,7 +66,7 @@ class Copied(Result):
 
 
 class Inputs(Result):
-    """Everything that comes from outside, in place and verified: from here on no network is needed."""
+    """Every downloaded input, verified; the stages after fetch need no network."""
 
     mirror: Path
     """The bare repository that holds the pinned commit."""
@@ -124,7 +124,8 @@ class Configured(Result):
     """Every file of the tree that is not of its commit, or not as there. Another one could be taken
     into the wheel: rules collect what lies in a directory."""
     exported: dict[str, str] = {}
-    """What the build needs in its environment because no file carries it: the answers of TensorFlow 0.10 to 1.1."""
+    """What the build needs in its environment because no file carries it: the answers of TensorFlow
+    0.10 to 1.1."""
 
 
 class Built(Result):
@@ -168,7 +169,8 @@ class Check(Result):
 
     name: str
     passed: bool
-    """False only of what this machine cannot try, such as a program for its GPU where there is none; what fails ends the stage."""
+    """False only of what this machine cannot try, such as a program for its GPU where there is
+    none; what fails ends the stage."""
     detail: str
 
 

@@ -129,7 +129,7 @@ class Stage:
 
     @property
     def tables(self) -> tuple[type[Table], ...]:
-        """The types of the recipe tables that it is handed; Recipe itself stands for all of them."""
+        """The types of the recipe tables that it receives; Recipe stands for all of them."""
         return self._handed(Table)
 
     @property

@@ -60,7 +60,10 @@ def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, st
 
 
 def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
-    """Return the digest of a table; of the whole recipe one for each key, so that a plan names it."""
+    """Return the digest of a table.
+
+    For the whole recipe, return one digest per key, so that a plan can name the key that changed.
+    """
     tables = vars(recipe) if kind is Recipe else {_key(kind): table_of(recipe, kind)}
     content = recipe.model_dump(mode="json", include=set(tables))
     return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in tables}
@@ -84,7 +87,7 @@ def read(job: Job, stage: Stage) -> Stamp | None:
 
 
 def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
-    """Return what a stage made last, if anything; whether that still holds is the engine's to decide.
+    """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
     """
@@ -127,7 +130,7 @@ def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
 
 
 def damage(stamp: Stamp, result: Result) -> str | None:
-    """Say which artefact is no longer as the stamp says; only files that were touched are hashed."""
+    """Name the artefact that differs from its stamp; only files that were touched are hashed."""
     for artefact in artefacts(result):
         try:
             if stamp.seen.get(str(artefact.path)) == _state(artefact):

@@ -83,7 +83,7 @@ def test(
 
 @task(help={"document": "print one schema: recipe, host or nightly"})
 def schema(_: Context, document: str = "") -> None:
-    """Write the JSON schemas of recipe, host file and nightly file, and the pages' tables of keys."""
+    """Write the JSON schemas of recipe, host file and nightly file, and the key tables in docs."""
     with explained():
         from tfwright.commands import schema as schemas
         from tfwright.errors import RecipeError

@@ -1,4 +1,4 @@
-"""The foot of a running build: what Bazel does now, redrawn in place at the bottom of the terminal."""
+"""The foot of a running build: what Bazel does now, redrawn at the bottom of the terminal."""
 
 import sys
 import time

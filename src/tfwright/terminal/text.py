@@ -77,7 +77,7 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
 
 
 def tell(text: str, style: Style = "") -> None:
-    """Write a line for people, on standard error; paths below the working directory are relative."""
+    """Write a line to standard error; paths below the working directory become relative."""
     line(Styled(text.replace(str(Path.cwd()) + "/", ""), style), to=sys.stderr)
 
 

@@ -33,7 +33,8 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
     is what they lead to. Paths that end with one of `without` are left out.
     """
     whole, count, size = hashlib.sha256(), 0, 0
-    for path, state in _walk(root, follow=follow):
+    for text, state in _walk(root, follow=follow):
+        path = Path(text)
         name = path.relative_to(root).as_posix()
         if name.endswith(tuple(without)):
             continue
@@ -77,15 +78,26 @@ def settle(place: Path) -> None:
         os.close(handle)
 
 
-def _walk(folder: Path, *, follow: bool, depth: int = 0) -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield everything below a directory with its state, sorted by name in each directory."""
-    with os.scandir(folder) as found:
-        entries = sorted(found, key=lambda entry: entry.name)
-    for entry in entries:
-        path, state = folder / entry.name, _state(entry, follow=follow)
-        yield path, state
+def _walk(root: Path, *, follow: bool) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield everything below a directory with its state, sorted by name in each directory.
+
+    Each build walks through thousands of runfiles, so the paths are strings and the directories
+    are on a stack: generators within generators, and a Path for each entry, take more than twice as
+    long.
+    """
+    waiting = [(entry, 0) for entry in _entries(root)]
+    while waiting:
+        entry, depth = waiting.pop()
+        state = _state(entry, follow=follow)
+        yield entry.path, state
         if stat.S_ISDIR(state.st_mode) and depth < DEEPEST:
-            yield from _walk(path, follow=follow, depth=depth + 1)
+            waiting += [(inner, depth + 1) for inner in _entries(entry)]
+
+
+def _entries(folder: "os.PathLike[str]") -> "list[os.DirEntry[str]]":
+    """Return what a directory holds, by name from the last to the first, as a stack needs it."""
+    with os.scandir(folder) as found:
+        return sorted(found, key=lambda entry: entry.name, reverse=True)
 
 
 def _state(entry: "os.DirEntry[str]", *, follow: bool) -> os.stat_result:

@@ -46,7 +46,7 @@ class WorkSchedule:
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """Recipes that nobody builds yet."""
+        """Recipes that no worker builds yet."""
         found = (each.recipe for each in self.assignments.values() if each.state == "waiting")
         return tuple(found)
 

@@ -109,7 +109,7 @@ def test_what_a_program_lacks_on_this_machine_is_said_and_is_no_fault_of_the_whe
         make_wheel({"small.py": MODULE}),
     ).checks
     assert [check.passed for check in checks[-2:]] == [True, False]
-    assert checks[-1].detail == "small has no sessions: it is no TensorFlow"
+    assert checks[-1].detail == "small has no sessions: it is not TensorFlow"
 
 
 @pytest.mark.slow

@@ -1,4 +1,7 @@
-"""Builds a target with the pipeline: doctor, build, inspect, smoke, compare, and what is kept of it."""
+"""Builds a target with the pipeline: doctor, build, inspect, smoke, compare.
+
+What a page shows of the build is kept next to its wheel.
+"""
 
 import gzip
 import shutil
@@ -66,6 +69,7 @@ class PipelineBuilder:
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
         begun = time.monotonic()
+        # The same commit as in the fingerprint, even if the branch moved since.
         job = self._job(order.target)
         build = NightlyBuild(
             id=order.id,
@@ -96,7 +100,7 @@ class PipelineBuilder:
         if last is None:
             return {}
         changed = due.differing(last.fingerprint, order.fingerprint)
-        # What decides no wheel may still be what broke it.
+        # A driver or a kernel decides no wheel, and may still be what broke the build.
         of_host = due.differing(last.host, targets.host_lines())
         changed += tuple(f"host: {name}" for name in of_host)
         found: dict[str, object] = {"against": last.id, "changed": changed}
@@ -110,11 +114,13 @@ class PipelineBuilder:
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
         """Run doctor and the pipeline, then look at the wheel."""
+        # First what costs seconds: a host that lacks something would fail after hours.
         findings = examination.examine(job.recipe, job.host_file, probes.here())
         for finding in findings:
             if finding.blocks:
                 raise HostError(str(finding), remedy=finding.remedy)
         made = engine.build(job)
+        # mypy cannot know which result the last stage of PIPELINE gives.
         if not isinstance(made, Published):
             raise TypeError("the last stage makes Published")
         wheel = self._labelled(order, job, made)
@@ -137,6 +143,7 @@ class PipelineBuilder:
         source = made.wheel.path
         version = self._version(order.target, job, source)
         wheel = order.work / source.name
+        # The pipeline's signature holds only while the name stays: a new name needs a new one.
         if version == source.name.split("-")[1]:
             shutil.copyfile(source, wheel)
             self._copy_provenance(made, wheel)
@@ -177,6 +184,7 @@ class PipelineBuilder:
         """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
         if not order.target.smoke:
             return
+        # A recipe for the demo builds another module than TensorFlow.
         module = next(iter(job.recipe.verify.imports), "tensorflow")
         interpreter = job.recipe.host.python
         python = "" if interpreter == "any" else interpreter
@@ -202,8 +210,10 @@ class PipelineBuilder:
         """Build a wheel again from nothing, offline; say how it differs."""
         job = self._job(target)
         original = reproduction.published(job)
+        # Without the cache: its objects are those of the original build, and prove nothing.
         rebuilt = reproduction.reproduce(job, original, cached=False, control=False).rebuilt
         version = wheel.name.split("-")[1]
+        # The index holds the wheel under its nightly version; the pipeline builds the plain one.
         if version != rebuilt.name.split("-")[1]:
             rebuilt = labels.relabel(rebuilt, rebuilt.parent, version)
         found = comparison.compare(wheel, rebuilt)
@@ -228,7 +238,10 @@ class PipelineBuilder:
         if free >= wanted:
             return free
         folder = self.host_file.cache_directory
-        cache.trim(folder, max(0, cache.size(folder) - (wanted - free)))
+        missing = wanted - free
+        allowed = max(0, cache.size(folder) - missing)
+        cache.trim(folder, allowed)
+        # Asked again, since the cache may be on another file system than the builds.
         return shutil.disk_usage(place).free
 
 
@@ -280,6 +293,7 @@ def _differences(before: Path | None, now: Path) -> Iterator[str]:
 
 def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     """Return what broke: the line, its cause and what helps."""
+    # A fault of the host says nothing about the recipe, and must not open a thread for it.
     blocked = isinstance(fault, HostError)
     stage = fault.stage or "check"
     lines = [line for line in fault.evidence.lines if line.strip()]
@@ -301,6 +315,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     update: dict[str, object] = {"log": f"logs/{log.name}"}
     if found.first:
         update |= {"line": found.first.what, "number": found.first.line}
+    # A match that explains nothing is a consequence of the first fault.
     match = next((match for match in found.matches if match.explains), None)
     if match:
         update |= {"line": match.text, "number": match.line}
@@ -336,9 +351,10 @@ def _packed(source: Path, target: Path) -> Path:
 
 
 def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
-    """Return what each stage took, up to the one that failed: later stamps are of earlier builds."""
+    """Return the seconds of each stage, up to the one that failed."""
     times = {}
     for stage in cost.of(job, PIPELINE).stages:
+        # The stamps of later stages are those of earlier builds.
         if stage.name == until:
             break
         times[stage.name] = round(stage.seconds, 2)

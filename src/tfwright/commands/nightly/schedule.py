@@ -37,7 +37,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     """Return what installing or removing a timer of a kind does; nothing is changed yet."""
     if kind not in get_args(Kind):
         raise RecipeError(
-            f"There is no kind of timer {kind!r}",
+            f"tfwright does not know the kind of timer {kind!r}",
             remedy=f"Choose one of: {', '.join(get_args(Kind))}.",
         )
     schedule = _schedule(kind, at)
@@ -49,6 +49,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     folder = Path("/etc/systemd/system") if kind == "system" else _user_units()
     written = units.systemd(schedule, folder)
     systemctl = ("systemctl",) if kind == "system" else ("systemctl", "--user")
+    # systemd reads changed unit files only after a reload.
     reload = (*systemctl, "daemon-reload")
     if remove:
         commands: tuple[tuple[str, ...], ...] = ((*systemctl, "disable", "--now", *TIMERS),)
@@ -61,6 +62,7 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
     folder = Path.home() / "Library/LaunchAgents"
     written = units.launchd(schedule, folder)
+    # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
     if remove:
         command: tuple[str, ...] = ("launchctl", "bootout", f"{domain}/{units.LABEL}")
@@ -72,6 +74,7 @@ def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
 def _schedule(kind: str, at: str) -> Schedule:
     """Return the schedule of this host, as its two files describe it."""
     wanted, host = nightly.read(), host_file.read()
+    # A service starts with an empty environment: what this shell sets has to go into the unit.
     caller = {"TFWRIGHT_NIGHTLY_FILE": str(nightly.path().absolute())}
     if host_file.path().exists():
         caller["TFWRIGHT_HOST_FILE"] = str(host_file.path().absolute())
@@ -105,10 +108,11 @@ def install(wanted: Installation) -> None:
 
 
 def uninstall(wanted: Installation) -> None:
-    """Stop the timer and remove the files; what is gone already is no error."""
+    """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
     if wanted.crontab is not None:
         crontab.write(wanted.crontab)
     for argv in wanted.commands:
+        # The exit status does not matter: disabling a timer twice fails the second time.
         if shutil.which(argv[0]):
             runner.show(_command(argv))
     for file in wanted.files:

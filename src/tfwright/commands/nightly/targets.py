@@ -1,4 +1,7 @@
-"""A target as a recipe and a job: the axes applied, a followed commit in place of the pinned one."""
+"""A target as a recipe and a job.
+
+The axes are applied, and a followed commit replaces the pinned one.
+"""
 
 import functools
 import hashlib
@@ -54,7 +57,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
         content["verify"]["architectures"] = _architectures(target.capabilities)
     if followed:
         content["source"] |= {"commit": followed.commit, "branch": followed.name}
-    # Release and the like are not what their tables are written as.
+    # The dump of a release is not what its table is written as, so the value itself is passed.
     content["source"]["release"] = base.source.release
     try:
         return Recipe.model_validate(content)
@@ -67,7 +70,7 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
 
 
 def _architectures(capabilities: str) -> tuple[str, ...]:
-    """Return what every library with GPU code has to hold then."""
+    """Return the GPU architectures that every library with GPU code has to hold then."""
     found = []
     for text in capabilities.split(","):
         digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
@@ -113,7 +116,11 @@ def job_of(
 
 
 def lock_of(target: Target) -> Path:
-    """Return where the lock of a target is: beside the recipe, unless it differs from the recipe."""
+    """Return where the lock file of a target is.
+
+    It is next to the recipe, unless the target differs from the recipe.
+    """
+    # An axis or another commit needs other packages, which the recipe's lock file does not pin.
     if target.python or target.capabilities or target.follow:
         return nightly.path().parent / LOCKS / f"{target.name}.lock"
     return recipe.find(target.recipe).with_suffix(".lock")
@@ -123,6 +130,7 @@ def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> di
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
     if followed:
+        # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
     parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
@@ -162,7 +170,8 @@ def _toolchain(job: BuildRequest) -> Mapping[str, str]:
 
 
 def _checkout() -> str:
-    """Return the commit of tfwright's own checkout; empty where it is none."""
+    """Return the commit of tfwright's own checkout; empty outside of a checkout."""
+    # In a worktree .git is a file, so its kind is not checked.
     if not (ROOT / ".git").exists():
         return ""
     try:
@@ -171,6 +180,7 @@ def _checkout() -> str:
         return ""
 
 
+# Probing asks the compiler and the GPU driver; a night asks for it twice a build.
 @functools.cache
 def host_lines() -> dict[str, str]:
     """Describe this host for a build's page: nothing in it names a person or a network."""

@@ -40,6 +40,7 @@ class Catalog:
         rows = self._database.execute("select filename, size, mtime, described from wheel")
         for filename, size, mtime, described in rows:
             values = json.loads(described)
+            # JSON has lists only, and a frozen wheel is compared with tuples.
             values["extras"] = tuple(values["extras"])
             values["needs"] = tuple((name, value) for name, value in values["needs"])
             known[filename] = ((size, mtime), IndexedWheel(**values))
@@ -71,6 +72,7 @@ def opened(folder: Path) -> Iterator[Catalog]:
     file = folder / FILE
     folder.mkdir(parents=True, exist_ok=True)
     try:
+        # A connection as a context manager commits or rolls back, but does not close.
         with closing(sqlite3.connect(file, timeout=60)) as database, database:
             database.executescript(SCHEMA)
             yield Catalog(database)
@@ -87,6 +89,7 @@ def refuse_other_bytes(taken: Mapping[str, str], filename: str, sha256: str) -> 
     Whoever pinned the name with a hash would get an error, and whoever pinned it without one would
     get another wheel than before.
     """
+    # A rebuild to the same bytes is welcome: that is what reproducible means.
     before = taken.get(filename)
     if before in {None, sha256}:
         return

@@ -1,4 +1,4 @@
-"""``match.json``: which wheel of an index fits which machine, before anything large is downloaded."""
+"""``match.json``: which wheel of an index fits a machine, before a large download starts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -94,6 +94,7 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
     """
     try:
         entries = MatchDocument.model_validate_json(text).wheels
+        # The name becomes part of a command that users copy.
         for entry in entries:
             parse_name(entry.filename)
     except (ValidationError, WheelError) as fault:
@@ -102,6 +103,7 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             remedy="Check the URL: it is the one that holds simple/ and packages/.",
         ) from fault
     found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
+    # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))
     return found
@@ -110,13 +112,14 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
 def _first_line(fault: ValidationError | WheelError) -> str:
     if isinstance(fault, WheelError):
         return fault.what
+    # Without the input: it is the server's text, and may be 64 MB of it.
     first = fault.errors(include_url=False, include_input=False)[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}"
 
 
 def _version(entry: MatchEntry) -> Version:
-    """Return the version in the file's name; what an entry says beside it is not trusted."""
+    """Return the version in the file's name; the entry's own field is not trusted."""
     try:
         return parse_wheel_filename(entry.filename)[1]
     except InvalidWheelFilename:
@@ -150,6 +153,7 @@ def _gpu_differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
 
 def _runs_on_python(tags: Sequence[str], version: str) -> bool:
     major, _, minor = version.partition(".")
+    # py3 is a pure wheel's tag: it runs on every Python 3.
     exact = {f"cp{major}{minor}", f"py{major}{minor}", f"py{major}"}
     return any(tag in exact for tag in tags)
 
@@ -160,11 +164,13 @@ def _is_platform(tag: str, wanted: Wish) -> bool:
         return True
     of_system = "linux" in tag if wanted.system == "Linux" else tag.startswith("macosx")
     machine = wanted.machine
+    # A universal2 library holds the code of both kinds of Mac.
     universal = machine in {"x86_64", "arm64"} and tag.endswith("universal2")
     return of_system and (not machine or tag.endswith(machine) or universal)
 
 
 def asked(url: str, wanted: Wish) -> list[MatchedWheel]:
     """Ask an index which of its wheels fit; raise SupplyError if it does not say."""
+    # Users have the URL that pip takes, which ends with /simple.
     address = f"{url.rstrip('/').removesuffix('/simple')}/{FILE}"
     return ranked(http_document.fetch(address, LARGEST), wanted)

@@ -13,6 +13,7 @@ def configuration(folder: Path, port: int, name: str, packages: str = "packages"
 
     Raises RecipeError for a path or a server name that could end its directive.
     """
+    # nginx has no quoting that is safe for every character.
     for value in (str(folder), name):
         if not value.isprintable() or set(value) & set("'\"\\;{}$ "):
             raise RecipeError(

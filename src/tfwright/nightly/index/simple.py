@@ -64,7 +64,7 @@ def _file_json(wheel: IndexedWheel, packages: str) -> dict[str, object]:
 
 
 def project_html(project: IndexedProject, packages: str) -> bytes:
-    """Return the HTML page of a project, for clients that know no JSON."""
+    """Return the HTML page of a project, for clients that do not read JSON."""
     metas = [_meta("pypi:project-status", project.status)]
     if project.reason:
         metas.append(_meta("pypi:project-status-reason", project.reason))
@@ -86,9 +86,11 @@ def _anchor(wheel: IndexedWheel, packages: str) -> str:
         # Not in the standard, but uv's exclude-newer reads it.
         "data-upload-time": wheel.uploaded,
     }
-    written = [
-        f'{name}="{escape(value)}"' for name, value in attributes.items() if value is not None
-    ]
+    written = []
+    for name, value in attributes.items():
+        # An empty attribute means something: data-yanked="" is a yank without a reason.
+        if value is not None:
+            written.append(f'{name}="{escape(value)}"')
     return f"<a {' '.join(written)}>{escape(wheel.filename)}</a><br>"
 
 

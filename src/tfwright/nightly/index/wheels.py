@@ -19,7 +19,7 @@ from tfwright.wheel import archive
 LARGEST_METADATA = 4 * 1024**2
 """Bytes of a METADATA file that the index reads; TensorFlow's has about 4,000."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
-"""A file name that needs no quoting in a URL other than of ``+`` and ``!``, and that no shell reads."""
+"""A file name that a shell does not interpret; a URL quotes only ``+`` and ``!`` in it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,7 @@ def read_wheel(path: Path, uploaded: str) -> tuple[IndexedWheel, bytes]:
     name = parse_name(path.name)
     with archive.opened(path) as wheel:
         metadata = _metadata(wheel, path.name)
+    # METADATA has the syntax of mail headers; its body is the description.
     headers = email.parser.BytesParser().parsebytes(metadata, headersonly=True)
     _refuse_other_name(path.name, name, headers.get("Name"), headers.get("Version"))
     listed = IndexedWheel(
@@ -112,6 +113,7 @@ def _metadata(wheel: zipfile.ZipFile, filename: str) -> bytes:
         size = wheel.getinfo(member).file_size
     except KeyError:
         raise _unfit(filename, "it has no METADATA file") from None
+    # The stated size is checked before anything is unpacked: a wheel may be hostile.
     if size > LARGEST_METADATA:
         raise _unfit(filename, f"its METADATA has {size:,} bytes")
     return wheel.read(member)

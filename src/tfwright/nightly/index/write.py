@@ -119,7 +119,7 @@ class _Scan:
         catalog.refuse_other_bytes(self._taken, filename, found.sha256)
         batch.add(self._packages / f"{filename}.metadata", metadata)
         if before and before[1].sha256 == found.sha256:
-            # A copy of the same bytes is no new upload.
+            # A copy of the same bytes keeps its upload time: uv's exclude-newer reads that.
             found = found.noted(uploaded=before[1].uploaded)
         self._known.pop(filename, None)
         return found

@@ -42,14 +42,15 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
 
     `home` holds the directories of the other builds.
     """
+    stages = last_good.stages if last_good else {}
+    sizes = last_good.sizes if last_good else {}
+    architectures = last_good.architectures if last_good else {}
     values: dict[str, object] = {
         "build": build,
         "words": words,
-        "stages": measured(build.stages, last_good.stages if last_good else {}, seconds=True),
-        "sizes": measured(build.sizes, last_good.sizes if last_good else {}, seconds=False),
-        "architectures": measured(
-            build.architectures, last_good.architectures if last_good else {}, seconds=False
-        ),
+        "stages": measured(build.stages, stages, seconds=True),
+        "sizes": measured(build.sizes, sizes, seconds=False),
+        "architectures": measured(build.architectures, architectures, seconds=False),
         "timeline": _timeline(build, folder, last_good, home),
         "logs": shown_logs(build, folder),
         "clean": log.clean,
@@ -119,11 +120,16 @@ def _changes(before: timeline.Timeline, now: timeline.Timeline) -> list[Measured
     for change, width in zip(found, widths, strict=True):
         sign = "+" if change.seconds > 0 else "\N{MINUS SIGN}"
         value = f"{sign}{words.duration(abs(change.seconds))}"
-        happened = (
-            "new" if change.before is None else "gone or cached" if change.now is None else ""
-        )
-        rows.append(MeasuredRow(change.name, value, happened, width))
+        rows.append(MeasuredRow(change.name, value, _happened(change), width))
     return rows
+
+
+def _happened(change: timeline.TimeChange) -> str:
+    """Say whether an action is in one build only."""
+    if change.before is None:
+        return "new"
+    # Bazel's profile does not list an action whose result came from a cache.
+    return "gone or cached" if change.now is None else ""
 
 
 def _extras(build: NightlyBuild, folder: Path) -> Sequence[str]:
@@ -150,13 +156,17 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     if build.unpublished:
         lines += ["", f"Not in the index: {_inline(build.unpublished)}"]
     lines += _listed("Changed since the last good build", [*build.changed])
-    lines += _listed("Commits", [f"{line.commit[:12]} {line.subject}" for line in build.commits])
+    commits = [f"{line.commit[:12]} {line.subject}" for line in build.commits]
+    lines += _listed("Commits", commits)
     failed = [line for line in build.smoke if line.status == "failed"]
-    lines += _listed("Smoke programs that failed", [f"{x.program}: {x.detail}" for x in failed])
+    programs = [f"{line.program}: {line.detail}" for line in failed]
+    lines += _listed("Smoke programs that failed", programs)
     if build.wheel:
         lines += ["", f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`"]
-    lines += _listed("Stages", [f"{x}: {words.duration(s)}" for x, s in build.stages.items()])
-    lines += _listed("Host", [f"{name}: {value}" for name, value in build.host.items()])
+    stages = [f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()]
+    lines += _listed("Stages", stages)
+    host = [f"{name}: {value}" for name, value in build.host.items()]
+    lines += _listed("Host", host)
     return lines
 
 

@@ -31,7 +31,7 @@ def atom(nightly: NightlyFile, state: State, now: dt.datetime) -> bytes:
         ET.SubElement(feed, "link", rel="self", href=f"{nightly.url}feed.xml")
         ET.SubElement(feed, "link", href=nightly.url)
     opened = _events(state)
-    # The time of the last event: a night without one leaves the feed as it is.
+    # The time of the last event: a night without an event leaves the feed unchanged.
     _text(feed, "updated", opened[0][0] if opened else _stamp(now))
     for at, thread, target, kind in opened:
         entry = ET.SubElement(feed, "entry")

@@ -64,6 +64,7 @@ class OverviewRow:
 
 def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewRow]:
     """Return every target of a host, those in trouble first."""
+    # More than a year is not shown, and a host may have ten years of nights.
     since = max(0, state.nights() - 400)
     history, kept = state.history(since), state.builds()
     checks = state.checks("reproduced")
@@ -92,6 +93,7 @@ def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
 ) -> OverviewRow:
     """Return one line of the page."""
     standing = stand(nights, now, nightly.notices.stale_nights)
+    # pip does not find a hidden wheel, so the page does not offer it.
     wheels = [build for build in own if build.listed and not build.hidden]
     newest = wheels[-1] if wheels else None
     before = wheels[-2].size if len(wheels) > 1 else 0

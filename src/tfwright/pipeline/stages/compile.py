@@ -125,7 +125,8 @@ def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     kept, now = job.places.own / "compiler", f"{host.compiler}\n{host.cuda}\n"
     if kept.is_file() and kept.read_text("utf-8", "replace") != now:
         client.stop()
-        # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand before its own.
+        # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand
+        # before its own.
         for marker in (client.output_base / "external").glob("@*local_config_*.marker"):
             files.remove(marker)
         job.listener.note("The compiler changed; Bazel configures it again")

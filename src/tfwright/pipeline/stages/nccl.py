@@ -36,7 +36,8 @@ EXTERNAL_HEADERS = (
     "nsync/public",
     "local_config_cuda/cuda",
 )
-"""Where the headers of other projects lie that TensorFlow's own include, under Bazel's external/."""
+"""Where the headers of other projects lie that TensorFlow's own include, under Bazel's
+external/."""
 
 
 def run(
@@ -53,7 +54,10 @@ def run(
     runner.run(
         command,
         job.log("nccl"),
-        remedy="Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built.",
+        remedy=(
+            "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel "
+            "built."
+        ),
     )
     _replace(place, _output(job))
     stub = libraries.registered(place).stub
@@ -71,7 +75,7 @@ def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None
 
 
 def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
-    """Return the compiler's run: the one that the recipe gives Bazel as CXX, else the host's own."""
+    """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 
     tree, external = job.places.tree, job.places.bazel / "external"
@@ -102,7 +106,10 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
 
 
 def _framework(tree: Path) -> tuple[str, ...]:
-    """Name the library that has what operations call, where there is one (from 1.4 on): it is loaded for its users alone."""
+    """Return the linker arguments for the framework library, which TensorFlow has from 1.4 on.
+
+    The operations call it, and TensorFlow loads it only for the libraries that link to it.
+    """
     if not (tree / FRAMEWORK).is_file():
         return ()
     origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
@@ -111,7 +118,10 @@ def _framework(tree: Path) -> tuple[str, ...]:
 
 
 def _system_flags() -> tuple[str, ...]:
-    """Let the library lack symbols that TensorFlow brings when both are loaded; ELF needs no flag for it."""
+    """Return the flags that permit undefined symbols, which TensorFlow defines at run time.
+
+    Linkers for ELF permit them without a flag.
+    """
     return ("-undefined", "dynamic_lookup") if platform.system() == "Darwin" else ()
 
 
@@ -136,7 +146,7 @@ def _place(tree: Tree, built: Built) -> Path:
 
 
 def _replace(place: Path, library: Path) -> None:
-    """Put the library in the place of Bazel's, and of the runfiles' where they are no links to it."""
+    """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
     copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
     for target in [place, copy] if copy.is_file() and not copy.samefile(place) else [place]:
         # Read-only like all that Bazel makes, so that it is replaced and never written to.

@@ -94,8 +94,11 @@ def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
         return ()
     if release < FIRST_WITH_PROJECT_NAME:
         raise RecipeError(
-            f"package.project_name: build_pip_package of TensorFlow {release} does not know --project_name",
-            remedy='Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].',
+            f"package.project_name: build_pip_package of TensorFlow {release} does not know "
+            "--project_name",
+            remedy=(
+                'Choose among its fixed names with package.flags = ["--gpu"] or ["--nightly_flag"].'
+            ),
         )
     return ("--project_name", table.project_name)
 
@@ -134,7 +137,7 @@ def _only_wheel(job: Job) -> Path:
 
 
 def _relink(job: Job, table: PackageTable, path: Path) -> None:
-    """Write into the wheel's macOS libraries where their own libraries are found, and say what changed."""
+    """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.binary.load_commands import WantedCommands
 

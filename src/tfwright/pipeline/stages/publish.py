@@ -1,4 +1,4 @@
-"""Puts the wheel into the wheelhouse, and beside it the statement of where it comes from, signed where the host has a key."""
+"""Puts the wheel into the wheelhouse, with a provenance statement, signed if the host has a key."""
 
 import datetime as dt
 import shutil
@@ -15,7 +15,10 @@ REVISION = 4
 
 
 def run(job: Job, built: Built, verdict: Verdict) -> Published:
-    """Copy the wheel that passed; whoever reads the wheelhouse sees the old one or the new one, whole."""
+    """Copy the verified wheel.
+
+    The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
+    """
     from tfwright.pipeline import caching
     from tfwright.wheel.seal import envelope, statement
 
@@ -77,7 +80,8 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     before = files.sha256(place)
     if before != wheel.sha256:
         job.listener.note(
-            f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is replaced (by {wheel.sha256[:12]}…)"
+            f"{place.name} in the wheelhouse had other bytes (sha256 {before[:12]}…) and is "
+            f"replaced (by {wheel.sha256[:12]}…)"
         )
     return before != wheel.sha256
 

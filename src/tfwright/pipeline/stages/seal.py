@@ -197,7 +197,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
 
 
 def _packages(recipe: Recipe) -> "Iterator[sbom.ArchiveComponent]":
-    """Yield the packages that the recipe pins for its toolkit: their code is compiled in, or called."""
+    """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
     from tfwright.wheel.seal import sbom
 

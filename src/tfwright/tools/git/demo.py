@@ -1,7 +1,7 @@
-"""The source tree that tfwright ships, as a git commit that is the same wherever it is made."""
+"""The source trees that tfwright ships, as git commits that are the same wherever they are made."""
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tfwright.tools import git
@@ -9,38 +9,47 @@ from tfwright.tools import git
 TREE = Path(__file__).parents[2] / "demo/tree"
 URL = "bundled:demo"
 """How a recipe names it."""
+CUDA_TREE = TREE.parent / "cuda_tree"
+CUDA_URL = "bundled:demo-cuda"
+"""The tree with a CUDA kernel, which needs a toolkit."""
 WHEN = "2018-01-01T00:00:00Z"
 WHO = "tfwright"
 MESSAGE = "The tree that tfwright ships"
 
 
-def commit_id() -> str:
-    """Return the commit that ``bundled:demo`` is now, which its recipe has to pin."""
+def trees() -> Mapping[str, Path]:
+    """Return the bundled trees by the URL that a recipe names."""
+    return {URL: TREE, CUDA_URL: CUDA_TREE}
+
+
+def commit_id(url: str = URL) -> str:
+    """Return the commit that a bundled tree is now, which its recipe has to pin."""
     with tempfile.TemporaryDirectory() as folder:
         repository = Path(folder)
         git.run(git.command(repository, "init", "--quiet", "--bare"))
-        return commit(repository)
+        return commit(repository, url)
 
 
-def commit(repository: Path) -> str:
-    """Commit the bundled tree into a bare repository and return the commit's id.
+def commit(repository: Path, url: str = URL) -> str:
+    """Commit a bundled tree into a bare repository and return the commit's id.
 
     Nothing of the host takes part: neither its clock nor its user, nor the modes that an unpacked
     archive or a umask left the files with.
     """
+    root = trees()[url]
     person = {
         f"GIT_{role}_{field}": value
         for role in ("AUTHOR", "COMMITTER")
         for field, value in (("NAME", WHO), ("EMAIL", f"{WHO}@localhost"), ("DATE", WHEN))
     }
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
-    paths = sorted(_files())
+    paths = sorted(_files(root))
     # No filters: the user's attributes could change line ends, and with them the commit.
     hashing = git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
     blobs = git.run(hashing).split()
     words = []
     for path, blob in zip(paths, blobs, strict=True):
-        name = path.relative_to(TREE).as_posix()
+        name = path.relative_to(root).as_posix()
         words += ["--cacheinfo", f"{_mode(path)},{blob},{name}"]
     git.run(git.command(repository, "read-tree", "--empty", env=index))
     git.run(git.command(repository, "update-index", "--add", *words, env=index))
@@ -48,9 +57,9 @@ def commit(repository: Path) -> str:
     return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)).strip()
 
 
-def _files() -> Iterator[Path]:
-    """Walk through the tree's files; what a Python run leaves behind is none of them."""
-    return (path for path in TREE.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+def _files(root: Path) -> Iterator[Path]:
+    """Walk through a tree's files; what a Python run leaves behind is none of them."""
+    return (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
 
 
 def _mode(path: Path) -> str:

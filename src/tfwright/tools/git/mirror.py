@@ -52,12 +52,12 @@ class Origin:
         """
         path = Path(named).expanduser()
         address = f"file://{path}" if path.is_absolute() else named
-        if address != demo.URL and not re.match(r"(https|ssh|file)://(?!-)", address):
+        if address not in demo.trees() and not re.match(r"(https|ssh|file)://(?!-)", address):
             raise RecipeError(
                 f"tfwright cannot fetch from {named!r}",
                 remedy=(
                     "Give an absolute path, or a url with https, ssh or file; "
-                    f"the only bundled one is {demo.URL}."
+                    f"the bundled ones are {' and '.join(demo.trees())}."
                 ),
             )
         return cls(address)
@@ -103,8 +103,8 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
         _explaining_damage(mirror),
     ):
         open_or_make(mirror)
-        if pin.url == demo.URL:
-            _insist_on_bundled(pin, demo.commit(mirror))
+        if pin.url in demo.trees():
+            _insist_on_bundled(pin, demo.commit(mirror, pin.url))
         elif offline:
             _insist_on_all(mirror, pin)
         else:

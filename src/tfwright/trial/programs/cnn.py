@@ -1,6 +1,7 @@
-"""A small convolutional network learns to tell lying bars from standing ones, and takes so long on CPU and GPU.
+"""A small convolutional network learns to tell horizontal bars from vertical ones.
 
-numpy, which comes with TensorFlow, is imported where it is used: what is no TensorFlow is skipped before it is missed.
+It measures the time on CPU and GPU. numpy comes with TensorFlow and is imported where it is used:
+a module that is not TensorFlow is skipped before numpy is missed.
 """
 
 from compatibility import Failed, compared, gpus, graphs, report, timed
@@ -35,7 +36,10 @@ def network(tf, pixels):
 
 
 def train(tf, device):
-    """Train on a device; return the losses, the share of right answers and the seconds of all steps but the first."""
+    """Train on a device; return the losses, the share of right answers and the seconds.
+
+    The first step is not timed, since it also prepares the device.
+    """
     pixels, standing = images()
     with tf.Graph().as_default(), tf.device(device):
         given, wanted = (
@@ -68,7 +72,7 @@ def insist(device, losses, right):
             % (device, losses[0], losses[-1], STEPS)
         )
     if right < 0.9:
-        raise Failed("on %s only %.0f%% of the images are told right" % (device, 100 * right))
+        raise Failed("on %s only %.0f%% of the answers are right" % (device, 100 * right))
 
 
 def check(name):

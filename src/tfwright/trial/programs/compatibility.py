@@ -1,8 +1,9 @@
-"""What every program here needs: TensorFlow's graph interface, the same from 0.11 to 2.x, and a result in one line of JSON.
+"""What every program here needs: TensorFlow's graph interface, and a result in one line of JSON.
 
-A program is run as ``python PROGRAM.py MODULE``. The last line that it prints is its result: ``status``
-(passed, skipped or failed), ``reason`` (what was seen, in a sentence) and ``numbers``. It exits with 1 if
-it failed.
+The graph interface is the same from TensorFlow 0.11 to 2.x. A program is run as
+``python PROGRAM.py MODULE``. The last line that it prints is its result: ``status`` (passed,
+skipped or failed), ``reason`` (what was seen, in a sentence) and ``numbers``. It exits with 1 if it
+failed.
 """
 
 from __future__ import print_function
@@ -68,7 +69,7 @@ def graphs(name):
     module = importlib.import_module(name)
     api = module.compat.v1 if major(module) >= 2 else module
     if not hasattr(api, "Session"):
-        raise Skipped("%s has no sessions: it is no TensorFlow" % name)
+        raise Skipped("%s has no sessions: it is not TensorFlow" % name)
     return api
 
 
@@ -83,7 +84,7 @@ def local_devices(name):
 
 
 def gpus(name):
-    """Return the names of the GPUs that TensorFlow can use, as it took them in all its releases: /gpu:0."""
+    """Return the names of the GPUs that TensorFlow can use, in the form of all releases: /gpu:0."""
     count = len([device for device in local_devices(name) if device.device_type == "GPU"])
     return ["/gpu:%d" % number for number in range(count)]
 

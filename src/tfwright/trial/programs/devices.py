@@ -12,17 +12,18 @@ HIDDEN = ("", "-1")
 
 
 def check(name):
-    """List the devices; a GPU that the machine drives, and the wheel is made for, has to be among them."""
+    """List the devices; fail if the wheel is made for the machine's GPU and does not list it."""
     graphs(name)
     devices = local_devices(name)
     kinds = [device.device_type for device in devices]
     if "CPU" not in kinds:
-        raise Failed("there is no CPU among %s" % ", ".join(kinds))
+        raise Failed("TensorFlow lists %s, but no CPU" % ", ".join(kinds))
     cuda = bool(importlib.import_module(name).test.is_built_with_cuda())
     driven = os.path.exists(DRIVER) and os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in HIDDEN
     if cuda and driven and "GPU" not in kinds:
         raise Failed(
-            "the wheel is built with CUDA and this machine has an NVIDIA driver, but TensorFlow lists no GPU; its log says which library it did not find"
+            "the wheel is built with CUDA and this machine has an NVIDIA driver, but TensorFlow "
+            "lists no GPU; its log says which library it did not find"
         )
     listed = [
         {

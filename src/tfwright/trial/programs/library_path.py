@@ -14,15 +14,19 @@ def child_sees(directory, *launcher):
     """Tell whether a Python that is started with the variable set finds it set."""
     environment = dict(os.environ)
     environment[VARIABLE] = directory
-    told = subprocess.check_output(list(launcher) + [sys.executable, "-c", TELL], env=environment)
-    return told.decode("utf-8").strip() == directory
+    output = subprocess.check_output(list(launcher) + [sys.executable, "-c", TELL], env=environment)
+    return output.decode("utf-8").strip() == directory
 
 
 def check(_):
-    """Set the variable for this same Python, directly and through a program of the system, and see what is left of it."""
+    """Set the variable for this same Python, directly and through a program of the system.
+
+    Report which of the two still see it.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
     if not child_sees(here):
-        # System Integrity Protection takes DYLD_* from programs under /usr/bin and /bin, Apple's own Python among them.
+        # System Integrity Protection takes DYLD_* from programs under /usr/bin and /bin, Apple's
+        # own Python among them.
         raise Failed(
             "%s is taken from %s when it starts, as SIP does on macOS; use a Python from elsewhere"
             % (VARIABLE, sys.executable)
@@ -31,7 +35,7 @@ def check(_):
     directories = [path for path in os.environ.get(VARIABLE, "").split(os.pathsep) if path]
     missing = [path for path in directories if not os.path.isdir(path)]
     if missing:
-        raise Failed("%s names %s, which is no directory" % (VARIABLE, missing[0]))
+        raise Failed("%s names %s, which is not a directory" % (VARIABLE, missing[0]))
     reason = (
         "%s holds %s" % (VARIABLE, os.pathsep.join(directories))
         if directories

@@ -1,4 +1,4 @@
-"""Two matrices are multiplied, by the module's own interface: TensorFlow 0.11 to 2.x, or the demo."""
+"""Two matrices are multiplied by the module's own interface, be it TensorFlow or the demo."""
 
 import importlib
 
@@ -10,7 +10,7 @@ PRODUCT = [[22.0, 28.0], [49.0, 64.0]]
 
 
 def evaluate(module, tensor):
-    """Return a tensor's rows: through a session where there are sessions, as it is where there are none."""
+    """Return a tensor's rows, through a session if the module has sessions."""
     if hasattr(module, "Session"):
         return module.Session().run(tensor).tolist()
     return getattr(tensor, "numpy", lambda: tensor)().tolist()

@@ -1,4 +1,4 @@
-"""A session takes no more of the GPU's memory than it may: by growth, and by a fraction for the process."""
+"""A session takes no more GPU memory than allowed: by growth, and by a fraction for the process."""
 
 import ctypes
 import importlib
@@ -12,13 +12,16 @@ from matmul import LEFT, RIGHT
 DRIVERS = ("libcuda.so.1", "libcuda.dylib", "/usr/local/cuda/lib/libcuda.dylib")
 FRACTION = 0.25
 OVERHEAD, LIBRARIES = 0.1, 500 * 10**6
-"""Of the memory, and in bytes: what CUDA and its libraries may take beside TensorFlow's own share."""
+"""What CUDA and its libraries may take in addition: a share of the memory, and bytes."""
 
 
 def apart(name, way):
-    """Do one of WAYS in a process of its own, since memory that TensorFlow once took stays taken; return what it says."""
-    told = subprocess.check_output([sys.executable, __file__, name, way])
-    return json.loads(told.decode("utf-8").strip().splitlines()[-1])
+    """Do one of WAYS in a process of its own; return its result.
+
+    TensorFlow keeps memory that it once took until its process ends.
+    """
+    output = subprocess.check_output([sys.executable, __file__, name, way])
+    return json.loads(output.decode("utf-8").strip().splitlines()[-1])
 
 
 def driver():
@@ -28,7 +31,7 @@ def driver():
             return ctypes.CDLL(name)
         except OSError:
             continue
-    raise Skipped("needs CUDA's driver, which tells how much memory is in use")
+    raise Skipped("needs CUDA's driver, which reports how much memory is in use")
 
 
 def memory(_):

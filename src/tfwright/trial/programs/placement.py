@@ -5,7 +5,10 @@ from matmul import LEFT, PRODUCT, RIGHT
 
 
 def multiply(tf, device):
-    """Multiply on a device, or on TensorFlow's choice for None; return the product and the device that computed it."""
+    """Multiply on a device, or on TensorFlow's choice for None.
+
+    Return the product and the device that computed it.
+    """
     with tf.Graph().as_default(), tf.device(device):
         # Fed and not constant: a product of constants is computed beforehand, on the CPU.
         left, right = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3, 2])
@@ -25,7 +28,7 @@ def multiply(tf, device):
         for node in device.node_stats
         if node.node_name == "product"
     ]
-    return rows, ran[0] if ran else "nowhere"
+    return rows, ran[0] if ran else "an unknown device"
 
 
 def check(name):

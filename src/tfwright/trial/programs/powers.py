@@ -1,6 +1,7 @@
 """A^n + B^n is the same on CPU and GPU, and takes so long on each.
 
-numpy, which comes with TensorFlow, is imported where it is used: what is no TensorFlow is skipped before it is missed.
+numpy comes with TensorFlow and is imported where it is used: a module that is not TensorFlow is
+skipped before numpy is missed.
 """
 
 from compatibility import Failed, compared, gpus, graphs, report, timed
@@ -11,7 +12,10 @@ TOLERANCE = 0.01
 
 
 def matrices():
-    """Return two matrices whose powers neither vanish nor overflow: their largest eigenvalue is about 1."""
+    """Return two matrices whose powers neither vanish nor overflow.
+
+    Their largest eigenvalue is about 1.
+    """
     import numpy
 
     random = numpy.random.RandomState(0)
@@ -27,7 +31,10 @@ def power(tf, matrix, exponent):
 
 
 def add_powers(tf, devices):
-    """Compute A^n and B^n on the devices in turn, and their sum on the first; return it with the seconds of a second run."""
+    """Compute A^n and B^n on the devices in turn, and their sum on the first.
+
+    Return the sum with the seconds of a second run: the first one also prepares the devices.
+    """
     with tf.Graph().as_default():
         fed, powers = {}, []
         for number, matrix in enumerate(matrices()):

@@ -1,4 +1,4 @@
-"""A GPU that is not there stops a program, unless soft placement is on; then another device takes over."""
+"""A missing GPU stops a program, unless soft placement is on; then another device takes over."""
 
 import importlib
 
@@ -16,7 +16,10 @@ def multiply_in_session(tf, device, soft):
 
 
 def multiply_in_function(module, device, soft):
-    """Multiply on a device as in TensorFlow 2; in a function, since 2.1 makes up for no device outside of one."""
+    """Multiply on a device as in TensorFlow 2.
+
+    In a function, since 2.1 replaces a missing device only there.
+    """
     module.config.set_soft_device_placement(soft)
 
     def multiply():

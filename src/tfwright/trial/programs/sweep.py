@@ -10,9 +10,9 @@ SPAN = 0.2
 
 
 def multiplier(tf, session, size):
-    """Return a function that multiplies two random matrices of the device; one number of the product comes back.
+    """Return a function that multiplies two random matrices of the device.
 
-    That number is waited for, so that a GPU has really done its work.
+    It returns one number of the product: whoever waits for it knows that the GPU did its work.
     """
     left, right = [tf.Variable(tf.random_uniform([size, size])) for _ in range(2)]
     corner = tf.slice(tf.matmul(left, right), [0, 0], [1, 1])
@@ -33,7 +33,10 @@ def seconds_of(tf, device, size):
 
 
 def curve(tf, device):
-    """Return size, seconds and thousand million operations a second, from small to as large as the device can hold, and multiply in time."""
+    """Return points of size, seconds and GFLOP/s, from small to large.
+
+    The largest size is what the device can hold, and multiply in time.
+    """
     points = []
     for size in SIZES:
         try:
