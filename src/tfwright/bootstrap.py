@@ -125,7 +125,7 @@ def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
-    done = subprocess.run([*pip, *options], env=environment, check=False)  # noqa: S603 a fixed program, no shell
+    done = subprocess.run([*pip, *options], env=environment, check=False)  # noqa: S603 no shell
     if done.returncode != 0:
         sys.exit(
             f"pip could not install {requirements.name}; its message is above.\n"

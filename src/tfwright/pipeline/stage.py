@@ -171,18 +171,18 @@ class Stage:
         parameters = (kind for name, kind in self.types.items() if name != "return")
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
-    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 each hook has its own
+    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
         return self._call(function, request, results) if function else None
 
-    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 the same
+    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
         kinds = {**get_type_hints(function)}
         kinds.pop("return", None)
         arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
         return function(**arguments)
 
 
-def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401 chosen by the stage's signature
+def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
     """Return what is handed over for a parameter of the type `kind`."""
     if optional := get_args(kind):
         return results.get(optional[0])

@@ -96,7 +96,7 @@ def index(
 
 @task(
     help={
-        "build": "identifier of a nightly build, its directory, or a recipe's name; default: the newest",
+        "build": "a nightly build by identifier, directory or recipe; default: the newest",
         "html": "print the build's page instead of Markdown",
     }
 )

@@ -61,7 +61,12 @@ def match(
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})
-def doctor(_: Context, recipe: str = "demo", all: bool = False, json: bool = False) -> None:  # noqa: A002 the flag's name
+def doctor(
+    _: Context,
+    recipe: str = "demo",
+    all: bool = False,  # noqa: A002 the flag's name
+    json: bool = False,
+) -> None:
     """Compare this host with a recipe: what is missing, the worst first, each with its remedy.
 
     The exit status is 0 only if the build may start.

@@ -70,6 +70,8 @@ def file_of(given: str, command: str) -> Path:
     if given.startswith("-") and given != "-":
         raise RecipeError(
             f"'{given}' is an unknown option of 'invoke {command}'",
-            remedy=f"'invoke {command} --help' lists its options; a file of that name is ./{given}.",
+            remedy=(
+                f"'invoke {command} --help' lists its options; a file of that name is ./{given}."
+            ),
         )
     return Path(given)

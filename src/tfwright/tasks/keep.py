@@ -51,7 +51,7 @@ def lock(_: Context, recipe: str = "demo") -> None:
         "output": "the file to write",
         "add": "a further file to carry, such as CUDA's installer; may be repeated",
         "unpack": "verify this bundle, and put its files where 'invoke build --offline' finds them",
-        "with-toolkit": "add the packages of CUDA that the recipe pins; their licences must allow it",
+        "with-toolkit": "add the recipe's packages of CUDA; their licences must allow it",
         "into": "with --unpack: directory to build in, instead of the host file's build_out",
     },
 )

@@ -19,7 +19,7 @@ from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
     }
 )
 def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
-    """Show what a wheel needs and contains: glibc, CPU, CUDA, GPU code, and whether its tags are true.
+    """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
     Nothing of the wheel is run.
     """
