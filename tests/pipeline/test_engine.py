@@ -322,7 +322,7 @@ def test_a_wrong_name_of_the_stage_to_repeat_suggests_the_nearest() -> None:
 
 @pytest.mark.parametrize("text", ["x", "-3", "0", "1.5", "\u0663"])
 def test_what_is_no_number_of_jobs_is_refused(text: str) -> None:
-    with pytest.raises(RecipeError, match="is no number of jobs"):
+    with pytest.raises(RecipeError, match="is not a number of jobs"):
         engine.jobs_asked(text)
 
 

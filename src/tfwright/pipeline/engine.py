@@ -223,7 +223,7 @@ def jobs_asked(text: str) -> int | None:
     """
     if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
         raise RecipeError(
-            f"--jobs {text!r} is no number of jobs",
+            f"--jobs {text!r} is not a number of jobs",
             remedy=(
                 "Give a whole number from 1 on, or leave it out: then memory and processors decide."
             ),
