@@ -260,3 +260,9 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name functions by their name: the address in their text differs in each worker of xdist."""
     return str(getattr(val, "__name__", argname)) if callable(val) else None
+
+
+@pytest.fixture(autouse=True)
+def no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no terminal decide how wide a page is; the workers of xdist set this variable."""
+    monkeypatch.delenv("COLUMNS", raising=False)

@@ -250,5 +250,9 @@ def name_with_version(image: ElfImage, index: int) -> str:
         return ""
     rows = table(image)
     layout, width = _ROWS[image.header.wide]
-    row = struct.unpack_from(image.header.order + layout, rows, versions.index(index) * width)
+    at = versions.index(index) * width
+    # The table of versions may be longer than that of the symbols in a damaged library.
+    if at + width > len(rows):
+        return ""
+    row = struct.unpack_from(image.header.order + layout, rows, at)
     return image.string(row[0], "name of a symbol")
