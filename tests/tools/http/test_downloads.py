@@ -37,9 +37,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
     site: "Site"
 
     def do_GET(self) -> None:
-        with self.site.counting(self):
-            acts = self.site.acts.get(self.path, [])
-            (acts.pop(0) if acts else serve)(self)
+        self.site.record(self)
+        acts = self.site.acts.get(self.path, [])
+        (acts.pop(0) if acts else serve)(self)
 
     def send(self, status: int, body: bytes = b"", **headers: object) -> None:
         self.send_response(status)
@@ -144,7 +144,9 @@ def breaks_off(sent: bytes, **headers: object) -> Act:
 
 def serves(content: bytes, after: float = 0.0) -> Act:
     def act(handler: Handler) -> None:
-        time.sleep(after)
+        # Counted until the answer begins: who has read it may ask again before this thread goes on.
+        with handler.site.waiting():
+            time.sleep(after)
         serve(handler, content)
 
     return act
@@ -165,11 +167,14 @@ class Site:
         self.busiest = self._busy = 0
         self._lock = threading.Lock()
 
-    @contextlib.contextmanager
-    def counting(self, handler: Handler) -> Iterator[None]:
+    def record(self, handler: Handler) -> None:
         with self._lock:
             self.asked.append((handler.path, handler.start()))
             self.connections.add(handler.client_address)
+
+    @contextlib.contextmanager
+    def waiting(self) -> Iterator[None]:
+        with self._lock:
             self._busy += 1
             self.busiest = max(self.busiest, self._busy)
         try:
