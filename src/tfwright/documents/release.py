@@ -8,6 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 _PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
+# [^+]* skips -rc1 and the like, which change nothing that rules go by.
 _EXACT = re.compile(r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?[^+]*(?:\+([\w.]+))?")
 LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
@@ -41,6 +42,7 @@ class Release(NamedTuple):
         _handler: GetCoreSchemaHandler,
     ) -> core_schema.CoreSchema:
         """Let documents spell a release as a string."""
+        # pydantic would otherwise take a NamedTuple for a list of two numbers.
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(value),
             serialization=core_schema.plain_serializer_function_ser_schema(str),

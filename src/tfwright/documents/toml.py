@@ -91,6 +91,7 @@ def _text(path: Path) -> str:
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
+    # The first excess is enough: any of them can keep tomllib busy for minutes.
     for line, why in _excesses(text):
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
     try:
@@ -99,6 +100,7 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         found = re.search(r"line (\d+)", str(fault))
         where = f"{path}:{found[1]}" if found else str(path)
         raise _invalid(where, str(fault), "Correct the line; strings need quotes.") from fault
+    # Neither is a TOMLDecodeError: numbers beyond Python's limit, and deep nesting.
     except (ValueError, RecursionError) as fault:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
 
@@ -113,16 +115,16 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
     """Yield line and reason of whatever would take tomllib too long, or overflow its stack."""
     # With strings and comments blanked, brackets, dots and digits are what they seem to be.
     skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    # Python converts a long number in quadratic time.
     if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
         yield _line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits"
+    # tomllib calls itself for each bracket.
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
         depth += 1 if bracket[0] in "[{" else -1
         if depth > DEEPEST:
-            yield (
-                _line_at(skeleton, bracket.start()),
-                f"more than {DEEPEST} brackets within brackets",
-            )
+            line = _line_at(skeleton, bracket.start())
+            yield line, f"more than {DEEPEST} brackets within brackets"
             return
     if dots := re.search(rf"(?:[^\n=,\[\]{{}}.]*\.){{{DEEPEST},}}", skeleton):
         yield _line_at(skeleton, dots.start()), f"a key of more than {DEEPEST} parts"
@@ -155,9 +157,12 @@ def _describe(path: Path, text: str, model: type[Table], fault: "ErrorDetails") 
     dotted = ".".join(str(part) for part in fault["loc"]) or "the document"
     key = printable(dotted, LONGEST_VALUE)
     if fault["type"] == "extra_forbidden":
+        # Cut, since difflib takes quadratic time for a long key.
         last = str(fault["loc"][-1])[:LONGEST_VALUE]
-        near = difflib.get_close_matches(last, _known_keys(model, fault["loc"][:-1]), n=1)
-        return f"{where}: unknown key {key}" + (f"; did you mean {near[0]!r}?" if near else "")
+        known = _known_keys(model, fault["loc"][:-1])
+        near = difflib.get_close_matches(last, known, n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{where}: unknown key {key}{guess}"
     if fault["type"] == "missing":
         return f"{where}: {key} is missing"
     message = fault["msg"].removeprefix("Value error, ")

@@ -28,6 +28,7 @@ class PartTable(Table):
 
     licence: HttpsUrl | None = None
     """Address of the licence that the user has to accept; none for free software."""
+    # File names and no urls: mirrors of an index keep the names.
     wheels: dict[WheelFile, Digest] = {}
     """Packages of the Python index that contain this part: file name = SHA-256 checksum."""
     debian: DebianTable | None = None
@@ -37,6 +38,7 @@ class PartTable(Table):
 
     def ways(self) -> Iterator[tuple[Way, Mapping[str, str]]]:
         """Yield each way with the digests of its files, in the order in which they are tried."""
+        # Wheels first: pip's index is within reach of most hosts, apt only of Debian's.
         if self.wheels:
             yield "wheels", self.wheels
         if self.debian:
@@ -71,6 +73,8 @@ class ToolkitTable(Table):
     def gcc(self) -> tuple[str, str] | None:
         """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
         files = self.compiler.debian.files if self.compiler and self.compiler.debian else {}
+        # Debian names the compiler's package after the program, and libraries
+        # otherwise.
         for file in files:
             found = re.match(r"(gcc-\d+)_([\d.]+)", file)
             if found:

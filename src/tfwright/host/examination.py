@@ -23,10 +23,12 @@ def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     """Sort by the stage that is blocked, the earliest first, notes last."""
-    return sorted(
-        findings,
-        key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES),
-    )
+
+    def place(finding: Finding) -> int:
+        # The sort is stable: within a stage the order of the requirements stays.
+        return NAMES.index(finding.blocks) if finding.blocks else len(NAMES)
+
+    return sorted(findings, key=place)
 
 
 def blocks(finding: Finding, until: str) -> bool:

@@ -33,20 +33,12 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = _pinned(recipe, "cuda", host) or remedies.of(
-        "cuda",
-        host.installer,
-        recipe=recipe.name,
-        cuda=wanted,
-        place=str(place),
-        found=_line(seen[0].value) if seen else wanted,
-    )
+    remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
     if not seen:
         yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
     elif len({_line(witness.value) for witness in seen}) > 1:
-        witnesses = [f"{witness} by {Path(witness.by.split()[0]).name}" for witness in seen]
-        found = f"several CUDAs mixed at {place}: " + ", ".join(witnesses)
+        found = f"several CUDAs mixed at {place}: {_named(seen)}"
         yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
     elif wanted and not versions.is_of(seen[0].value, wanted):
         yield Finding(
@@ -58,8 +50,25 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         )
 
 
+def _get_cuda(recipe: Recipe, host: Host, place: Path, found: str) -> str:
+    """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
+    return _pinned(recipe, "cuda", host) or remedies.of(
+        "cuda",
+        host.installer,
+        recipe=recipe.name,
+        cuda=recipe.host.cuda or "",
+        place=str(place),
+        found=found,
+    )
+
+
+def _named(witnesses: Iterable[Seen]) -> str:
+    """Say which file or program names which version."""
+    return ", ".join(f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses)
+
+
 def _line(version: str) -> str:
-    """Return major and minor version."""
+    """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
 
 
@@ -78,15 +87,11 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
             blocks="configure",
         )
     elif wanted and not versions.is_of(found.value, wanted):
-        alike = (
-            MAJOR_ONLY[0] <= recipe.source.release <= MAJOR_ONLY[1]
-            and versions.numbers(found.value)[0] == versions.numbers(wanted)[0]
-        )
         yield Finding(
             f"cuDNN {found}",
             f"cuDNN {wanted}",
             remedy,
-            blocks="" if alike else "configure",
+            blocks="" if _alike(recipe, found.value, wanted) else "configure",
             why=f"the recipe, against {found.by}",
         )
     elif row and not versions.within(found.value, *row.cudnn):
@@ -99,11 +104,19 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
+def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
+    """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
+    first, last = MAJOR_ONLY
+    same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
+    return first <= recipe.source.release <= last and same_major
+
+
 def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
     """Say how to obtain the packages that a recipe pins; empty if it pins none of that part."""
     table = dict(recipe.toolkit.parts()).get(part)
     if table is None:
         return ""
+    # Only apt-get downloads Debian's packages.
     open_ways = {
         "wheels": "from the Python index",
         "debian": "through apt" if host.has("apt-get") else "",
@@ -180,20 +193,21 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
     toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
     early = versions.newer("8.3", wanted)
-    archive = (
-        f"cudnn-{toolkit}-*-v{wanted}*.tgz"
-        if early
-        else f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz"
-    )
-    page = "https://developer.nvidia.com/" + (
-        "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
-    )
+    if early:
+        archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+    else:
+        major = toolkit.partition(".")[0]
+        archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
+    folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+    page = f"https://developer.nvidia.com/{folder}"
     return remedies.of(
         "cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page
     )
 
 
 def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+    # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host
+    # compiler.
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
@@ -225,6 +239,7 @@ def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
 
 def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator[Finding]:
     row = compatibility.mac(recipe.host.cuda or "")
+    # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or row.xcode)
         yield Finding(
@@ -243,33 +258,37 @@ def _too_new(
     # CUDA's own header is the best source; the table serves hosts that do not have it yet.
     row = compatibility.cuda(cuda.version(recipe))
     if compiler.family == "clang":
-        if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
-            yield Finding(
-                str(compiler),
-                f"clang before {ceiling.clang}",
-                "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.",
-                blocks="compile",
-                why=ceiling.by,
-            )
+        yield from _clang_too_new(compiler, ceiling)
         return
-    rules = [
-        (ceiling.gcc, ceiling.by),
-        (row.gcc if row and not ceiling.gcc else "", row.source("gcc") if row else ""),
-        (recipe.host.gcc or "", "the recipe"),
-    ]
-    broken = next(
-        (rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None
-    )
-    if broken:
-        remedy = _pinned(recipe, "compiler", host) or remedies.of(
-            "gcc", host.installer, gcc=broken[0]
-        )
+    rules = [(ceiling.gcc, ceiling.by)]
+    if row and not ceiling.gcc:
+        rules.append((row.gcc, row.source("gcc")))
+    rules.append((recipe.host.gcc or "", "the recipe"))
+    for newest, why in rules:
+        if newest and versions.newer(compiler.version, newest):
+            remedy = _pinned(recipe, "compiler", host) or remedies.of(
+                "gcc", host.installer, gcc=newest
+            )
+            yield Finding(
+                f"{compiler} as the host compiler of nvcc",
+                f"gcc {newest} or earlier",
+                remedy,
+                blocks="compile",
+                why=why,
+            )
+            # One finding is enough: an older gcc may well satisfy the other rules, too.
+            return
+
+
+def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
+    # A header states the first clang that it refuses, and the last gcc that it takes.
+    if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
         yield Finding(
-            f"{compiler} as the host compiler of nvcc",
-            f"gcc {broken[0]} or earlier",
-            remedy,
+            str(compiler),
+            f"clang before {ceiling.clang}",
+            "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.",
             blocks="compile",
-            why=broken[1],
+            why=ceiling.by,
         )
 
 
@@ -293,13 +312,7 @@ def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[
 def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
-    row = compatibility.cuda(cuda.version(recipe))
-    known = row.driver if row and host.system == "Linux" else ""
-    least, why = (
-        (recipe.host.driver, "the recipe")
-        if recipe.host.driver
-        else (known, row.source("driver") if row else "")
-    )
+    least, why = _oldest_driver(recipe, host)
     remedy = remedies.of("driver", host.installer, driver=least, major=least.partition(".")[0])
     if not host.driver:
         yield Finding(
@@ -317,7 +330,19 @@ def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding
         )
 
 
+def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
+    """Return the oldest driver that runs the wheel, and where that is from; empty if unknown."""
+    if recipe.host.driver:
+        return recipe.host.driver, "the recipe"
+    row = compatibility.cuda(cuda.version(recipe))
+    # The table has the drivers for Linux only.
+    known = row.driver if row and host.system == "Linux" else ""
+    return known, row.source("driver") if row else ""
+
+
 def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+    # A driver that does not report the capability gives no finding: the wheel may well
+    # run.
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):

@@ -49,11 +49,9 @@ class Wish:
             "glibc": "glibc ",
             "cuda": "CUDA ",
         }
-        return ", ".join(
-            f"{names.get(name, '')}{value}"
-            for name, value in vars(self).items()
-            if value and name != "named"
-        )
+        shown = {name: value for name, value in vars(self).items() if name != "named"}
+        parts = [f"{names.get(name, '')}{value}" for name, value in shown.items() if value]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -85,6 +83,7 @@ def wish(host: Host, **asked: str) -> Wish:
             raise RecipeError(f"{value!r} is not a valid {name}", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
+    # Someone who asks for a Mac on Linux does not mean this machine's GPU.
     here = _of(host) if wanted.get("system", host.system) == host.system else {}
     return Wish(**{**here, **wanted})
 
@@ -102,6 +101,7 @@ def _named(name: str) -> dict[str, str]:
 
 
 def _of(host: Host) -> dict[str, str]:
+    # The first GPU, which TensorFlow uses as well where no device is named.
     gpu = next((gpu.capability for gpu in host.gpus), "")
     return {"system": host.system, "machine": host.machine, "gpu": gpu}
 
@@ -161,12 +161,12 @@ def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str
         return
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
-    if versions.older(wanted.glibc, needed):
-        yield (
-            f"glibc {needed}"
-            if promised
-            else f"promises no glibc; built here, it may need {needed}"
-        )
+    if not versions.older(wanted.glibc, needed):
+        return
+    if promised:
+        yield f"glibc {needed}"
+    else:
+        yield f"promises no glibc; built here, it may need {needed}"
 
 
 @dataclass(frozen=True)
@@ -188,20 +188,22 @@ def needs(wanted: Wish) -> list[Need]:
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
         toolkit = _toolkit(wanted, tested)
+        # A release that no CUDA fits is passed over: an older one may still fit.
         if toolkit or not (wanted.gpu or wanted.cuda):
-            return [
-                *_tensorflow(release, python),
-                *(_cuda(toolkit, tested, wanted) if toolkit and tested else ()),
-                *_floor(wanted),
-            ]
+            found = list(_tensorflow(release, python))
+            if toolkit and tested:
+                found += _cuda(toolkit, tested, wanted)
+            found += _floor(wanted)
+            return found
     return []
 
 
 def _tested(release: Release) -> compatibility.Tested | None:
-    return next(
-        (row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]),
-        None,
-    )
+    for row in compatibility.tested():
+        first, last = row.releases
+        if first <= release <= last:
+            return row
+    return None
 
 
 def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
@@ -211,6 +213,7 @@ def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility
     """
     if tested is None or not (wanted.gpu or wanted.cuda):
         return None
+    # TensorFlow's code changes with the major version, and rarely with the minor one.
     major = versions.numbers(tested.cuda)[0]
     rows = compatibility.cudas()
     alike = [row for row in rows if versions.numbers(row.version)[0] == major]
@@ -223,6 +226,7 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
+    # NVIDIA's last CUDA for macOS was 10.2.
     exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
     return asked and compiles and exists
 
@@ -241,11 +245,10 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
 
 
 def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
-    yield Need(
-        "CUDA",
-        row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"),
-        tested.source,
-    )
+    value = row.version
+    if value != tested.cuda:
+        value += f" (tested with {tested.cuda})"
+    yield Need("CUDA", value, tested.source)
     yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:

@@ -70,6 +70,7 @@ def profile(job: Job) -> Path:
 def note(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions."""
     run = Run(spent, _slowest(_actions(profile(job))))
+    # A line for each run: a killed Bazel must not take the runs before it along.
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
 
@@ -78,9 +79,8 @@ def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
     found = ((stage.name, stamps.read(job, stage)) for stage in pipeline)
     stages = tuple(StageCost(name, stamp.seconds, stamp.cpu) for name, stamp in found if stamp)
-    return Cost(
-        stages, tuple(_runs(_kept(job))), {name: size(path) for name, path in _places(job).items()}
-    )
+    disk = {name: size(path) for name, path in _places(job).items()}
+    return Cost(stages, tuple(_runs(_kept(job))), disk)
 
 
 def size(path: Path) -> int:
@@ -89,8 +89,9 @@ def size(path: Path) -> int:
     A file with several hard links counts once, and a symbolic link counts as itself.
     """
     seen = dict[tuple[int, int], int]()
-    for one in _walk(path):
-        seen[one.st_dev, one.st_ino] = one.st_blocks * BLOCK
+    for state in _walk(path):
+        # Blocks, not st_size: a sparse file takes less on the disk than it claims.
+        seen[state.st_dev, state.st_ino] = state.st_blocks * BLOCK
     return sum(seen.values())
 
 
@@ -99,9 +100,12 @@ def _kept(job: Job) -> Path:
 
 
 def _runs(path: Path) -> Iterator[Run]:
-    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+    if not path.is_file():
+        return
+    for line in path.read_text("utf-8").splitlines():
         said = json.loads(line)
-        yield Run(Spent(**said["spent"]), tuple(Action(**one) for one in said["slowest"]))
+        slowest = tuple(Action(**action) for action in said["slowest"])
+        yield Run(Spent(**said["spent"]), slowest)
 
 
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
@@ -112,9 +116,9 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     longest: dict[str, float] = {}
     for action in actions:
         longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-    return tuple(
-        sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST]
-    )
+    merged = [Action(name, seconds) for name, seconds in longest.items()]
+    merged.sort(key=lambda action: -action.seconds)
+    return tuple(merged[:SLOWEST])
 
 
 def _actions(path: Path) -> Iterator[Action]:
@@ -122,14 +126,18 @@ def _actions(path: Path) -> Iterator[Action]:
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    for event in map(
-        _event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    ):
+    # A Bazel without the flag writes none.
+    if not path.is_file():
+        return
+    for line in path.read_text("utf-8", "replace").splitlines():
+        event = _event(line)
         if event.get("cat") == "action processing" and "dur" in event:
+            # Chrome's trace format counts in microseconds.
             yield Action(event["name"], event["dur"] / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:
+    # A trace is a JSON array with one event on each line, and a comma behind it.
     try:
         found = json.loads(line.strip().rstrip(","))
     except ValueError:

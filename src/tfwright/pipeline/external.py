@@ -18,7 +18,7 @@ from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.vault import lock, locking, origins, reach, substitutes
-from tfwright.vault.lock import Lock
+from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.shortage import Shortage
@@ -54,6 +54,7 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
 
     No file is checked out.
     """
+    # Only git objects are made: the rules are a few files out of tens of thousands.
     tree = job.places.own / "reading"
     content = patched_tree.make(tree, pins.source, repository, pins.source.commit)
     found = repositories.read(patched_tree.texts(tree, pins.source, content))
@@ -61,6 +62,7 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     files.remove(git.repository_of(tree))
     if programs is None:
         return found
+    # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     return found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
 
 
@@ -73,7 +75,10 @@ def bring(
     only noted. Raises SupplyError naming everything that is known to be needed and is missing.
     """
     ways = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
-    found, tables = read(job, pins, repository, programs), pins.fetch.substitutes
+    found = read(job, pins, repository, programs)
+    tables = pins.fetch.substitutes
+    # Before any download: a substitute for an archive that the tree does not pin is a
+    # mistake.
     substitutes.insist(tables, found.repositories)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
     reached = reach.bring(
@@ -83,7 +88,10 @@ def bring(
         store(job),
         Suppliers(obtain, partial(clone, job, offline=job.offline)),
     )
-    missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
+    missing = reached.needed_and_missing(locked)
+    refused = reached.needed_and_refused(locked)
+    # All at once: a build that stops for one archive after the other costs a minute
+    # each.
     if missing or refused:
         shortage = Shortage(job.name, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
@@ -91,6 +99,7 @@ def bring(
         job.listener.note(text)
     if tables:
         names = ", ".join(sorted(tables))
+        # Said in every build, since such a wheel is not made from what upstream pinned.
         job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
     return reached
 
@@ -115,11 +124,11 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     `wanted` are the repositories that Bazel was seen to want, by name.
     """
     source, bazel = pins.source, pins.bazel
-    binaries = (
-        locking.binaries(bazel.version, programs.bazel.path, programs.bazel.sha256)
-        if programs
-        else {}
-    )
+    binaries: dict[str, LockedBinary] = {}
+    # A host of another system has no binary that could be looked at.
+    if programs:
+        stored = programs.bazel
+        binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
     pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
@@ -137,6 +146,7 @@ def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
 
     Nothing is downloaded, and nothing is reported.
     """
+    # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
     reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
+    # Only what the recipe uses: a CUDA that appears on the host must not rebuild a CPU
+    # wheel.
     toolkit, cudnn = cuda.present(recipe, host_file)
     return HostFacts(
         system=host.system,
@@ -35,6 +37,8 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     """Return one digest for the toolkit and its compiler, as their records state them."""
     compiler = compiler_root(host_file.build_out, recipe)
     records = [tree.read(root) for root in (toolkit, compiler) if root]
+    # A toolkit that NVIDIA's installer put there has no record, and costs gigabytes to
+    # hash.
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
@@ -45,8 +49,10 @@ def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
 
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""
-    prefixes = cuda.prefixes(recipe, host_file) if host.cuda else []
+    every = cuda.prefixes(recipe, host_file)
+    cudnn = nvidia.cudnn(place, every).value if host.cudnn else ""
+    # Without CUDA the recipe uses none of the libraries that may lie in these places.
+    prefixes = every if host.cuda else []
     return Found(
         system=host.system,
         machine=host.machine,

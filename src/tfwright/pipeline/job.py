@@ -64,6 +64,8 @@ class Places:
     @property
     def home(self) -> Path:
         """The empty home directory of the programs that are run."""
+        # Programs would otherwise obey the user's .bazelrc, .gitconfig and pip
+        # settings.
         return self.own / "home"
 
     @property
@@ -84,7 +86,7 @@ class Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The part of a request that every stage may read; nobody writes it.
+    """The part of a request that every stage may read, and none may change.
 
     It carries no recipe: a stage is handed the tables that its signature names, and nothing else
     of the recipe can then change what it makes without changing the key of its stamp.
@@ -127,9 +129,12 @@ class BuildRequest(Job):
     def without_cache(self) -> "BuildRequest":
         """Return the same, with every action run and none taken from the build cache."""
         cache = self.host_file.cache.model_copy(update={"enabled": False})
-        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
+        host_file = self.host_file.model_copy(update={"cache": cache})
+        return replace(self, host_file=host_file)
 
     @cached_property
     def job(self) -> Job:
         """The same without the recipe, as stages are handed it."""
-        return Job(**{each.name: getattr(self, each.name) for each in fields(Job)})
+        # A copy of the fields, not `self`: a stage could otherwise reach `recipe`.
+        shared = {each.name: getattr(self, each.name) for each in fields(Job)}
+        return Job(**shared)

@@ -13,12 +13,13 @@ NCCL_LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
 
 
 class HostFacts(Result):
-    """What of this host can change the wheel's bytes. Free space and the like are no part of it."""
+    """What of this host can change the wheel's bytes; free space, for example, cannot."""
 
     system: str
     machine: str
     glibc: str
     """Empty where there is none."""
+    # In the stamp of check and so in every later key: another Python is another build.
     interpreter: Path
     """The target Python, as found; builds use the venv made from it."""
     python: str
@@ -131,6 +132,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
+    # A build from the cache makes the same outputs with other counts.
     incidental = frozenset({"actions", "cache"})
     target: str
     outputs: tuple[Artefact, ...]
@@ -186,6 +188,6 @@ class Published(Result):
 
     wheel: Artefact
     statement: Artefact
-    """SLSA provenance in an in-toto statement, beside the wheel."""
+    """SLSA provenance in an in-toto statement, next to the wheel."""
     envelope: Artefact | None = None
     """The same, signed; None where the host file names no key."""

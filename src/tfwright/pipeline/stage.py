@@ -28,6 +28,7 @@ class Result(BaseModel):
 
     def essence(self) -> Mapping[str, Any]:
         """Return what later stages depend on."""
+        # JSON, since digests of this decide which later stages run again.
         return self.model_dump(mode="json", exclude=set(self.incidental))
 
 
@@ -47,7 +48,11 @@ class Artefact(Result):
     @classmethod
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
-        return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
+        return cls(
+            path=path,
+            sha256=files.sha256(path),
+            size=path.stat().st_size,
+        )
 
 
 class Folder(Result):
@@ -95,7 +100,7 @@ class Stage:
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
     ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
     does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
-    commands and files, for the plan; ``damage`` says what on disk is no longer as a result says.
+    commands and files, for the plan; ``damage`` says what on disk differs from a result.
     Nothing has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and
     is handed what that stage made last.
     """
@@ -113,6 +118,8 @@ class Stage:
         return (inspect.getdoc(self.module) or "").partition("\n")[0]
 
     @cached_property
+    # Annotations may be strings, or behind "from __future__"; get_type_hints resolves
+    # both.
     def types(self) -> Mapping[str, type]:
         """The type of each parameter of ``run``, and of its ``return``."""
         return get_type_hints(self.module.run)
@@ -154,7 +161,7 @@ class Stage:
         return self._ask("steps", request, last) or ()
 
     def damage(self, request: BuildRequest, result: Result) -> str | None:
-        """Say what on disk is no longer as `result` says, beyond its artefacts; None if all is."""
+        """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""
         damage: str | None = self._ask("damage", request, {type(result): result})
         return damage
 
@@ -162,9 +169,8 @@ class Stage:
         """Run the stage with what its signature asks for."""
         made = self._call(self.module.run, request, results)
         if not isinstance(made, self.makes):
-            raise TypeError(
-                f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}"
-            )
+            promised, returned = self.makes.__name__, type(made).__name__
+            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
         return made
 
     def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
@@ -178,21 +184,29 @@ class Stage:
     def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
         kinds = {**get_type_hints(function)}
         kinds.pop("return", None)
+        # The function gets nothing else, so it cannot depend on what its stamp does not
+        # cover.
         arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
         return function(**arguments)
 
 
 def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
     """Return what is handed over for a parameter of the type `kind`."""
+    # Only a union such as "Tree | None" has arguments: a result that there may not be
+    # yet.
     if optional := get_args(kind):
         return results.get(optional[0])
     if issubclass(kind, Result):
         return results[kind]
-    return table_of(request.recipe, kind) if issubclass(kind, Table) else request.job
+    if issubclass(kind, Table):
+        return table_of(request.recipe, kind)
+    # Not the request itself, which carries the recipe.
+    return request.job
 
 
 def table_of(recipe: Recipe, kind: type[Table]) -> Table:
     """Return the recipe's table of a type; of the type Recipe, the whole recipe."""
     if kind is Recipe:
         return recipe
+    # "is", since a subclass would be another table of the recipe.
     return next(table for table in vars(recipe).values() if type(table) is kind)

@@ -105,11 +105,11 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
 
     If it came to no result, return how it ended.
     """
+    # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
+    remedy = "Look whether the venv is still there."
     try:
-        status = runner.attempt(
-            command, log, remedy="Look whether the venv is still there.", timeout=seconds
-        )
+        status = runner.attempt(command, log, remedy=remedy, timeout=seconds)
     except TimeoutError:
         verdict: Verdict = "failed", f"it hung, and was ended after {seconds:g} s", {}
     else:
@@ -139,13 +139,15 @@ def _verdict(status: int, log: Path) -> Verdict:
         return "failed", f"it crashed ({number.name}{after}): {cause}", {}
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        last = (runner.last_lines(log, 1) or ("nothing was printed",))[0]
-        return "failed", _line(f"it came to no result (exit status {status}): {last}"), {}
+        lines = runner.last_lines(log, 1) or ("nothing was printed",)
+        reason = f"it came to no result (exit status {status}): {lines[0]}"
+        return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
 
 
 def _printed(log: Path) -> _Printed | None:
     """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
+    # "replace": a native library may print anything before it crashes.
     for line in reversed(log.read_text("utf-8", "replace").splitlines()):
         if line.startswith("{"):
             try:

@@ -34,12 +34,15 @@ class WheelVenv:
 
     def creation(self, interpreter: str, version: str, home: Path) -> Command:
         """Return the making of the venv; Python 2 has no venv module of its own."""
+        # Of the interpreter itself: its own module makes a venv of exactly its version.
         module = "virtualenv" if version.startswith("2.") else "venv"
         argv = (interpreter, "-m", module, str(self.place))
         return Command(argv, self.place.parent, environment.clean(home))
 
     def pip(self, *arguments: str) -> Command:
         """Return a run of its pip that may ask the package index, through this host's proxies."""
+        # Only here: a proxy's address may hold a password, which no program of the
+        # wheel needs.
         env = package_clients.of("pip", self.programs)
         return Command(self._pip(arguments), self.place.parent, env)
 

@@ -42,30 +42,24 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     from tfwright.configure.interview import Interview
 
     table = recipe.configure
-    python = {
-        "PYTHON_BIN_PATH": str(inputs.python),
-        "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
-    }
+    python = _target_python(job, inputs)
     answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
     dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
     interview = Interview(dialect, answers, table.by, host.python)
+    # Answers that cannot be meant are refused before a program of the tree runs.
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, table)
     command = _command(job, table, tree.path, interview, tree.epoch)
     _require_program(tree.path, table)
     _prepare_programs(job, inputs, interview)
     written = expected.written_in(table, dialect)
+    target = tree.path / written[0]
     with _whole_or_nothing([tree.path / name for name in written]):
         asked = _converse(job, recipe, command, interview, written)
         never_asked = _never_asked(job, table, interview, asked)
-        target = tree.path / written[0]
-        if rendered is None:
-            job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
-        else:
-            _agree(rendered, _text_of(tree.path, written), job.log("configure"), python)
-            files.write(target, rendered)
+        _settle(job, written, rendered, python)
     return Configured(
         bazelrc=Artefact.of(target),
         asked=asked,
@@ -75,11 +69,35 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     )
 
 
+def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
+    """Return the answers to the questions about Python, which the fetched venv decides."""
+    return {
+        "PYTHON_BIN_PATH": str(inputs.python),
+        # Stated as well: the default is the first of a set, whose order changes before
+        # 2.5.
+        "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
+    }
+
+
+def _settle(
+    job: Job, written: Sequence[str], rendered: str | None, places: Mapping[str, str]
+) -> None:
+    """Put the rendered file in the place of the written one, if the two agree."""
+    tree = job.places.tree
+    if rendered is None:
+        job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
+        return
+    _agree(rendered, _text_of(tree, written), job.log("configure"), places)
+    files.write(tree / written[0], rendered)
+
+
 def damage(job: Job, configured: Configured) -> str | None:
     """Name a file that appeared in the tree after this stage."""
     known = {artefact.path for artefact in configured.written}
-    new = next((path for path in _strangers(job.places.tree) if path not in known), None)
-    return f"{new.name} is new in the tree" if new else None
+    for path in _strangers(job.places.tree):
+        if path not in known:
+            return f"{path.name} is new in the tree"
+    return None
 
 
 def _strangers(tree: Path) -> list[Path]:
@@ -139,6 +157,7 @@ def _scripts(tree: Path) -> "Scripts":
     """Return the files of a tree that show what its ./configure writes."""
     from tfwright.configure import traits
 
+    # By name only: what a script of the tree says is read, and nothing of it runs.
     found = {name: tree / name for name in traits.files()}
     return {
         name: path.read_text("utf-8", "replace")
@@ -149,6 +168,7 @@ def _scripts(tree: Path) -> "Scripts":
 
 def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
     """Return the same of the tree that the source stage left, if it is the recipe's."""
+    # The tree on the disk may be of the commit that the recipe pinned before.
     same = tree is not None and tree.commit == recipe.source.commit
     return _scripts(tree.path) if tree and same else {}
 
@@ -157,8 +177,11 @@ def _site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
     from tfwright.tools.process import environment
 
+    # sysconfig is in Python 2.7, too; site.getsitepackages is missing in old
+    # virtualenvs.
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    command = Command((str(python), "-c", code), job.places.own, environment.clean(job.places.home))
+    argv = (str(python), "-c", code)
+    command = Command(argv, job.places.own, environment.clean(job.places.home))
     remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
@@ -178,12 +201,14 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
     """Insist that the tree has the program, and name what it has instead."""
     path = tree / table.program
     if not path.is_file():
-        others = sorted(found.name for found in path.parent.glob("configure*") if found.is_file())
+        found = path.parent.glob("configure*")
+        others = sorted(program.name for program in found if program.is_file())
         hint = f"; it has {', '.join(others)}" if others else ""
         raise RecipeError(
             f"The source tree has no {table.program}{hint}",
             remedy="Set 'program' in [configure] to the program that asks the questions.",
         )
+    # The kernel takes the carriage return for a part of the interpreter's name.
     with path.open("rb") as script:
         if script.readline(200).endswith(b"\r\n"):
             raise RecipeError(
@@ -201,6 +226,8 @@ def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     bazel = f'exec "{inputs.bazel.path}"'
     if not dialect.own and dialect.release <= LAST_WITH_SERVER:
         bazel += " --batch"
+    # `bazel fetch` would go to the network for minutes, and clean what compile can
+    # resume.
     if not dialect.own and dialect.release <= LAST_THAT_CLEANS:
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
@@ -209,6 +236,7 @@ def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
+    # Left from another recipe state, it would hide the libraries from the real answer.
     else:
         files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
@@ -222,6 +250,7 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
         files.remove(path)
     try:
         yield
+    # BaseException: Ctrl-C in the middle of the questions leaves a half file as well.
     except BaseException:
         for path in paths:
             files.remove(path)
@@ -240,6 +269,7 @@ def _converse(
     respondent = kind(interview)
     log = job.log("configure")
     spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
+    # A script that runs out of answers may still end with 0, and write nothing.
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
         raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)
@@ -253,6 +283,7 @@ def _never_asked(
     stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
     taken = {*asked, *interview.exports(), *stated}
     rest = tuple(variable for variable in recipe if variable not in taken)
+    # A "no" that was never asked for is what the build does anyway, hence only a note.
     wanted = [variable for variable in rest if recipe[variable] is True]
     if wanted:
         raise RecipeError(
@@ -272,6 +303,7 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     texts = list[str]()
     for name in written:
         path = tree / name
+        # The tree decides what lies there: a link could lead to any file of the host.
         if path.is_symlink() or path.stat().st_size > LONGEST_BAZELRC:
             raise ToolError(
                 f"./configure wrote {name} as a link, or with more than {LONGEST_BAZELRC:,} bytes",

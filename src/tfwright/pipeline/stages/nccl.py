@@ -51,20 +51,15 @@ def run(
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
-    runner.run(
-        command,
-        job.log("nccl"),
-        remedy=(
-            "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel "
-            "built."
-        ),
+    remedy = (
+        "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built."
     )
+    runner.run(command, job.log("nccl"), remedy=remedy)
     _replace(place, _output(job))
+    # The compiler exits 0 also where every operation was compiled out.
     stub = libraries.registered(place).stub
-    job.listener.note(
-        f"_nccl_ops.so rebuilt by {host.compiler}"
-        + (f": a stub, with which TensorFlow imports; {stub}" if stub else "")
-    )
+    result = f": a stub, with which TensorFlow imports; {stub}" if stub else ""
+    job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}{result}")
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
@@ -79,11 +74,10 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
     from tfwright.tools.process import environment
 
     tree, external = job.places.tree, job.places.bazel / "external"
-    headers = [
-        tree,
-        tree / "bazel-genfiles",
-        *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir()),
-    ]
+    others = [external / name for name in EXTERNAL_HEADERS]
+    # A release has only some of them.
+    found = [folder for folder in others if folder.is_dir()]
+    headers = [tree, tree / "bazel-genfiles", *found]
     # Relative: where the tree lies would else be in the library, by way of __FILE__.
     fixed = (
         "-shared",
@@ -112,8 +106,10 @@ def _framework(tree: Path) -> tuple[str, ...]:
     """
     if not (tree / FRAMEWORK).is_file():
         return ()
+    # Relative to the library itself, since the wheel may be installed anywhere.
     origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
-    up = os.path.relpath(Path(FRAMEWORK).parent.relative_to("bazel-bin"), Path(LIBRARY).parent)
+    framework = Path(FRAMEWORK).parent.relative_to("bazel-bin")
+    up = os.path.relpath(framework, Path(LIBRARY).parent)
     return (FRAMEWORK, f"-Wl,-rpath,{origin}/{up}")
 
 
@@ -147,8 +143,13 @@ def _place(tree: Tree, built: Built) -> Path:
 
 def _replace(place: Path, library: Path) -> None:
     """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
-    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
-    for target in [place, copy] if copy.is_file() and not copy.samefile(place) else [place]:
+    output_root = place.parents[len(Path(LIBRARY).parts) - 1]
+    copy = output_root / RUNFILES / LIBRARY
+    targets = [place]
+    # build_pip_package packs the runfiles, so a copy there counts more than the output.
+    if copy.is_file() and not copy.samefile(place):
+        targets.append(copy)
+    for target in targets:
         # Read-only like all that Bazel makes, so that it is replaced and never written to.
         with files.replacing(target, mode=0o555) as temporary:
             shutil.copyfile(library, temporary)

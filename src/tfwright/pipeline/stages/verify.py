@@ -29,7 +29,10 @@ class Trial(NamedTuple):
 def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing in which it fails."""
     wheel, venv = sealed.wheel.path, _venv(job)
-    trials, programs = _trials(job, table, str(wheel)), _programs(job, table)
+    # Made before anything runs: an unknown smoke program is refused at once.
+    trials = _trials(job, table, str(wheel))
+    programs = _programs(job, table)
+    # Reading takes seconds, so it goes before the venv and the programs.
     checks = list(_read(sealed.wheel, table, host.python))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
@@ -75,6 +78,8 @@ def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
             yield _held(wheel.path, reading)
     if table.size is not None:
         faults = []
+        # Indexes limit the size of a file; the recipe states the limit that matters to
+        # it.
         if wheel.size > table.size:
             faults = [f"{wheel.size:,} bytes, {table.size:,} are allowed"]
         yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
@@ -110,6 +115,7 @@ def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
     """Put the tests where the tree does not lie around them: they must import the wheel."""
     for name in table.tests:
         test = (tree / name).resolve()
+        # A link in the tree could lead to any file of the host.
         if not test.is_file() or not test.is_relative_to(tree.resolve()):
             raise RecipeError(
                 f"verify.tests: {name} is not a file of the tree",
@@ -128,9 +134,8 @@ def _copy(job: Job, test: str) -> Path:
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
     module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
-    return [
-        Trial(name, venv.program(name, module, job.places.home, table.env)) for name in table.smoke
-    ]
+    home, extra = job.places.home, table.env
+    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
 
 
 def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
@@ -146,10 +151,12 @@ def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
+    # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     remedy = "Look into the log for why it could not be started."
     try:
         printed = runner.run(trial.command, log, remedy=remedy)
+    # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
         raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault

@@ -18,6 +18,7 @@ def matrices():
     """
     import numpy
 
+    # A fixed seed: CPU and GPU have to get the same matrices.
     random = numpy.random.RandomState(0)
     return [random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32") for _ in "AB"]
 
