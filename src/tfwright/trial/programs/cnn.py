@@ -51,7 +51,7 @@ def train(tf, device):
         step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         # Renamed with 0.12.
         start = getattr(tf, "global_variables_initializer", None) or tf.initialize_all_variables
-        # Some operations, such as the labels' conversion, have no kernel for GPUs.
+        # Some releases have no GPU kernel for one of these operations.
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
 
             def learn():
