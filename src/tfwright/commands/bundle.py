@@ -57,6 +57,7 @@ def pack(
     inputs = engine.build(replace(job, until="fetch"))
     if not isinstance(inputs, Inputs):
         raise TypeError("the stage fetch makes Inputs")
+    # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
     with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
         found = [
             *_documents(job, document),
@@ -65,6 +66,7 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
+        # Sorted, so that the same inputs give the same bundle.
         found.sort(key=lambda content: content.member.path)
         sources = {content.member: content.source for content in found}
         manifest = _manifest(job, inputs, tuple(sources))
@@ -73,16 +75,16 @@ def pack(
 
 
 def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
+    carried = [Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones]
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
+        # Bazel's binary and tfwright's own packages run on this platform only.
         platform=binary.here(),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(
-            Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones
-        ),
+        clones=tuple(carried),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -109,16 +111,25 @@ def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+    # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
-    for copied in inputs.clones:
-        clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
-        yield Content.of("clone", room / copied.commit)
-    yield from (Content.of("package", path) for path in _packages(job, inputs.python, room))
+    yield from _clones(inputs, room)
+    for path in _packages(job, inputs.python, room):
+        yield Content.of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
-    yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+    for path in _own(job, room / "tool"):
+        yield Content.of("tool", path)
+
+
+def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
+    """Yield the commits that rules clone, each packed into a file of git's own form."""
+    for copied in inputs.clones:
+        packed = room / copied.commit
+        clones.pack(Clone(copied.remote, copied.commit), copied.repository, packed)
+        yield Content.of("clone", packed)
 
 
 def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
@@ -143,6 +154,7 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     log = job.log(f"bundle-{folder.name}")
     found = packages.bring(python, ("-r", str(listed)), folder, log)
     for path in found:
+        # Old packages are on the index as sources only, so this cannot be an error.
         if path.suffix != ".whl":
             job.listener.note(
                 f"{path.name} is not a wheel: pip builds it where it installs it, with what the "
@@ -170,13 +182,17 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
     """
     store = sources.store(job.places.vault)
     for part, table in job.recipe.toolkit.parts():
-        held = [pins for _, pins in table.ways() if all(map(store.holds, pins.values()))]
-        if not held:
+        # One complete way is enough.
+        pins = next(
+            (pins for _, pins in table.ways() if all(map(store.holds, pins.values()))),
+            None,
+        )
+        if pins is None:
             raise SupplyError(
                 f"The packages of {part} are not on this host",
                 remedy=f"Run 'invoke toolkit --recipe {job.recipe.name}' first.",
             )
-        for pin in held[0].values():
+        for pin in pins.values():
             yield Content.of("toolkit", store.path(pin), pin, pin)
 
 
@@ -188,8 +204,13 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
         for way, pins in table.ways():
             names = {name.rpartition("/")[2]: pin for name, pin in pins.items()}
             yield Absent(name=f"{part}: {way}", files=names)
-    if any(job.recipe.toolkit.parts()):
-        return
+    # A recipe without packages uses what is installed, which only its files can
+    # identify.
+    if not any(job.recipe.toolkit.parts()):
+        yield from _absent_installations(job)
+
+
+def _absent_installations(job: BuildRequest) -> Iterator[Absent]:
     host = job.recipe.host
     roots = {
         "CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)),
@@ -230,6 +251,7 @@ def _place(
     _place_shared(manifest, recipe, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
+    # Before the documents: with them the recipe can be built, so they come last.
     files.write(places.own / "bundle.json", manifest.encoded())
     for source, target in documents.items():
         files.write(target, source.read_bytes())
@@ -263,6 +285,7 @@ def _verify_commits(
     commits = {clone.commit: clone.commit for clone in manifest.clones}
     commits |= {"source.bundle": recipe.source.commit}
     for member, path in unpacked.items():
+        # Other members are verified by their checksums alone.
         if member.kind not in {"clone", "source"}:
             continue
         commit = commits.get(member.name)
@@ -298,19 +321,23 @@ def _places_of_documents(
     manifest: Manifest, unpacked: Mapping[BundleMember, Path]
 ) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
-    return {
-        **dict.fromkeys(_of("recipe", unpacked).values(), RECIPES / f"{manifest.recipe}.toml"),
-        **dict.fromkeys(_of("lock", unpacked).values(), RECIPES / f"{manifest.recipe}.lock"),
-        **{path: PATCHES / member.name for member, path in _of("patch", unpacked).items()},
-    }
+    places: dict[Path, Path] = {}
+    for path in _of("recipe", unpacked).values():
+        places[path] = RECIPES / f"{manifest.recipe}.toml"
+    for path in _of("lock", unpacked).values():
+        places[path] = RECIPES / f"{manifest.recipe}.lock"
+    for member, path in _of("patch", unpacked).items():
+        places[path] = PATCHES / member.name
+    return places
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     others = [str(target) for source, target in documents.items() if _differs(target, source)]
     if others:
+        # A checkout may hold edits that no commit has, so nothing of it is overwritten.
+        further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this checkout"
-            + (f", and {len(others) - 1} more" if len(others) > 1 else ""),
+            f"The bundle has another {others[0]} than this checkout{further}",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -337,14 +364,19 @@ def _place_shared(
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
     carried = {**_of("package", unpacked), **_of("tool", unpacked)}
-    packages.keep(
-        {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
-    )
-    blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
-    if recipe.host.image:
-        image.put(blobs, recipe.host.image.digest, places.vault)
+    kept_packages = {path: (member.name, member.sha256) for member, path in carried.items()}
+    packages.keep(kept_packages, places.vault)
+    _place_image(recipe, unpacked, places)
     for member, path in _of("added", unpacked).items():
+        # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(path, places.build_out / "added" / member.name, 0o644)
+
+
+def _place_image(recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+    """Put the recipe's container image into the vault; layers of another one are left out."""
+    if recipe.host.image:
+        blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
+        image.put(blobs, recipe.host.image.digest, places.vault)
 
 
 def _place_clones(

@@ -11,7 +11,7 @@ from tfwright.documents.host_file import HostFile, WorkerTable
 from tfwright.errors import HostError, ToolError
 from tfwright.tools import files
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import SlurmSite
+from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import schedule
 from tfwright.workers.schedule import Assignment, WorkSchedule
@@ -39,6 +39,8 @@ def over_ssh(
         log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
         host = hosts[given.worker]
         done = ssh.build(host, given.recipe, options, log)
+        # Without one, both machines share the wheelhouse, and the wheel is here
+        # already.
         if host.wheelhouse and not done.lost and not done.failure:
             try:
                 ssh.bring(host, settings.build_out / "wheelhouse", log.with_suffix(".rsync.log"))
@@ -60,6 +62,7 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
         ended.put((given, build(given)))
 
     current = begun
+    # A thread for each build: they only wait for ssh, and one queue orders their ends.
     while not current.over:
         current, started = current.started()
         for given in started:
@@ -94,15 +97,25 @@ def by_slurm(
     planned = schedule.planned(recipes, (), _took(settings))
     order = tuple(planned.assignments)
     done = {}
+    # Slurm starts array jobs in their order: the longest builds come first.
     for recipe, result in zip(order, slurm.build(site, order, options), strict=True):
-        failure = f"exit status {result.status}, see {result.log}" if result.status else ""
-        state: schedule.State = "failed" if result.status > 0 else "built"
-        state = "lost" if result.status < 0 else state
-        done[recipe] = Assignment(recipe, state, result.worker, (), result.seconds, failure)
+        done[recipe] = _assigned(recipe, result)
         hear(done[recipe])
     finished = WorkSchedule(done, ())
     _keep(settings, finished)
     return finished
+
+
+def _assigned(recipe: str, result: SlurmResult) -> Assignment:
+    """Return what became of one job of an array."""
+    state: schedule.State = "built"
+    if result.status > 0:
+        state = "failed"
+    elif result.status < 0:
+        # No exit status was written: Slurm or its node ended the job.
+        state = "lost"
+    failure = f"exit status {result.status}, see {result.log}" if result.status else ""
+    return Assignment(recipe, state, result.worker, (), result.seconds, failure)
 
 
 def _host(table: WorkerTable) -> RemoteHost:

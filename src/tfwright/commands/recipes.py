@@ -27,6 +27,7 @@ class RecipeRow:
     verified: str
 
 
+# Probes are kept for the process: all rows together ask this host's programs once.
 def rows(host_file: HostFile) -> list[RecipeRow]:
     """Return a row for each recipe of recipes/."""
     return [_row(recipes.read(name), host_file) for name in recipes.names()]

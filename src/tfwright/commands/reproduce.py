@@ -90,7 +90,7 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
 def published(job: BuildRequest) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 
-    Raises RecipeError if there is no such wheel.
+    Raises RecipeError if the wheelhouse has none.
     """
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
@@ -105,7 +105,7 @@ def published(job: BuildRequest) -> Path:
 def recipe_named(wheel: str) -> str:
     """Return the name of the recipe in a wheel's build record; the default one for no wheel.
 
-    Raises WheelError if there is no such wheel, or it has no record.
+    Raises WheelError if the wheel is missing, or has no record.
     """
     if not wheel:
         return DEFAULT
@@ -149,22 +149,29 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
         return []
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     here = host_facts.found(job.recipe, job.host_file, facts)
-    inputs = stamps.last(job, "fetch", Inputs)
-    sealer = sealing.sealer()
-    pairs = {}
-    for name in Found.model_fields:
-        pairs[name] = getattr(record.found, name), getattr(here, name)
-    # Another version of the compressor packs the same files into other bytes.
-    pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
-    pairs["tfwright"] = record.sealer.version, sealer.version
-    # Only a fetch on this host knows which Bazel binary it would run.
-    if inputs and inputs.programs:
-        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
     changes = []
-    for name, (then, now) in pairs.items():
+    for name, (then, now) in _then_and_now(job, record, here).items():
         if then != now:
             changes.append(f"{name}: {then or 'none'} then, {now or 'none'} here")
     return changes
+
+
+def _then_and_now(
+    job: BuildRequest, record: BuildRecord, here: Found
+) -> dict[str, tuple[object, object]]:
+    """Return each property of host and programs: as recorded, and as it is here."""
+    pairs: dict[str, tuple[object, object]] = {}
+    for name in Found.model_fields:
+        pairs[name] = getattr(record.found, name), getattr(here, name)
+    sealer = sealing.sealer()
+    # Another version of the compressor packs the same files into other bytes.
+    pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
+    pairs["tfwright"] = record.sealer.version, sealer.version
+    inputs = stamps.last(job, "fetch", Inputs)
+    # Only a fetch on this host knows which Bazel binary it would run.
+    if inputs and inputs.programs:
+        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
+    return pairs
 
 
 def _record(wheel: Path) -> BuildRecord | None:

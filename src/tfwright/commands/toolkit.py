@@ -41,6 +41,7 @@ def _cuda_version(root: Path) -> str:
 
 
 def _gcc_version(root: Path) -> str:
+    # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
     line = toolchain.version_line(HERE, str(programs[0])) if programs else None
     compiler = toolchain.parse(line.value) if line else None
@@ -112,11 +113,11 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
         return
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
     wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
-    remedy = (
-        "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
-        if wanted
-        else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
-    )
+    remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+    if wanted:
+        remedy = (
+            "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+        )
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
         remedy=remedy,
@@ -163,6 +164,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     if a part cannot be obtained or is another version than the recipe names, HostError while the
     user has not accepted its licence.
     """
+    # Before any download: the lock decides which packages a build may use.
     _insist_on_lock(job)
     for name, table in job.recipe.toolkit.parts():
         kind = KINDS[name]
@@ -191,6 +193,7 @@ def _insist_on_lock(job: BuildRequest) -> None:
 def _provided(
     job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
+    # By checksum: packages of the same version may have been repacked.
     record = tree.read(root)
     for _, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
@@ -200,6 +203,7 @@ def _provided(
     # On the toolkit's own disk, so that its files are renamed and not copied.
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
+        # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
             raise _unaccepted_packages(kind, table, obtained, room, root)
         made = _arranged(kind, obtained, room)
@@ -259,6 +263,8 @@ class _Origin:
 
 def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
+    # Read from the unpacked files: names of archives promise versions that they do not
+    # hold.
     version, wanted = kind.version(made), _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
@@ -292,11 +298,13 @@ def install(
     if the archive has another checksum or is another version than the recipe names, HostError while
     the user has not accepted its licence.
     """
+    # A recipe without this part is refused before gigabytes are hashed.
     root = _root(job, kind)
     digest = _verified(job.recipe, kind, archive, sha256)
     root.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
+        # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
             raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
@@ -307,6 +315,7 @@ def install(
 
 def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
+    # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
         obtained = Obtained("debian", {archive.name: archive})
         return _arranged(kind, obtained, room)
@@ -322,6 +331,8 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
         )
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind)
+    # Not trusted at first sight: these files come through a browser, from a page with a
+    # login.
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",

@@ -613,7 +613,7 @@ def find(name: str) -> Path:
     near = difflib.get_close_matches(wanted, names(), n=1, cutoff=0.4)
     guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"There is no recipe {name!r}{guess}",
+        f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
         ".toml.",
     )

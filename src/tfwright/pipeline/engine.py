@@ -267,7 +267,7 @@ def stage_named(name: str) -> Stage:
     near = difflib.get_close_matches(name, names, n=1)
     guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"There is no stage {name!r}{guess}",
+        f"Unknown stage {name!r}{guess}",
         remedy=f"The stages are: {', '.join(names)}.",
     )
 

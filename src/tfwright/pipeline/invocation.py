@@ -50,7 +50,7 @@ class Invocation:
     cache: str = ""
     """The url of the build cache; empty for none."""
     first: tuple[str, ...] = ()
-    """What is run first where there is no network, and becomes Bazel."""
+    """What is run first in a build without a network, and becomes Bazel."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -120,6 +120,7 @@ class Invocation:
         """What Bazel's client and server see, less the answers to ./configure."""
         # Programs differ in which of the spellings they read.
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
+        network: Mapping[str, str]
         if self.job.offline:
             network = dict.fromkeys(names, DEAD_PROXY)
         else:

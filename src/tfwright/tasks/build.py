@@ -4,17 +4,17 @@ import sys
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_of
 
 
 @task(
     default=True,
     help=RECIPE
+    | UNTIL
+    | OFFLINE
     | {
-        "until": "stop after this stage",
         "again": "run this stage even if its result is up to date",
         "fresh": "forget what was built of this recipe; caches stay",
-        "offline": "use only what is on this host",
         "jobs": "how many actions Bazel runs at once",
         "wait": "wait until another build of the same recipe ends",
         "verified-by": "when the build ends well, write [verified] into the recipe with this name",
@@ -34,16 +34,19 @@ def build(
     cache: bool = True,
 ) -> None:
     """Build a recipe into a wheel; stages whose result is up to date are skipped."""
-    with explained(
-        resume=f"invoke build --recipe {recipe}"
-        + (f" --until {until}" if until != "publish" else "")
-    ):
+    # Neither --fresh nor --again: a build that is resumed must not begin from nothing.
+    resume = f"invoke build --recipe {recipe}"
+    if until != "publish":
+        resume += f" --until {until}"
+    with explained(resume):
         from tfwright.pipeline import engine
         from tfwright.terminal import console
 
+        # A mistyped stage is refused before the recipe is read.
         engine.insist(until, again)
         job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
-        job = job if cache else job.without_cache()
+        if not cache:
+            job = job.without_cache()
         console.announce(job)
         console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
         if verified_by:
@@ -56,8 +59,8 @@ def build(
 @task(
     help=RECIPE
     | JSON
+    | UNTIL
     | {
-        "until": "stop after this stage",
         "again": "plan as if this stage were asked for again",
         "offline": "plan a build without a network",
         "bazelrc": "print the .tf_configure.bazelrc that the recipe's answers give, and end",
@@ -83,6 +86,7 @@ def plan(
 
         engine.insist(until, again)
         job = job_of(recipe, until=until, offline=offline)
+        # Text as it is, so that it can be sent into a file and compared.
         if bazelrc:
             sys.stdout.write(plans.bazelrc(job))
             return
@@ -101,6 +105,7 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 
 @task(
     help=RECIPE
+    | OFFLINE
     | {
         "cuda": "CUDA as downloaded: .run file for Linux, .tar.gz for macOS",
         "cudnn": "cuDNN as downloaded: .tgz, .tar.xz, wheel or .deb",
@@ -111,7 +116,6 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
         "nccl-sha256": "checksum of that file",
         "tensorrt-sha256": "checksum of that file",
         "licence-accepted": "state that you have read and accepted NVIDIA's licences",
-        "offline": "use only what is on this host",
     }
 )
 def toolkit(
@@ -145,6 +149,7 @@ def toolkit(
 
         job = job_of(recipe, offline=offline)
         downloaded = toolkits.downloaded(given)
+        # Before the first part is put into place: half a toolkit serves no build.
         toolkits.insist(job.recipe, downloaded)
         for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
             page.show(part)

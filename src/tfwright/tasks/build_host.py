@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, explained
+from tfwright.tasks.common import JSON, UNTIL, explained
 
 
 @task(
@@ -41,6 +41,8 @@ def nightly(
         from tfwright.terminal import nightly as page
         from tfwright.terminal.text import tell
 
+        # The timer itself runs `nightly` without options, so these two never meet a
+        # night.
         if install or uninstall:
             sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
         if watch:
@@ -90,6 +92,7 @@ def index(
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)
                 page.show_use(url)
+                # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()
 
@@ -132,9 +135,9 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
 @task(
     iterable=["recipe"],
     help=JSON
+    | UNTIL
     | {
         "recipe": "name of a recipe; given again for each further one, all recipes without it",
-        "until": "stop after this stage",
         "slurm": "submit a job array to Slurm, instead of the workers of the host file",
     },
 )
@@ -150,11 +153,13 @@ def distribute(
         from tfwright.commands import distribute as workers
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
+        from tfwright.errors import ToolError
         from tfwright.pipeline import engine
         from tfwright.terminal import distribute as page
 
         engine.insist(until)
         names = recipe or list(recipes.names())
+        # A mistyped name is refused here, and not hours later by a worker.
         for name in names:
             recipes.find(name)
         hand_out = workers.by_slurm if slurm else workers.over_ssh
@@ -162,4 +167,4 @@ def distribute(
         done = hand_out(host_file.read(), names, options, page.show_assignment)
         page.show_schedule(done, as_json=json)
         if any(each.state != "built" for each in done.assignments.values()):
-            sys.exit(5)
+            sys.exit(ToolError.exit_status)

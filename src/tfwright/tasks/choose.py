@@ -1,10 +1,14 @@
 """Commands that choose a recipe: recipes, match, doctor."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, MACHINE, RECIPE, explained, job_of
+
+if TYPE_CHECKING:
+    from tfwright.host.match import Wish
 
 
 @task(help=JSON)
@@ -20,12 +24,9 @@ def recipes(_: Context, json: bool = False) -> None:
 
 @task(
     help=JSON
+    | MACHINE
     | {
-        "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
-        "python": "target Python, as 3.6",
         "glibc": "the oldest version that the wheel must load on",
-        "cuda": "version, as 10.1",
-        "os": "Linux or Darwin",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
@@ -80,19 +81,17 @@ def doctor(
         findings = examination.examine(job.recipe, job.host_file, host)
         facts = inventory.take(job.recipe, job.host_file, host)
         page.show_examination(recipe, facts, findings, as_json=json, everything=all)
+        # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
 
 
 @task(
-    help={
+    help=MACHINE
+    | {
         "release": "of TensorFlow, as 2.6; default: the newest that fits",
         "like": "copy this recipe instead, without what was verified",
         "name": "with --like: the name of the copy",
-        "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
-        "python": "target Python, as 3.8",
-        "cuda": "version, as 11.2",
-        "os": "Linux or Darwin",
         "folder": "where to write it, instead of recipes/",
     }
 )
@@ -125,18 +124,26 @@ def new(
             page.show_new(making.copy(recipes.find(like), name))
             return
         wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os)
+        # A GPU in this host alone is not a wish for CUDA.
         if not (gpu or cuda):
             wish = match.Wish(system=wish.system, machine=wish.machine, python=python)
-        found = match.needs(wish)
-        wanted = release or next((need.value for need in found if need.name == "TensorFlow"), "")
-        if not wanted:
-            raise RecipeError(
-                "No TensorFlow release was made for this combination",
-                remedy="Ask for less: 'invoke match' shows what exists.",
-            )
+        wanted = Release.parse(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
-        host = host_file.read()
-        page.show_new(making.new(wish, Release.parse(wanted), host, place, page.ask))
+        page.show_new(making.new(wish, wanted, host_file.read(), place, page.ask))
+
+
+def _newest_release(wish: "Wish") -> str:
+    """Return the newest TensorFlow that fits a wish; raise RecipeError if none does."""
+    from tfwright.errors import RecipeError
+    from tfwright.host import match
+
+    for need in match.needs(wish):
+        if need.name == "TensorFlow":
+            return need.value
+    raise RecipeError(
+        "No TensorFlow release was made for this combination",
+        remedy="Ask for less: 'invoke match' shows what exists.",
+    )
 
 
 @task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})

@@ -30,12 +30,16 @@ def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) ->
         if changed:
             change = linting.change_since(changed)
             page.show_change(change)
+            # After the change is shown: a change of code alone leaves no recipe to
+            # check.
             names = list(change.recipes)
         findings = [finding for name in names for finding in linting.lint(name)]
         findings += linting.among(names)
         page.show_findings(names, findings, as_json=json)
         if findings:
             sys.exit(errors.RecipeError.exit_status)
+        # The code only with everything: a maintainer of recipes needs no developers'
+        # tools.
         if not (recipe or changed):
             develop.run("ruff", "check")
             develop.run("ruff", "format", "--check")
@@ -91,7 +95,8 @@ def schema(_: Context, document: str = "") -> None:
         known = schemas.schemas()
         if document and document not in known:
             raise RecipeError(
-                f"There is no schema of {document!r}", remedy=f"Choose {', '.join(known)}."
+                f"Unknown schema {document!r}",
+                remedy=f"Choose {', '.join(known)}.",
             )
         if document:
             sys.stdout.write(known[document])

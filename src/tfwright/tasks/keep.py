@@ -4,18 +4,15 @@ from pathlib import Path
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+from tfwright.tasks.common import JSON, OFFLINE, RECIPE, explained, file_of, job_of
 
 
-@task(
-    help=RECIPE
-    | {
-        "everything": "download for all recipes in recipes/",
-        "offline": "use only what is on this host",
-    }
-)
+@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
 def fetch(
-    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+    _: Context,
+    recipe: str = "demo",
+    everything: bool = False,
+    offline: bool = False,
 ) -> None:
     """Download all inputs of a recipe into the vault; what failed before is tried again."""
     with explained():
@@ -26,12 +23,14 @@ def fetch(
         for name in recipes.names() if everything else (recipe,):
             job = job_of(name, until="fetch", offline=offline)
             console.announce(job)
+            # Again, also where a stamp holds: a mirror may have been added for what was
+            # missing.
             console.conclude(job, engine.build(job, again="fetch"))
 
 
 @task(help=RECIPE)
 def lock(_: Context, recipe: str = "demo") -> None:
-    """Write the lock file beside a recipe: every input by its checksum.
+    """Write the lock file next to a recipe: every input by its checksum.
 
     From then on a build refuses any other input.
     """
@@ -78,6 +77,7 @@ def bundle(
         from tfwright.terminal import vault as page
 
         if unpack:
+            # Absolute, since Bazel and ./configure write the place down.
             build_out = Path(into).resolve() if into else host_file.read().build_out
             bundle = file_of(unpack, "bundle --unpack")
             page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
@@ -87,6 +87,7 @@ def bundle(
                 "The bundle needs a file name",
                 remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
             )
+        # Such as CUDA's installer, which its licence keeps out of every other way.
         further = [Path(file) for file in add]
         manifest = bundles.pack(
             job_of(recipe),

@@ -5,18 +5,13 @@ from pathlib import Path
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_of
 
 
 @task(
     help=JSON
-    | {
-        "wheel": "path of a .whl file, of any TensorFlow",
-        "key": (
-            "public key, in PEM, that has to have signed what lies beside the wheel about where "
-            "it is from"
-        ),
-    }
+    | WHEEL
+    | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
 )
 def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
@@ -29,6 +24,8 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
 
         report = inspection.inspect(file_of(wheel, "inspect"), Path(key) if key else None)
         page.show_report(report, as_json=json)
+        # Shown first, judged afterwards: what was found helps most where a wheel is
+        # refused.
         inspection.insist(report)
 
 
@@ -58,14 +55,15 @@ def compare(
             sys.exit(other.show(one, two, as_json=json))
         found = comparison.compare(one, two)
         page.show_comparison(found, as_json=json)
+        # As cmp and diff do, for scripts.
         sys.exit(0 if found.same else 1)
 
 
 @task(
     iterable=["requirement"],
     help=JSON
+    | WHEEL
     | {
-        "wheel": "path of a .whl file, of any TensorFlow",
         "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
         "requirement": 'installed with it, as "numpy<1.17"; may be given again',
         "module": "what to import, where it is not tensorflow",
@@ -93,10 +91,14 @@ def smoke(
         if runs:
             page.show_runs(smoking.kept(host_file.read()))
             return
+        # Asked before the trial, which takes minutes: a plot needs a library that may
+        # be missing.
         if report:
             plotting.require()
         request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
-        seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+        # Standard output must hold nothing but the JSON.
+        hear = (lambda _: None) if json else page.show_outcome
+        seen = smoking.smoke(request, hear)
         page.show_report(seen, as_json=json)
         if report:
             page.write_report(seen, Path(report))
@@ -135,22 +137,23 @@ def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> N
         from tfwright.terminal import diagnose as page
 
         found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
+        reports = host_file.read().build_out / "reports"
         if learn:
-            page.show_lesson(*learning.write(found, log, host_file.read().build_out / "reports"))
+            page.show_lesson(*learning.write(found, log, reports))
             return
-        written = report.write(found, log, host_file.read().build_out / "reports")
+        written = report.write(found, log, reports)
         page.show_diagnosis(found, written, as_json=json)
         sys.exit(0 if found.recognised else 1)
 
 
 @task(
     help=JSON
+    | RECIPE
     | {
         "wheel": (
             "path of a wheel of ours, whose build record names the recipe; without it the one in "
             "the wheelhouse"
         ),
-        "recipe": "name of a recipe, or path of one that ends in .toml",
         "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     },
@@ -173,6 +176,7 @@ def reproduce(
 
         job = job_of(recipe or reproduction.recipe_named(wheel))
         original = Path(wheel) if wheel else reproduction.published(job)
+        # Refused before hours of building: another recipe cannot give the same wheel.
         reproduction.insist(job, original)
         found = reproduction.reproduce(job, original, cached=cached, control=control)
         page.show_reproduction(found, as_json=json)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def show_start(wanted: "Bisection") -> None:
     """Say what lies between the two builds, and about how long it takes to tell them apart."""
     count = len(wanted.steps)
+    # One more: first the good build is tried again, to see that the host still can.
     trials = halving.expected_trials(count) + 1
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {wanted.stage}")
     text.tell(f"{count} changes in between: about {trials} trials up to {wanted.stage}")

@@ -39,6 +39,7 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
     if not state.builds:
         text.line("No build has used the cache yet.")
         return
+    # Twelve digits tell toolchains apart, and fit the table.
     held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
     text.table(KEPT, held)
     text.line()
@@ -53,10 +54,12 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
     if as_json:
         text.as_json({**vars(found), "changes": [vars(change) for change in found.changes]})
         return
+    # A changed header makes hundreds of actions differ; only the first ones explain it.
     causes = [change for change in found.changes if not change.follows]
+    first, second = found.only_first, found.only_second
     text.line(f"{found.same} actions are the same.")
     text.line(f"{len(found.changes)} differ, {len(causes)} of them not because of another one.")
-    text.line(f"{found.only_first} are in the first build only, {found.only_second} in the second.")
+    text.line(f"{first} are in the first build only, {second} in the second.")
     for change in causes[:EXPLAINED]:
         text.line(f"\n{change.mnemonic} {change.name}")
         text.line(f"  {change.what}")

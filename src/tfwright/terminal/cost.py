@@ -35,12 +35,17 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         text.line(f"  {row}")
     if cost.slowest:
         _heading("Slowest actions")
-        text.table(
-            ACTIONS,
-            [(f"  {text.as_duration(action.seconds)}", action.name) for action in cost.slowest],
-        )
+        actions = [
+            (_indented(text.as_duration(action.seconds)), action.name) for action in cost.slowest
+        ]
+        text.table(ACTIONS, actions)
     _heading("On disk")
-    text.table(DISK, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
+    places = [(_indented(text.as_size(size)), name) for name, size in cost.disk.items()]
+    text.table(DISK, places)
+
+
+def _indented(cell: str) -> str:
+    return f"  {cell}"
 
 
 def _heading(title: str) -> None:
@@ -50,6 +55,7 @@ def _heading(title: str) -> None:
 
 def _stages(cost: "Cost") -> Iterator[tuple[str, str, str]]:
     for stage in cost.stages:
+        # Stamps of earlier versions do not say.
         processor = "-" if stage.cpu is None else text.as_duration(stage.cpu)
         yield stage.name, text.as_duration(stage.seconds), processor
 
@@ -67,7 +73,10 @@ def _bazel(cost: "Cost") -> Iterator[str]:
     yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
     compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
     if compiling:
+        # The stage's time is of its last run, so only Bazel's last run compares with
+        # it.
         added = compiling.seconds - spent[-1].seconds
+        # A build from the cache may take no measurable time.
         share = added / max(compiling.seconds, 1e-9)
         processor_time = ""
         if compiling.cpu is not None:

@@ -40,11 +40,13 @@ def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) ->
         _part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
+        # The path alone on standard output, as build prints a wheel.
         print(report)
 
 
 def show_lesson(lesson: "Lesson", fixture: Path) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
+    # So that >> appends it to the catalogue.
     print(lesson.entry)
     text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
     text.tell(f"  The fixture, with its root line marked: {fixture}")
@@ -69,6 +71,8 @@ def _label(match: "Match") -> "Styled":
     """Say how sure the cause is: only what the line and the facts prove is called known."""
     if match.certain:
         return Styled("  known:", text.GOOD)
+    # An entry with a sample was seen in a real log; without one it is a kind of
+    # failure.
     return Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
 
 
@@ -100,6 +104,7 @@ def _tell_excerpt(first: "Excerpt") -> None:
 def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
+        # A compiler's line can be thousands of characters.
         _part("  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
     if len(others) > MOST_OTHERS:
         _part("  also:", f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint")

@@ -28,7 +28,8 @@ def show_assignment(given: "Assignment") -> None:
     elif given.state == "waiting":
         text.tell(f"  {given.recipe}: {given.lost[-1]} was lost; another worker takes it")
     else:
-        text.tell(f"  {given.recipe}: {given.state} on {given.worker} in {given.seconds:.0f} s")
+        where = f"on {given.worker} in {given.seconds:.0f} s"
+        text.tell(f"  {given.recipe}: {given.state} {where}")
 
 
 def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:

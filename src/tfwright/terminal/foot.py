@@ -15,7 +15,7 @@ GIB = 1024**3
 MOST = 4
 """Running actions that are shown; a terminal of 24 lines keeps most of its history."""
 REDRAW_SECONDS = 0.2
-"""Bazel prints hundreds of times a second; nobody reads faster than this."""
+"""Bazel prints hundreds of times a second; people do not read faster than this."""
 
 
 class Foot:
@@ -61,6 +61,8 @@ def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]
     """Return the lines of the foot, each at most `room` characters."""
     head = f"  {stage:<10} "
     state = ", ".join(measures(progress))
+    # Never as wide as the terminal: a full line would wrap, and the redraw would miss
+    # it.
     rows: list[tuple[Part, ...]] = [
         (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
     ]
@@ -88,7 +90,8 @@ def measures(progress: Progress) -> list[str]:
 
 
 def _done(progress: Progress) -> str:
-    if progress.total is None:
-        return f"{progress.done:,} {progress.unit}"
-    share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
-    return f"{progress.done:,} of {progress.total:,} {progress.unit}{share}"
+    done, total, unit = progress.done, progress.total, progress.unit
+    if total is None:
+        return f"{done:,} {unit}"
+    share = f" ({done / total:.0%})" if total else ""
+    return f"{done:,} of {total:,} {unit}{share}"

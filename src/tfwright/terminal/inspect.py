@@ -40,7 +40,8 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
         text.paragraph(f"  {name}", printable(value) or "not stated", indent=LABEL)
     for way in _ways(report):
         text.paragraph("  finds CUDA", printable(way), indent=LABEL)
-    for name, value in _summary(report.summary) if report.summary else ():
+    summary = _summary(report.summary) if report.summary else ()
+    for name, value in summary:
         text.paragraph(f"  {name}", printable(value), indent=LABEL)
     if report.libraries:
         text.line()
@@ -62,9 +63,12 @@ def _ways(report: "Inspection") -> Iterator[str]:
     """Say how the wheel will find NVIDIA's libraries once it is installed."""
     for source in report.cuda:
         yield f"{', '.join(source.libraries)}: {source.how}"
+    # Newer releases open CUDA at run time, so no library names it as needed.
     built = dict(report.stated)
     linked = any("cudart" in name for name in report.nvidia)
-    if not linked and built.get("is_cuda_build", built.get("cuda_version")) not in {None, "False"}:
+    # Releases differ in which of the two they state.
+    with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
+    if not linked and with_cuda not in {None, "False"}:
         yield (
             "TensorFlow opens CUDA's libraries by name while it runs: they must be "
             "where the loader looks, or in LD_LIBRARY_PATH"
@@ -85,8 +89,9 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
 
 def _need(need: "WheelNeed") -> str:
     """Return a version, and which library and function need it."""
-    why = "; ".join(part for part in (need.symbol, need.decided) if part)
-    return f"{need.version:<8} {_short(need.library)}" + (f": {why}" if why else "")
+    parts = [part for part in (need.symbol, need.decided) if part]
+    why = f": {'; '.join(parts)}" if parts else ""
+    return f"{need.version:<8} {_short(need.library)}{why}"
 
 
 def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
@@ -105,15 +110,14 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
 def _facts(library: "Library") -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
     elf, parts = library.elf, library.parts
-    needs = (
-        [f"{family} {need.version}" for family, need in elf.requires.items()]
-        if elf
-        else [f"macOS {part.minimum}" for part in library.macho]
-    )
-    gpu = [
-        *(name for part in parts for name in part.architectures),
-        *([f"NCCL {library.text.nccl}"] if library.text.nccl else []),
-    ]
+    if elf:
+        needs = [f"{family} {need.version}" for family, need in elf.requires.items()]
+    else:
+        needs = [f"macOS {part.minimum}" for part in library.macho]
+    gpu = [name for part in parts for name in part.architectures]
+    # NCCL is often linked in, and then shows only in the library's texts.
+    if library.text.nccl:
+        gpu.append(f"NCCL {library.text.nccl}")
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),

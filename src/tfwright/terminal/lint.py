@@ -19,8 +19,10 @@ def show_findings(
         text.as_json([asdict(finding) for finding in findings])
         return
     for finding in findings:
-        place = f"{finding.file}:{finding.line}: "
-        text.line(Styled(place, text.HEADING), finding.what, Styled(f" [{finding.rule}]", "dim"))
+        # FILE:LINE: first, which editors and terminals make a link of.
+        place = Styled(f"{finding.file}:{finding.line}: ", text.HEADING)
+        rule = Styled(f" [{finding.rule}]", text.DETAIL)
+        text.line(place, finding.what, rule)
         text.paragraph("  do:", finding.remedy, indent=8)
     checked = text.counted(len(recipes), "recipe")
     if findings:

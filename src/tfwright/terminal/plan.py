@@ -34,6 +34,8 @@ def show_plan(
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
+            # A file that is written has no environment; the one before it stays the
+            # comparison.
             shown = dict(getattr(step, "env", shown))
 
 
@@ -66,7 +68,10 @@ def _step(step: "Step") -> dict[str, object]:
 def _value(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    # Paths, mostly.
+    return str(value)
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:

@@ -60,4 +60,5 @@ def ask(prompt: "Prompt", default: str) -> str:
         return default
     if prompt.yes_no:
         return "true" if given.lower() in {"y", "yes", "true"} else "false"
+    # A JSON string is a TOML string, with the same escapes.
     return json.dumps(given)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tfwright.commands.recipes import RecipeRow
 
 COLUMNS = (
+    # The ranks: first what a reader chooses by, last what only a build needs to know.
     Column("recipe", 0, "never"),
     Column("TF", 3, "never"),
     Column("Python", 2, "never"),
@@ -29,7 +30,7 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
         text.as_json([vars(row) for row in rows])
         return
     if not rows:
-        text.line("There are no recipes in recipes/.")
+        text.line("The directory recipes/ holds no recipe.")
         return
     text.table(COLUMNS, [_cells(row) for row in rows])
 

@@ -60,9 +60,6 @@ class Column:
     """Whether the texts are numbers, aligned on the right."""
 
 
-# One line
-
-
 def line(*parts: Part, to: TextIO | None = None) -> None:
     """Write one line of parts on `to` (standard output by default), with colour on a terminal."""
     stream = to or sys.stdout
@@ -72,6 +69,8 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 a pipe does without it
 
+    # soft_wrap: rich would cut a long line at the width, and a path could not be
+    # copied.
     joined = Text.assemble(*((part.text, part.style) for part in shown))
     _console(stream).print(joined, soft_wrap=True, highlight=False)
 
@@ -91,6 +90,7 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
     pad = " " * indent
     room = width(stream)
     lines: list[str] = []
+    # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
         lines += _wrapped(row, room - indent) if room else [row]
     line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream)
@@ -99,6 +99,7 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
 
 
 def _wrapped(row: str, room: int) -> list[str]:
+    # No word is broken, so paths, urls and flags can be copied.
     return textwrap.wrap(
         row,
         max(room, MARGIN),
@@ -113,9 +114,6 @@ def as_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
-# Tables
-
-
 def table(
     columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
 ) -> None:
@@ -127,7 +125,8 @@ def table(
     cells = [[_styled(cell) for cell in row] for row in rows]
     widths = fitted(columns, _natural(columns, cells), width(stream))
     heads = [Styled(column.head, HEADING) for column in columns]
-    for row in [heads, *cells] if any(column.head for column in columns) else cells:
+    shown = [heads, *cells] if any(column.head for column in columns) else cells
+    for row in shown:
         _row(columns, row, widths, stream)
 
 
@@ -144,7 +143,10 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) 
     widths = list(natural)
     if room is None:
         return widths
+    # The least important first; among equals the one further right.
     by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
+    # First every column that may be cut shrinks to its least width, then columns are
+    # dropped.
     for number in by_rank:
         excess = max(0, _total(widths) - room)
         column = columns[number]
@@ -178,9 +180,12 @@ def _row(
     for number in shown:
         column, cell, room = columns[number], row[number], widths[number]
         text = shortened(cell.text, room, column.cut)
-        last = number == shown[-1]
-        aligned = text.rjust(room) if column.right else text if last else text.ljust(room)
-        parts += [GAP if parts else "", Styled(aligned, cell.style)]
+        if column.right:
+            text = text.rjust(room)
+        elif number != shown[-1]:
+            text = text.ljust(room)
+        parts += [GAP if parts else "", Styled(text, cell.style)]
+    # Blanks at the end of a full line would begin a second one on some terminals.
     _without_trailing_blanks(parts)
     line(*parts, to=stream)
 
@@ -204,11 +209,8 @@ def shortened(text: str, room: int, cut: Cut = "end") -> str:
     return text[: room - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
 
 
-# The stream
-
-
 def width(stream: TextIO) -> int | None:
-    """Return how many characters a line of `stream` holds; None where it is no terminal.
+    """Return how many characters a line of `stream` holds; None for anything but a terminal.
 
     COLUMNS decides where it is set, for pipes as well.
     """
@@ -224,6 +226,7 @@ def width(stream: TextIO) -> int | None:
 
 
 def _in_colour(stream: TextIO) -> bool:
+    # https://no-color.org: set and not empty, whatever its value.
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -242,7 +245,8 @@ def _styled(part: Part) -> Styled:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 file``, ``1,234 files``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    plural = "" if number == 1 else "s"
+    return f"{number:,} {noun}{plural}"
 
 
 def as_size(size: float) -> str:

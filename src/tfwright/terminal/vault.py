@@ -65,6 +65,7 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
         text.as_json([_link_row(row) for row in rows])
         return
     cells: list[tuple[Part, ...]] = []
+    # The archives that are nearest to being lost come first.
     for row in sorted(rows, key=lambda row: row.left):
         cells += _link_cells(row)
     text.table(LINKS, cells)
@@ -82,17 +83,19 @@ def _link_row(row: "LinkRow") -> dict[str, object]:
 
 def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
     """Return the lines of one archive: one for each source."""
-    sources = [
-        f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}" for link in row.links
-    ]
-    style = (text.BAD, text.WARNING)[row.left] if row.left < 2 else text.GOOD  # noqa: PLR2004
+    sources = []
+    for link in row.links:
+        why = f" ({link.why})" if link.why else ""
+        sources.append(f"{link.where}: {link.state}{why}")
+    # One source is a warning: when it goes, only a vault has the archive.
+    style = {0: text.BAD, 1: text.WARNING}.get(row.left, text.GOOD)
     left = Styled(f"{row.left} of {len(row.links)}", style)
     first, *others = sources or ["no source"]
+    # Several rules may share an archive; the first name is enough to find it.
     name = row.name.partition(",")[0]
-    return [
-        (name, left, "yes" if row.kept else "no", first),
-        *(("", "", "", source) for source in others),
-    ]
+    kept = "yes" if row.kept else "no"
+    further = [("", "", "", source) for source in others]
+    return [(name, left, kept, first), *further]
 
 
 def show_bundle(manifest: "Manifest") -> None:
@@ -103,6 +106,8 @@ def show_bundle(manifest: "Manifest") -> None:
         size = sum(member.size for member in manifest.members if member.kind == kind)
         rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
     text.table(MEMBERS, rows)
+    # What licences keep out of a bundle, with the checksums to compare on the other
+    # host.
     for absent in manifest.absent:
         text.line(Styled(f"  without {absent.name}", text.WARNING))
         for path, sha256 in absent.files.items():
@@ -115,6 +120,7 @@ def show_bundle(manifest: "Manifest") -> None:
 
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
+    # Asked once: the size of a directory is a walk through it.
     sizes = {thing: thing.size for thing in inventory.things}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
@@ -147,17 +153,14 @@ def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple
         own = [thing for thing in sizes if need.recipe in users[thing]]
         if not own:
             continue
+        # Shared entries count for each recipe, so the column does not add up to the
+        # vault.
         others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
         shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
         total = sum(sizes[thing] for thing in own)
-        rows.append(
-            (
-                need.recipe,
-                text.as_size(total),
-                text.as_size(shared) if shared else "-",
-                ", ".join(others) or "-",
-            )
-        )
+        shared_size = text.as_size(shared) if shared else "-"
+        users_shown = ", ".join(others) or "-"
+        rows.append((need.recipe, text.as_size(total), shared_size, users_shown))
     return rows
 
 

@@ -15,8 +15,10 @@ from tfwright.progress import SILENCE, Listener
 def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
     """Return this build host, as its two files describe it."""
     wanted = nightly.read()
+    # Read once: a file that is edited during the night counts from the next one.
     builder = PipelineBuilder(wanted, host_file.read(), listener)
-    return BuildHost(wanted, builder, hear=hear, channels=channels.of(wanted.notices))
+    notices_to = channels.of(wanted.notices)
+    return BuildHost(wanted, builder, hear=hear, channels=notices_to)
 
 
 def run(
@@ -35,6 +37,7 @@ def watch() -> int:
     """Send what waits, and a notice if no night came for too long; build nothing."""
     wanted = nightly.read()
     found = channels.of(wanted.notices)
+    # One moment for both, so that a notice is not raised and judged late at once.
     moment = dt.datetime.now(dt.UTC)
     with states.opened(wanted.directory) as state:
         notices.raise_all(wanted, state, moment, found)

@@ -83,6 +83,7 @@ class PipelineBuilder:
             host=targets.host_lines(),
             **self._since_last_good(order, job),
         )
+        # Any expected failure is a result of the night, and the next target is built.
         try:
             update = self._attempt(order, job)
         except TfwrightError as fault:
@@ -124,18 +125,8 @@ class PipelineBuilder:
         if not isinstance(made, Published):
             raise TypeError("the last stage makes Published")
         wheel = self._labelled(order, job, made)
-        report = inspection.inspect(wheel)
-        inspection.insist(report)
-        _write_bill(wheel)
-        found = {
-            "wheel": wheel.name,
-            "version": wheel.name.split("-")[1],
-            "sha256": files.sha256(wheel),
-            "size": wheel.stat().st_size,
-            "needs": _needs(report),
-            "sizes": _sizes(wheel),
-            "differences": tuple(_differences(order.last_wheel, wheel)),
-        }
+        found = _described(wheel, order.last_wheel)
+        # Last, since a trial takes minutes and may leave the wheel untested.
         return {**found, "smoke": tuple(self._smoke(order, job, wheel))}
 
     def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
@@ -163,9 +154,9 @@ class PipelineBuilder:
 
     @staticmethod
     def _copy_provenance(made: Published, wheel: Path) -> None:
-        shutil.copyfile(made.statement.path, _beside(wheel, statement.SUFFIX))
+        shutil.copyfile(made.statement.path, _next_to(wheel, statement.SUFFIX))
         if made.envelope:
-            shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
+            shutil.copyfile(made.envelope.path, _next_to(wheel, envelope.SUFFIX))
 
     @staticmethod
     def _write_provenance(job: BuildRequest, wheel: Path) -> None:
@@ -175,10 +166,10 @@ class PipelineBuilder:
         if verdict is None or built is None:
             return
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
-        files.write(_beside(wheel, statement.SUFFIX), text)
+        files.write(_next_to(wheel, statement.SUFFIX), text)
         if job.host_file.sign:
             signed = envelope.write(text, job.host_file.sign.key)
-            files.write(_beside(wheel, envelope.SUFFIX), signed)
+            files.write(_next_to(wheel, envelope.SUFFIX), signed)
 
     def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> Iterator[SmokeLine]:
         """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
@@ -227,8 +218,11 @@ class PipelineBuilder:
         rows = link_check.check(self._job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
-        said = [f"no server has {', '.join(lost)}"] if lost else []
-        said += [f"only this host's vault has {', '.join(kept)}"] if kept else []
+        said = []
+        if lost:
+            said.append(f"no server has {', '.join(lost)}")
+        if kept:
+            said.append(f"only this host's vault has {', '.join(kept)}")
         return "; ".join(said)
 
     def make_room(self, wanted: int) -> int:
@@ -245,7 +239,23 @@ class PipelineBuilder:
         return shutil.disk_usage(place).free
 
 
-def _beside(wheel: Path, suffix: str) -> Path:
+def _described(wheel: Path, last: Path | None) -> dict[str, object]:
+    """Return what a page shows of a wheel; raise WheelError if its tags are not true."""
+    report = inspection.inspect(wheel)
+    inspection.insist(report)
+    _write_bill(wheel)
+    return {
+        "wheel": wheel.name,
+        "version": wheel.name.split("-")[1],
+        "sha256": files.sha256(wheel),
+        "size": wheel.stat().st_size,
+        "needs": _needs(report),
+        "sizes": _sizes(wheel),
+        "differences": tuple(_differences(last, wheel)),
+    }
+
+
+def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 
 
@@ -255,9 +265,10 @@ def _existing(path: Path) -> Path:
 
 def _write_bill(wheel: Path) -> None:
     """Put the bill of materials next to the wheel, where programs find it without unpacking."""
+    # A wheel of a recipe with an interface of its own may have no bill.
     with archive.opened(wheel) as content, suppress(KeyError):
         member = f"{archive.metadata_directory(content)}/{sbom.NAME}"
-        files.write(_beside(wheel, ".cdx.json"), content.read(member))
+        files.write(_next_to(wheel, ".cdx.json"), content.read(member))
 
 
 def _needs(report: Inspection) -> dict[str, str]:
@@ -265,13 +276,16 @@ def _needs(report: Inspection) -> dict[str, str]:
     summary = report.summary
     if summary is None:
         return {}
+    # Only what a reader compares with a machine; the page has the rest behind a link.
     found = {name.lower(): need.version for name, need in summary.needs.items()}
     shown = ("glibc", "glibcxx", "cpu", "macos")
     wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")
-    return {**wanted, "cuda": cuda} if cuda else wanted
+    if cuda:
+        wanted["cuda"] = cuda
+    return wanted
 
 
 def _sizes(wheel: Path) -> dict[str, int]:
@@ -297,8 +311,12 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     blocked = isinstance(fault, HostError)
     stage = fault.stage or "check"
     lines = [line for line in fault.evidence.lines if line.strip()]
+    # The last line is what a log ends with; the catalogue may find a better one below.
     broken = Breakage(
-        stage=stage, line=lines[-1] if lines else fault.what, cause=fault.what, remedy=fault.remedy
+        stage=stage,
+        line=lines[-1] if lines else fault.what,
+        cause=fault.what,
+        remedy=fault.remedy,
     )
     log = fault.evidence.log
     if log and log.is_file():

@@ -38,30 +38,25 @@ LONGEST_BAZELRC = 1 << 20
 def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     from tfwright.configure import expected, rendering
-    from tfwright.configure.answers import complete
-    from tfwright.configure.interview import Interview
 
     table = recipe.configure
     python = _target_python(job, inputs)
-    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
-    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
-    interview = Interview(dialect, answers, table.by, host.python)
+    interview = _interview(job, recipe, host, tree, python)
     # Answers that cannot be meant are refused before a program of the tree runs.
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, table)
     command = _command(job, table, tree.path, interview, tree.epoch)
     _require_program(tree.path, table)
     _prepare_programs(job, inputs, interview)
-    written = expected.written_in(table, dialect)
-    target = tree.path / written[0]
+    written = expected.written_in(table, interview.dialect)
     with _whole_or_nothing([tree.path / name for name in written]):
         asked = _converse(job, recipe, command, interview, written)
         never_asked = _never_asked(job, table, interview, asked)
-        _settle(job, written, rendered, python)
+        _settle(job, tree.path, written, rendered, python)
     return Configured(
-        bazelrc=Artefact.of(target),
+        bazelrc=Artefact.of(tree.path / written[0]),
         asked=asked,
         never_asked=never_asked,
         exported=rendering.exported(interview),
@@ -79,11 +74,28 @@ def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
     }
 
 
+def _interview(
+    job: Job, recipe: Recipe, host: HostFacts, tree: Tree, python: Mapping[str, str]
+) -> "Interview":
+    """Return the questions of this tree's ./configure, with the recipe's answers."""
+    from tfwright.configure import expected
+    from tfwright.configure.answers import complete
+    from tfwright.configure.interview import Interview
+
+    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
+    # The scripts decide where they can: a commit between two releases asks as it does.
+    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
+    return Interview(dialect, answers, recipe.configure.by, host.python)
+
+
 def _settle(
-    job: Job, written: Sequence[str], rendered: str | None, places: Mapping[str, str]
+    job: Job,
+    tree: Path,
+    written: Sequence[str],
+    rendered: str | None,
+    places: Mapping[str, str],
 ) -> None:
     """Put the rendered file in the place of the written one, if the two agree."""
-    tree = job.places.tree
     if rendered is None:
         job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
         return
