@@ -94,7 +94,12 @@ def _extract_packages(bundle: str, folder: Path) -> None:
         )
 
 
-def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> None:
+def _make(
+    place: Path,
+    root: Path,
+    wanted: str,
+    variables: dict[str, str],
+) -> None:
     """Make the venv and install `wanted` into it; the mark is written last."""
     sys.stderr.write(f"Setting up {place} from {wanted} ...\n")
     _make_venv(place)
@@ -104,7 +109,11 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.
     (site / "tfwright.pth").write_text(f"{os.path.relpath(root / 'src', site)}\n", "utf-8")
     # As pip does with what it installs; the demo's tree is source to be built, not to be run.
-    compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
+    compileall.compile_dir(
+        root / "src",
+        rx=re.compile("/demo/"),
+        quiet=1,
+    )
     # The developers' file includes all of the users' file.
     done = "\n".join(_sha256(root / name) for name in {wanted, "requirements.txt"})
     (place / "tfwright-requirements").write_text(done + "\n", "utf-8")
@@ -128,13 +137,21 @@ def _make_venv(place: Path) -> None:
         )
 
 
-def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None:
+def _install(
+    place: Path,
+    requirements: Path,
+    variables: dict[str, str],
+) -> None:
     """Install requirements, whose every line carries checksums, with the venv's own pip."""
     # By "-m pip": the script's first line breaks when the checkout's path is long.
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
-    done = subprocess.run([*pip, *options], env=environment, check=False)  # noqa: S603 no shell
+    done = subprocess.run(  # noqa: S603 no shell
+        [*pip, *options],
+        env=environment,
+        check=False,
+    )
     if done.returncode != 0:
         sys.exit(
             f"pip could not install {requirements.name}; its message is above.\n"

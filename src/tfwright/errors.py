@@ -43,7 +43,13 @@ class TfwrightError(Exception):
     exit_status: ClassVar[int] = 1
     who: ClassVar[str] = "tfwright"
 
-    def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        remedy: str,
+        evidence: Evidence | None = None,
+    ) -> None:
         """Describe the failure in one sentence, the remedy in another."""
         # Messages quote recipes, servers and archives, which may hold escape sequences.
         self.what = printable_lines(what)

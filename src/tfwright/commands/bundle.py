@@ -58,7 +58,10 @@ def pack(
     if not isinstance(inputs, Inputs):
         raise TypeError("the stage fetch makes Inputs")
     # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
-    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
+    with tempfile.TemporaryDirectory(
+        dir=job.places.own,
+        prefix="bundle-",
+    ) as room:
         found = [
             *_documents(job, document),
             *_inputs(job, inputs, Path(room)),
@@ -74,8 +77,18 @@ def pack(
     return manifest
 
 
-def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
-    carried = [Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones]
+def _manifest(
+    job: BuildRequest,
+    inputs: Inputs,
+    members: tuple[BundleMember, ...],
+) -> Manifest:
+    carried = [
+        Carried(
+            remote=cloned.remote,
+            commit=cloned.commit,
+        )
+        for cloned in inputs.clones
+    ]
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
@@ -100,11 +113,16 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     yield Content.of("recipe", document)
     if job.locked:
         yield Content.of("lock", job.locked)
+    # A set: recipes may name one file twice.
     for file in sorted({*source.patches, *source.assets.values()}):
         yield Content.of("patch", source.file(file), file)
 
 
-def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
+def _inputs(
+    job: BuildRequest,
+    inputs: Inputs,
+    room: Path,
+) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
     if job.recipe.source.url not in demo.trees():
         source = room / "source.bundle"
@@ -132,11 +150,16 @@ def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
         yield Content.of("clone", packed)
 
 
-def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
+def _packages(
+    job: BuildRequest,
+    python: Path,
+    room: Path,
+) -> list[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
     built = locking.pinned(job.recipe.host.requirements, locked)
+    # The test's packages as well, or an offline build could not verify its wheel.
     tried = [*verify.requirements, *verify.plugins]
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
@@ -144,8 +167,14 @@ def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
         return [*found, *_pinned(job, python, tried, room / "verify")]
 
 
-def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
+def _pinned(
+    job: BuildRequest,
+    python: Path,
+    pins: Sequence[str],
+    folder: Path,
+) -> list[Path]:
     """Bring the packages of the target Python."""
+    # A file, since pip takes hashes only from requirement files.
     listed = folder.with_suffix(".txt")
     files.write(listed, "".join(f"{pin}\n" for pin in pins))
     folder.mkdir()
@@ -204,8 +233,8 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
         for way, pins in table.ways():
             names = {name.rpartition("/")[2]: pin for name, pin in pins.items()}
             yield Absent(name=f"{part}: {way}", files=names)
-    # A recipe without packages uses what is installed, which only its files can
-    # identify.
+    # A recipe without packages uses what is installed,
+    # which only its files can identify.
     if not any(job.recipe.toolkit.parts()):
         yield from _absent_installations(job)
 
@@ -219,10 +248,17 @@ def _absent_installations(job: BuildRequest) -> Iterator[Absent]:
     for name, (version, root) in roots.items():
         there = [path for path in TELLING[name] if (root / path).is_file()]
         present = {path: files.sha256(root / path) for path in there}
-        yield Absent(name=f"{name} {version}" if version else name, files=present)
+        yield Absent(
+            name=f"{name} {version}" if version else name,
+            files=present,
+        )
 
 
-def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
+def unpack(
+    file: Path,
+    build_out: Path,
+    listener: Listener,
+) -> Manifest:
     """Verify a bundle and put everything in it where an offline build finds it.
 
     Returns what was in the bundle. Nothing is put anywhere before all of it is verified. Raises
@@ -231,6 +267,7 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     """
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
+    # Next to its destination, so that files are renamed and not copied.
     with bundle.unpacking_room(build_out, file.name) as room:
         placed = bundle.unpack(file, manifest, room, listener.progress)
         _place(manifest, placed, build_out, listener)
@@ -238,7 +275,10 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
 
 
 def _place(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], build_out: Path, listener: Listener
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    build_out: Path,
+    listener: Listener,
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     recipe = _recipe(manifest, unpacked)
@@ -279,7 +319,10 @@ def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
 
 
 def _verify_commits(
-    recipe: Recipe, manifest: Manifest, unpacked: Mapping[BundleMember, Path], scratch: Path
+    recipe: Recipe,
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    scratch: Path,
 ) -> None:
     """Insist that git can read each member which holds a commit, and finds that commit in it."""
     commits = {clone.commit: clone.commit for clone in manifest.clones}
@@ -351,7 +394,10 @@ def _differs(target: Path, source: Path) -> bool:
 
 
 def _place_shared(
-    manifest: Manifest, recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest,
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault, and what the user added next to it."""
     store = Store(places.vault / "repository_cache")
@@ -363,16 +409,25 @@ def _place_shared(
     # The vault keeps each kind where the stage that needs it looks without the network.
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
-    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
-    kept_packages = {path: (member.name, member.sha256) for member, path in carried.items()}
-    packages.keep(kept_packages, places.vault)
+    _place_packages(unpacked, places)
     _place_image(recipe, unpacked, places)
     for member, path in _of("added", unpacked).items():
         # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(path, places.build_out / "added" / member.name, 0o644)
 
 
-def _place_image(recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+def _place_packages(unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+    """Put the Python packages where an offline build's pip, and tfwright's own, look for them."""
+    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
+    named = {path: (member.name, member.sha256) for member, path in carried.items()}
+    packages.keep(named, places.vault)
+
+
+def _place_image(
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+) -> None:
     """Put the recipe's container image into the vault; layers of another one are left out."""
     if recipe.host.image:
         blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
@@ -380,7 +435,9 @@ def _place_image(recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: 
 
 
 def _place_clones(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
@@ -394,7 +451,10 @@ def _place_clones(
 
 
 def _place_source(
-    recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places, listener: Listener
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+    listener: Listener,
 ) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source

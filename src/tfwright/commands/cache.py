@@ -142,7 +142,11 @@ def _log(settings: HostFile, name: str) -> Path:
     raise RecipeError(f"Unknown execution log {name!r}", remedy=remedy)
 
 
-def _change(before: LoggedAction, after: LoggedAction, made: set[str]) -> ActionChange:
+def _change(
+    before: LoggedAction,
+    after: LoggedAction,
+    made: set[str],
+) -> ActionChange:
     what, path = _difference(before, after) or ("", "")
     return ActionChange(after.mnemonic, after.name, what, path in made)
 

@@ -23,7 +23,10 @@ Hear = Callable[[Assignment], None]
 
 
 def over_ssh(
-    settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
+    settings: HostFile,
+    recipes: Sequence[str],
+    options: tuple[str, ...],
+    hear: Hear,
 ) -> WorkSchedule:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
@@ -39,14 +42,7 @@ def over_ssh(
         log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
         host = hosts[given.worker]
         done = ssh.build(host, given.recipe, options, log)
-        # Without one, both machines share the wheelhouse, and the wheel is here
-        # already.
-        if host.wheelhouse and not done.lost and not done.failure:
-            try:
-                ssh.bring(host, settings.build_out / "wheelhouse", log.with_suffix(".rsync.log"))
-            except ToolError as fault:
-                return RemoteBuild(done.seconds, lost=False, failure=fault.what)
-        return done
+        return _brought(settings, host, done, log.with_suffix(".rsync.log"))
 
     begun = schedule.planned(recipes, tuple(hosts), _took(settings))
     done = run(begun, build, hear)
@@ -54,7 +50,29 @@ def over_ssh(
     return done
 
 
-def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
+def _brought(
+    settings: HostFile,
+    host: RemoteHost,
+    done: RemoteBuild,
+    log: Path,
+) -> RemoteBuild:
+    """Bring the wheels of a good build here; return the build, failed if that fails."""
+    # Without a wheelhouse of its own, the worker shares
+    # ours, and the wheel is here already.
+    if not host.wheelhouse or done.lost or done.failure:
+        return done
+    try:
+        ssh.bring(host, settings.build_out / "wheelhouse", log)
+    except ToolError as fault:
+        return RemoteBuild(done.seconds, lost=False, failure=fault.what)
+    return done
+
+
+def run(
+    begun: WorkSchedule,
+    build: Build,
+    hear: Hear,
+) -> WorkSchedule:
     """Start builds while workers are idle, until no worker can take another recipe."""
     ended: queue.Queue[tuple[Assignment, RemoteBuild]] = queue.Queue()
 
@@ -68,7 +86,11 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
         for given in started:
             hear(given)
             # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
-            threading.Thread(target=work, args=(given,), daemon=True).start()
+            threading.Thread(
+                target=work,
+                args=(given,),
+                daemon=True,
+            ).start()
         given, result = ended.get()
         if result.lost:
             current = current.lost(given.recipe, result.seconds, result.failure)
@@ -79,7 +101,10 @@ def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
 
 
 def by_slurm(
-    settings: HostFile, recipes: Sequence[str], options: tuple[str, ...], hear: Hear
+    settings: HostFile,
+    recipes: Sequence[str],
+    options: tuple[str, ...],
+    hear: Hear,
 ) -> WorkSchedule:
     """Build recipes as one job array.
 

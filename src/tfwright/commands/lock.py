@@ -26,6 +26,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
     """
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
+    # From the vault where they are kept: a lock must describe what a build would use.
     inputs = reached.inputs(free)
     wanted, fault = _wanted(free, inputs)
     found = external.lock_of(
@@ -58,7 +59,11 @@ def _knows_needs(locked: Lock) -> bool:
     return any(need is not None for need in needs)
 
 
-def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
+def _worse(
+    path: Path,
+    system: str,
+    fault: TfwrightError | None,
+) -> HostError:
     """Return the error for a lock that would know less than the one that is there."""
     why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
     first = fault.remedy if fault else f"Run the command on {system}."
@@ -93,8 +98,8 @@ def _wanted(
             table, version = job.recipe.compile, job.recipe.bazel.version
             calls = Invocation.of(job, table, version, inputs, tree, configured)
             return analysis.wanted(calls), None
-    # Not raised: the rest of the lock is worth writing, and the caller reports the
-    # fault.
+    # Not raised: the rest of the lock is worth writing,
+    # and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
     return None, None

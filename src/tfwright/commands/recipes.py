@@ -46,6 +46,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
+        # Compared with the recipe as it is now: an edit makes it unverified.
         verified=_verified(recipe),
     )
 

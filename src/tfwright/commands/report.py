@@ -44,6 +44,7 @@ def find(wanted: str) -> FoundBuild:
             what,
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
         )
+    # Builds lie below the site, so a web server shows the same files.
     return FoundBuild(newest, home / newest.id)
 
 

@@ -61,7 +61,13 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
+def reproduce(
+    job: BuildRequest,
+    original: Path,
+    *,
+    cached: bool,
+    control: bool,
+) -> Reproduction:
     """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -134,7 +140,11 @@ def insist(job: BuildRequest, original: Path) -> None:
             "Check out the recipe and patches of that time, "
             f"or build it as it is now: 'invoke build --recipe {name}'."
         )
-        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+        raise RecipeError(
+            what,
+            remedy=remedy,
+            evidence=Evidence(where=str(original), lines=lines),
+        )
 
 
 def host_changes(job: BuildRequest, original: Path) -> list[str]:
@@ -157,7 +167,9 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
 
 
 def _then_and_now(
-    job: BuildRequest, record: BuildRecord, here: Found
+    job: BuildRequest,
+    record: BuildRecord,
+    here: Found,
 ) -> dict[str, tuple[object, object]]:
     """Return each property of host and programs: as recorded, and as it is here."""
     pairs: dict[str, tuple[object, object]] = {}
@@ -222,7 +234,12 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     cache = host_file.cache.model_copy(update={"enabled": cached, "directory": directory})
     own = host_file.model_copy(update={"build_out": place, "cache": cache})
     # Up to the seal: publishing would put the second wheel in the place of the original.
-    elsewhere = replace(job, host_file=own, offline=True, until="seal")
+    elsewhere = replace(
+        job,
+        host_file=own,
+        offline=True,
+        until="seal",
+    )
     place.mkdir(parents=True, exist_ok=True)
     # Downloads and clones are checked by checksum and commit, so both places may share them.
     for here, there in (
@@ -234,7 +251,12 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     return elsewhere
 
 
-def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
+def _build(
+    job: BuildRequest,
+    name: str,
+    *,
+    fixed: bool,
+) -> Path:
     """Build from nothing, under another umask; return a copy of the wheel that stays.
 
     `fixed` turns address-space randomisation off.
@@ -285,7 +307,11 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
-def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
+def _seen(
+    found: Comparison,
+    job: BuildRequest,
+    elsewhere: BuildRequest,
+) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:

@@ -264,7 +264,12 @@ def _project(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
 
 
-def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
+def _install(
+    request: Request,
+    interpreter: Path,
+    version: str,
+    bounds: Sequence[str],
+) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
     start, place, logs = time.monotonic(), request.venv.place, request.place / "logs"
     # What an earlier trial installed could hide what this wheel fails to require.
@@ -323,6 +328,7 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
     imports = True
+    # Every program runs on its own, so a crash ends only its own process.
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
             command = request.venv.program(name, request.module, user, given)

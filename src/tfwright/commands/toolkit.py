@@ -125,7 +125,10 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
 
 
 def provide(
-    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
+    job: BuildRequest,
+    downloads: Sequence[Download],
+    *,
+    licence_accepted: bool,
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
@@ -191,7 +194,12 @@ def _insist_on_lock(job: BuildRequest) -> None:
 
 
 def _provided(
-    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    table: PartTable,
+    root: Path,
+    *,
+    licence_accepted: bool,
 ) -> InstalledPart:
     # By checksum: packages of the same version may have been repacked.
     record = tree.read(root)
@@ -201,7 +209,10 @@ def _provided(
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".unpacking-",
+    ) as folder:
         room = Path(folder)
         # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
@@ -218,15 +229,21 @@ def _supplier(job: BuildRequest) -> Supplier:
 
 
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
+    # The record names what was really used: a recipe may pin several ways.
     pins = next(pins for way, pins in table.ways() if way == obtained.way)
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
 
-def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
+def _arranged(
+    kind: Kind,
+    obtained: Obtained,
+    room: Path,
+) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
         (archive,) = obtained.files.values()
         return nvidia_archive.merge(archive, room, kind.roots)
+    # Two steps: Debian and wheels spread a toolkit over directories of their own.
     raw, made = room / "raw", room / "made"
     for folder in (raw, made):
         folder.mkdir()
@@ -237,7 +254,11 @@ def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
 
 
 def _unaccepted_packages(
-    kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
+    kind: Kind,
+    table: PartTable,
+    obtained: Obtained,
+    room: Path,
+    root: Path,
 ) -> HostError:
     """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
@@ -261,10 +282,15 @@ class _Origin:
     accepted: bool
 
 
-def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+def _put(
+    job: BuildRequest,
+    kind: Kind,
+    origin: _Origin,
+    made: Path,
+) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
-    # Read from the unpacked files: names of archives promise versions that they do not
-    # hold.
+    # Read from the unpacked files: names of archives
+    # promise versions that they do not hold.
     version, wanted = kind.version(made), _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
@@ -290,7 +316,12 @@ def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> Installe
 
 
 def install(
-    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    archive: Path,
+    sha256: str,
+    *,
+    licence_accepted: bool,
 ) -> tuple[Path, InstalledPart]:
     """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
 
@@ -302,7 +333,10 @@ def install(
     root = _root(job, kind)
     digest = _verified(job.recipe, kind, archive, sha256)
     root.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".unpacking-",
+    ) as folder:
         room = Path(folder)
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
@@ -313,7 +347,11 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
-def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
+def _unpacked(
+    kind: Kind,
+    archive: Path,
+    room: Path,
+) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
     # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
@@ -322,7 +360,12 @@ def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     return nvidia_archive.merge(archive, room, kind.roots)
 
 
-def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
+def _verified(
+    recipe: Recipe,
+    kind: Kind,
+    archive: Path,
+    given: str,
+) -> str:
     """Return the digest of an archive, which the user or the recipe must name."""
     if not archive.is_file():
         raise SupplyError(
@@ -331,8 +374,8 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
         )
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind)
-    # Not trusted at first sight: these files come through a browser, from a page with a
-    # login.
+    # Not trusted at first sight: these files come through
+    # a browser, from a page with a login.
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
@@ -352,7 +395,11 @@ def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
     return pins.get(kind.name, "")
 
 
-def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
+def _unaccepted(
+    kind: Kind,
+    archive: Path,
+    licences: list[Path],
+) -> HostError:
     where = str(licences[0]) if licences else kind.licence
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(

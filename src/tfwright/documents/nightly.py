@@ -238,7 +238,11 @@ def targets(nightly: NightlyFile) -> list[Target]:
     return found
 
 
-def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
+def _target(
+    recipe: NightlyRecipe,
+    python: str,
+    capabilities: str,
+) -> Target:
     """Return a recipe's target for one choice on each axis."""
     architectures = [_architecture(text) for text in capabilities.split(",") if text]
     parts = [recipe.name]

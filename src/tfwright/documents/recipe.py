@@ -87,7 +87,12 @@ LibraryName = Annotated[
 ]
 """The name of a shared library of a Mac, as the linker writes it."""
 LibraryFolder = Annotated[
-    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
+    str,
+    StringConstraints(
+        pattern=r"^/[^:]*$",
+        max_length=1023,
+    ),
+    AfterValidator(one_line),
 ]
 """An absolute directory of a Mac."""
 # Spelled out, since a type checker does not see the tuple in documents/stages.py.
@@ -247,8 +252,8 @@ class FileSourceTable(Table):
         both_or_neither = bool(self.git) == bool(self.package)
         if both_or_neither or bool(self.package) != bool(self.member):
             raise ValueError("give either git, or package with member")
-        # The directory is part of the packed bytes, so ref makes no archive without
-        # prefix.
+        # The directory is part of the packed bytes, so ref
+        # makes no archive without prefix.
         incomplete = bool(self.ref) != bool(self.prefix)
         if incomplete or (self.ref and self.blob):
             raise ValueError("give git alone, git with ref and prefix, or git with blob")
@@ -610,7 +615,12 @@ def find(name: str) -> Path:
 
     wanted = name.removesuffix(".toml")
     # Below the default of 0.6, which a part of a name such as "r1.8" does not reach.
-    near = difflib.get_close_matches(wanted, names(), n=1, cutoff=0.4)
+    near = difflib.get_close_matches(
+        wanted,
+        names(),
+        n=1,
+        cutoff=0.4,
+    )
     guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
         f"Unknown recipe {name!r}{guess}",
@@ -640,7 +650,11 @@ def read(name: str) -> Recipe:
     return recipe
 
 
-def _require(path: Path, source: SourceTable, name: str) -> None:
+def _require(
+    path: Path,
+    source: SourceTable,
+    name: str,
+) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))

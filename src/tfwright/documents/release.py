@@ -78,6 +78,7 @@ class ExactRelease(NamedTuple):
 
         A version without a patch level is the first of its line. Raises ValueError for other texts.
         """
+        # match and not fullmatch: names of branches go on behind the version.
         found = _EXACT.match(text)
         if not found:
             message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"

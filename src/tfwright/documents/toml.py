@@ -46,14 +46,21 @@ class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
     # Most commands read few of the tables, so pydantic compiles a validator at its first use.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=False,
+        defer_build=True,
+    )
 
 
 Document = TypeVar("Document", bound=Table)
 
 
 def load(
-    path: Path, model: type[Document], extra: "Mapping[str, object] | None" = None
+    path: Path,
+    model: type[Document],
+    extra: "Mapping[str, object] | None" = None,
 ) -> Document:
     """Read `path` as a `model`, with the values of `extra` added to the file's own.
 
@@ -105,7 +112,11 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
 
 
-def _invalid(where: str, why: str, remedy: str) -> RecipeError:
+def _invalid(
+    where: str,
+    why: str,
+    remedy: str,
+) -> RecipeError:
     return RecipeError(
         f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
     )
@@ -137,7 +148,10 @@ def _line_at(text: str, position: int) -> int:
 
 
 def _explain(
-    path: Path, text: str, model: type[Table], faults: "Sequence[ErrorDetails]"
+    path: Path,
+    text: str,
+    model: type[Table],
+    faults: "Sequence[ErrorDetails]",
 ) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
     lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
@@ -148,10 +162,19 @@ def _explain(
             listed.append(f"  and {len(faults) - SHOWN:,} more")
         what = "\n".join(listed)
     first = f"{path}:{line_of(text, faults[0]['loc'])}"
-    return RecipeError(what, remedy=_remedy(model, faults[0]), evidence=Evidence(where=first))
+    return RecipeError(
+        what,
+        remedy=_remedy(model, faults[0]),
+        evidence=Evidence(where=first),
+    )
 
 
-def _describe(path: Path, text: str, model: type[Table], fault: "ErrorDetails") -> str:
+def _describe(
+    path: Path,
+    text: str,
+    model: type[Table],
+    fault: "ErrorDetails",
+) -> str:
     """Describe one fault in one line: where, which key, what is wrong."""
     where = f"{path}:{line_of(text, fault['loc'])}"
     dotted = ".".join(str(part) for part in fault["loc"]) or "the document"

@@ -10,7 +10,11 @@ from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 
 
-def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+def examine(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Finding]:
     """Return all that is not as the recipe wants it, the worst first, as `invoke doctor` does."""
     return worst_first(requirements.compare(recipe, host_file, host))
 

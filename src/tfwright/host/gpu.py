@@ -16,6 +16,7 @@ from tfwright.host.probes import Host
 Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
+# configure.py of 1.7 to 1.13 trims the version; before and after it is taken as it is.
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
 do."""
@@ -28,7 +29,11 @@ DISABLING_NOUVEAU = (
 )
 
 
-def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _toolkit(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
@@ -40,6 +45,7 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
     elif len({_line(witness.value) for witness in seen}) > 1:
         found = f"several CUDAs mixed at {place}: {_named(seen)}"
         yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
+    # Compared as far as the recipe states it: 9.2 takes any patch level.
     elif wanted and not versions.is_of(seen[0].value, wanted):
         yield Finding(
             f"CUDA {seen[0]} at {place}",
@@ -50,7 +56,12 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         )
 
 
-def _get_cuda(recipe: Recipe, host: Host, place: Path, found: str) -> str:
+def _get_cuda(
+    recipe: Recipe,
+    host: Host,
+    place: Path,
+    found: str,
+) -> str:
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
     return _pinned(recipe, "cuda", host) or remedies.of(
         "cuda",
@@ -72,13 +83,18 @@ def _line(version: str) -> str:
     return ".".join(version.split(".")[:2])
 
 
-def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _cudnn(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
     remedy = _pinned(recipe, "cudnn", host) or _get_cudnn(recipe, host)
+    # configure looks for cudnn.h itself, and stops without it.
     if not found:
         yield Finding(
             f"no cuDNN at {' or '.join(map(str, prefixes))}",
@@ -104,14 +120,22 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
+def _alike(
+    recipe: Recipe,
+    found: str,
+    wanted: str,
+) -> bool:
     """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
     first, last = MAJOR_ONLY
     same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
 
 
-def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
+def _pinned(
+    recipe: Recipe,
+    part: PartName,
+    host: Host,
+) -> str:
     """Say how to obtain the packages that a recipe pins; empty if it pins none of that part."""
     table = dict(recipe.toolkit.parts()).get(part)
     if table is None:
@@ -123,12 +147,22 @@ def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
         "archives": "from NVIDIA",
     }
     ways = [open_ways[way] for way, _ in table.ways() if open_ways[way]]
+    # No way is open here, so the user has to bring the files.
     if not ways:
         return remedies.of("toolkit-by-hand", host.installer, recipe=recipe.name)
-    return remedies.of("toolkit", host.installer, recipe=recipe.name, ways=" or ".join(ways))
+    return remedies.of(
+        "toolkit",
+        host.installer,
+        recipe=recipe.name,
+        ways=" or ".join(ways),
+    )
 
 
-def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _one_root(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
     # The fork includes cudnn.h from files whose include path has CUDA's own root only.
     forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
@@ -146,19 +180,31 @@ def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findi
         )
 
 
-def _nccl(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _nccl(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     # Without a version, TensorFlow compiles the NCCL that its own tree names.
     if recipe.configure.answers.get("TF_NCCL_VERSION") and recipe.host.nccl:
         yield from _library(recipe, "nccl", nvidia.nccl, host_file, host)
 
 
-def _tensorrt(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _tensorrt(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
         yield from _library(recipe, "tensorrt", nvidia.tensorrt, host_file, host)
 
 
 def _library(
-    recipe: Recipe, part: Library, look: Look, host_file: HostFile, host: Host
+    recipe: Recipe,
+    part: Library,
+    look: Look,
+    host_file: HostFile,
+    host: Host,
 ) -> Iterator[Finding]:
     """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
     if not cuda.needed(recipe):
@@ -166,6 +212,7 @@ def _library(
     title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
     wanted = getattr(recipe.host, part) or ""
     places = [cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)]
+    # The toolkit first: `invoke toolkit` puts every library there.
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
     remedy = _pinned(recipe, part, host) or remedies.of(
@@ -205,12 +252,17 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     )
 
 
-def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    # With TF_CUDA_CLANG, clang compiles the device code itself, and nvcc has no host
-    # compiler.
+def _host_compiler(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # With TF_CUDA_CLANG, clang compiles the device code
+    # itself, and nvcc has no host compiler.
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
+    # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
     program = str(host_file.compiler or answered or "gcc")
     line = toolchain.version_line(host.place, program)
     compiler = toolchain.parse(line.value)
@@ -227,8 +279,13 @@ def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[
         yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
 
 
-def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
+def _ceiling(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> nvidia.Ceiling:
     """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
+    # The header of another CUDA states the limits of that one.
     place = cuda.toolkit(recipe, host_file)
     right = all(
         versions.is_of(seen.value, recipe.host.cuda or "")
@@ -237,7 +294,11 @@ def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
     return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
 
 
-def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator[Finding]:
+def _apple(
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    host: Host,
+) -> Iterator[Finding]:
     row = compatibility.mac(recipe.host.cuda or "")
     # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
@@ -252,7 +313,10 @@ def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator
 
 
 def _too_new(
-    recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    ceiling: nvidia.Ceiling,
+    host: Host,
 ) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA and the recipe accept."""
     # CUDA's own header is the best source; the table serves hosts that do not have it yet.
@@ -292,11 +356,16 @@ def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Ite
         )
 
 
-def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+def _capabilities(
+    recipe: Recipe,
+    _settings: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
     if row is None:
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    # nvcc refuses them only when it compiles the first kernel.
     beyond = [item for item in built if not versions.within(item, oldest, newest)]
     if beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
@@ -309,11 +378,21 @@ def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[
         )
 
 
-def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _driver(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
     least, why = _oldest_driver(recipe, host)
-    remedy = remedies.of("driver", host.installer, driver=least, major=least.partition(".")[0])
+    remedy = remedies.of(
+        "driver",
+        host.installer,
+        driver=least,
+        major=least.partition(".")[0],
+    )
+    # Only a note: wheels are often built on hosts without a GPU.
     if not host.driver:
         yield Finding(
             "no NVIDIA driver",
@@ -340,9 +419,13 @@ def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
     return known, row.source("driver") if row else ""
 
 
-def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
-    # A driver that does not report the capability gives no finding: the wheel may well
-    # run.
+def _gpus(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # A driver that does not report the capability gives
+    # no finding: the wheel may well run.
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
@@ -358,7 +441,11 @@ def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
             )
 
 
-def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _nouveau(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
     if loaded:
         yield Finding(
@@ -369,7 +456,11 @@ def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findin
         )
 
 
-def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _protection(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for macOS's System Integrity Protection."""
     # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
     # removes that variable from whatever /bin/sh starts.

@@ -20,7 +20,11 @@ class Fact:
     """Whether it can change the wheel's bytes."""
 
 
-def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
+def take(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Fact]:
     """Look at everything."""
     return [
         *_machine(host_file, host),
@@ -41,7 +45,11 @@ def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
     yield Fact("build_out", Seen(str(disk), disk.by))
 
 
-def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
+def _programs(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
     place, version = host.place, recipe.host.python
     interpreter = pythons.find(version, host_file, place)
     yield Fact("compiler", host.compiler, decides=True)
@@ -66,7 +74,24 @@ def _interpreter(shown: str | None, version: str) -> Seen:
     return Seen(shown, f"{shown} -c …") if shown else NOTHING
 
 
-def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
+def _nvidia(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
+    yield from _libraries(recipe, host_file, host)
+    # The driver only runs what was built; nvcc compiles without one.
+    yield Fact("driver", host.driver)
+    for gpu in host.gpus:
+        yield Fact("GPU", Seen(str(gpu), gpu.by))
+    yield Fact("nouveau", nvidia.nouveau(host.place))
+
+
+def _libraries(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
     place = host.place
     toolkit = cuda.toolkit(recipe, host_file)
     prefixes = cuda.prefixes(recipe, host_file)
@@ -82,11 +107,6 @@ def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
     yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
     yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
     yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
-    # The driver only runs what was built; nvcc compiles without one.
-    yield Fact("driver", host.driver)
-    for gpu in host.gpus:
-        yield Fact("GPU", Seen(str(gpu), gpu.by))
-    yield Fact("nouveau", nvidia.nouveau(place))
 
 
 def _surroundings(host: Host) -> Iterator[Fact]:

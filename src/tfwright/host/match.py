@@ -71,7 +71,9 @@ def wish(host: Host, **asked: str) -> Wish:
     That is only done for the system that is asked for. Python and CUDA can be changed: others can
     be installed. Raises RecipeError for what cannot be read.
     """
+    # An empty option was not given.
     wanted = {name: value for name, value in asked.items() if value}
+    # Anything but a capability is taken for a name, such as "RTX 3090".
     if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"], wanted["gpu"]):
         wanted |= _named(wanted["gpu"])
     for name, value in wanted.items():
@@ -106,7 +108,11 @@ def _of(host: Host) -> dict[str, str]:
     return {"system": host.system, "machine": host.machine, "gpu": gpu}
 
 
-def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
+def rank(
+    recipes: Sequence[Recipe],
+    wanted: Wish,
+    host: Host,
+) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
     The recipes that fit have no differences.
@@ -123,6 +129,7 @@ def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]
 
 
 def _distance(candidate: Candidate) -> tuple[bool, int, str]:
+    # A recipe for another system is never near, however few its differences are.
     return candidate.elsewhere, len(candidate.differs), candidate.recipe
 
 
@@ -130,7 +137,11 @@ def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
     return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
 
 
-def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+def _differences(
+    recipe: Recipe,
+    wanted: Wish,
+    host: Host,
+) -> Iterator[str]:
     table = recipe.host
     if _elsewhere(recipe, wanted):
         yield f"for {table.system}"
@@ -147,14 +158,21 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         if wanted.cuda or wanted.gpu:
             yield "no CUDA"
         return
+    # Another CUDA can be installed, so it is a
+    # difference and no reason to leave it out.
     if wanted.cuda and not versions.is_of(recipe.host.cuda or "", wanted.cuda):
         yield f"CUDA {recipe.host.cuda}"
+    # PTX is left out: whether a driver compiles it depends on the driver.
     built = cuda.capabilities(recipe)
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
         yield f"code for {', '.join(built)} only"
 
 
-def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+def _glibc_differences(
+    recipe: Recipe,
+    wanted: Wish,
+    host: Host,
+) -> Iterator[str]:
     """Compare with the glibc that the recipe promises."""
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     if not wanted.glibc or recipe.host.system == "Darwin":
@@ -232,6 +250,7 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
 
 
 def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
+    # Newer trees state their Bazel in .bazelversion, which no table need repeat.
     bazel = compatibility.bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
     if bazel:
@@ -244,7 +263,11 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
         yield Need("Python", str(python), python.source)
 
 
-def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
+def _cuda(
+    row: compatibility.Cuda,
+    tested: compatibility.Tested,
+    wanted: Wish,
+) -> Iterator[Need]:
     value = row.version
     if value != tested.cuda:
         value += f" (tested with {tested.cuda})"

@@ -131,15 +131,19 @@ def _library(
     """Return a version that a header spells in macros."""
     for header in _headers(place, prefixes, headers):
         text = place.read(header)
-        # The old cudnn.h of a newer cuDNN only includes another header, and has no
-        # numbers.
+        # The old cudnn.h of a newer cuDNN only includes
+        # another header, and has no numbers.
         parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
 
 
-def _headers(place: Place, prefixes: Iterable[Path], names: tuple[str, ...]) -> Iterator[str]:
+def _headers(
+    place: Place,
+    prefixes: Iterable[Path],
+    names: tuple[str, ...],
+) -> Iterator[str]:
     patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
     for prefix in prefixes:
         for pattern in patterns:

@@ -19,8 +19,8 @@ class Host:
         self.place = place
 
     @cached_property
-    # Asked and not read from `platform`: a container or a played host is another
-    # machine.
+    # Asked and not read from `platform`: a container or
+    # a played host is another machine.
     def _uname(self) -> Seen:
         return self.place.ask("uname", "-sm")
 

@@ -22,11 +22,17 @@ SMALL_ROOM = 1 * GIB
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
 
-def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+def compare(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Finding]:
     """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
 
     What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
     """
+    # On another system only the first stages run, which
+    # need no compiler of the recipe's.
     at_home = recipe.host.system in {"any", host.system}
     requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
     findings = list[Finding]()
@@ -40,7 +46,11 @@ def _bundled(recipe: Recipe) -> bool:
     return recipe.source.url.startswith("bundled:")
 
 
-def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _platform(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     wanted = recipe.host
     right_system = wanted.system in {"any", host.system}
     right_machine = wanted.machine in {"any", host.machine}
@@ -52,13 +62,18 @@ def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
         )
 
 
-def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _python(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.host.python
     if pythons.find(version, host_file, host.place):
         return
     named = host_file.pythons.get(version)
     # The host file decides alone: a search might find a Python that its author avoids.
     if named:
+        # The path is right and its Python is another: say which, not only "missing".
         seen = pythons.version_of(host.place.at(named))
         found = f"{named} is Python {seen}" if seen else f"{named} does not run"
         yield Finding(
@@ -80,7 +95,11 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
         )
 
 
-def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _git(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     least = ".".join(map(str, git.OLDEST))
     version = host.git.value.removeprefix("git version ")
     if not version:
@@ -99,7 +118,11 @@ def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
         )
 
 
-def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _compiler(
+    _recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     # Blocks compile only: sources can be fetched, patched and configured without one.
     if not host.compiler:
         yield Finding(
@@ -110,7 +133,11 @@ def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
         )
 
 
-def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _programs(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
             remedy = remedies.of("program", host.installer, program=program)
@@ -123,12 +150,17 @@ def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
             )
 
 
-def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _clang(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is."""
     answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
     # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
     stated = " ".join((*answers, *recipe.compile.flags))
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
+    # A recipe may name the same clang in an answer and in a flag.
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
@@ -138,7 +170,11 @@ def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
             yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
-def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _bazel(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.bazel.version
     # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
@@ -153,7 +189,11 @@ def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _disk(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     disk = host.disk(host_file.build_out)
     wanted = SMALL_ROOM if _bundled(recipe) else ROOM
     move = "Set build_out in the host file to a directory on"
@@ -183,9 +223,13 @@ def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
         )
 
 
-def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
-    # Refused at fetch, which would download gigabytes into a place where no build can
-    # run.
+def _place(
+    _recipe: Recipe,
+    host_file: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
+    # Refused at fetch, which would download gigabytes
+    # into a place where no build can run.
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
         remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
@@ -202,7 +246,11 @@ def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Findin
         )
 
 
-def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _parts(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.host.python
     interpreter = pythons.find(version, host_file, host.place)
     if interpreter is None:
@@ -230,7 +278,11 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+def _release(
+    recipe: Recipe,
+    _settings: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     if recipe.source.interface == "own":
         return
     release = recipe.source.release
@@ -257,7 +309,12 @@ def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Findi
         )
 
 
-def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _memory(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # One action must fit; how many fit at once is decided when the build starts.
     free = int(host.memory.value or 0) / GIB
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
@@ -269,7 +326,11 @@ def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding
         )
 
 
-def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _processor(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
     has = host.processor.value.split()
     wanted = [name for name in machine.EXTENSIONS if f"-m{name}" in flags.split()]
@@ -285,6 +346,7 @@ def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
             blocks="verify",
             why=why,
         )
+    # Worth a note on any host: such a wheel differs from builder to builder.
     if "native" in flags:
         yield Finding(
             "-march=native in CC_OPT_FLAGS",
@@ -293,8 +355,13 @@ def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
         )
 
 
-def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _macos(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     wanted = recipe.host
+    # The version of macOS decides which symbols the wheel may use.
     version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
     if wanted.macos and version and not versions.is_of(version, wanted.macos):
         yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
@@ -309,7 +376,11 @@ def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _compiler_line(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     found = toolchain.parse(host.compiler.value)
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
@@ -323,7 +394,11 @@ def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[
         )
 
 
-def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
+def _signing_key(
+    _recipe: Recipe,
+    host_file: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     if host_file.sign:
         # Tried now, since publish comes after hours of compiling.
         try:

@@ -89,7 +89,11 @@ def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
     return outcome, command
 
 
-def _report(listener: Listener, expected: float, progress: Progress) -> None:
+def _report(
+    listener: Listener,
+    expected: float,
+    progress: Progress,
+) -> None:
     """Pass progress on, with the seconds left if this run takes as long as an earlier one."""
     left = None
     # A rough guess: Bazel's total still grows while it analyses.
@@ -101,8 +105,8 @@ def _report(listener: Listener, expected: float, progress: Progress) -> None:
 def _learn_seconds(job: Job, seconds: float) -> None:
     """Remember how long a run took that succeeded, if none took longer."""
     known = read(job)
-    # The longest: a later run that takes most from the cache says nothing about a fresh
-    # one.
+    # The longest: a later run that takes most from the
+    # cache says nothing about a fresh one.
     if seconds > known.seconds:
         _keep(job, known.model_copy(update={"seconds": round(seconds, 1)}))
 
@@ -132,7 +136,12 @@ def _first_jobs(job: Job, table: CompileTable) -> int:
     return wanted
 
 
-def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
+def _learn(
+    job: Job,
+    table: CompileTable,
+    outcome: BazelRun,
+    jobs: int,
+) -> None:
     """Remember for later builds what this run did to the memory."""
     peak = outcome.peak / capacity.GIB
     if peak > max(table.peak, read(job).peak):
@@ -141,8 +150,8 @@ def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
             f"{table.peak:g}; later builds take that into account"
         )
     learn_peak(job, peak)
-    # A run that failed has its own remedy; this one succeeded, only slower than need
-    # be.
+    # A run that failed has its own remedy; this one
+    # succeeded, only slower than need be.
     if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
         learn_jobs(job, jobs - 1)
         job.listener.note(
@@ -162,15 +171,19 @@ def _fewer(job: Job, jobs: int) -> int:
     return fewer
 
 
-def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+def _may_pass(
+    job: Job,
+    known: Match,
+    before: Match | None,
+) -> bool:
     """Say whether the next run may succeed without any change."""
     # An offline build downloads nothing, however often it is tried.
     if job.offline and known.entry.stage == "fetch":
         return False
     if known.entry.retry == "pass":
         return True
-    # The same wrong checksum twice: the server has other bytes, no transfer was
-    # damaged.
+    # The same wrong checksum twice: the server has
+    # other bytes, no transfer was damaged.
     same = before is not None and before.text == known.text
     return known.entry.retry == "once" and not same
 

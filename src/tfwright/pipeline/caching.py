@@ -56,8 +56,8 @@ class CompilerChoice:
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
-        # The memo saves hashing compilers and CUDA again while their files are
-        # unchanged.
+        # The memo saves hashing compilers and CUDA again
+        # while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(self._named(), self.python, self.host.cuda, memo, native=native)
 
@@ -109,7 +109,11 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
         yield OpenCache(served, cache, tools.digest)
 
 
-def flags(known: Mapping[str, str], version: str, url: str) -> Iterator[str]:
+def flags(
+    known: Mapping[str, str],
+    version: str,
+    url: str,
+) -> Iterator[str]:
     """Yield what leads a Bazel of a version, with these flags, to the proxy."""
     spelling = next((name for name in SPELLINGS if name in known), None)
     if spelling is None:
@@ -133,13 +137,22 @@ def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
         yield f"--{spelling}={_log_file(job)}"
 
 
-def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | None:
+def recorded(
+    job: Job,
+    cache: OpenCache | None,
+    *,
+    resumed: bool,
+) -> CacheUse | None:
     """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
     if cache is None:
         files.remove(_use_file(job))
         return None
     use = cache.use()
-    build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
+    build = CachedBuild(
+        recipe=job.name,
+        finished=time.time(),
+        use=use,
+    )
     # The history serves `invoke cache`; the build does not depend on it.
     with suppress(OSError):
         history.add(job.host_file.cache_directory, build)
@@ -184,7 +197,11 @@ def summary(use: CacheUse | None) -> str:
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 
-def _trust(job: Job, tools: Toolchain, server: CacheServer | None) -> Trust:
+def _trust(
+    job: Job,
+    tools: Toolchain,
+    server: CacheServer | None,
+) -> Trust:
     """Return whose entries are believed: our own, and what trusted builders list."""
     table, root = job.host_file.cache, job.host_file.cache_directory
     secret = seal.secret(table.secret or job.places.build_out / "cache-secret")
@@ -203,8 +220,8 @@ def _keep_log(job: Job) -> None:
     written = _log_file(job)
     if written.is_file():
         name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
-        # Bazel has ended well or badly by now, and a log that stays behind harms
-        # nothing.
+        # Bazel has ended well or badly by now, and a log
+        # that stays behind harms nothing.
         with suppress(OSError):
             kept = job.host_file.cache_directory / "logs" / name
             kept.parent.mkdir(exist_ok=True)

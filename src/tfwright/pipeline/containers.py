@@ -72,7 +72,11 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
         return ()
 
 
-def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+def enter(
+    job: BuildRequest,
+    stage: str,
+    shell: Command,
+) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without podman.

@@ -42,7 +42,11 @@ class Planned:
 
 
 def build(
-    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
+    request: BuildRequest,
+    *,
+    again: str = "",
+    fresh: bool = False,
+    wait: bool | None = None,
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
@@ -51,8 +55,8 @@ def build(
     the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
     its stage.
     """
-    # The lock comes first: --fresh would remove the tree under another build's
-    # compiler.
+    # The lock comes first: --fresh would remove the
+    # tree under another build's compiler.
     with occupied(request, wait=wait):
         # Asked before anything is fetched: publish would find out only hours later.
         rivals.insist_on_own_name(request)
@@ -74,11 +78,21 @@ def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
     # Not every command has --wait, and a remedy must be one that can be typed.
     remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
-    with file_lock.held(job.places.lock, f"on recipe {job.name}", wait=bool(wait), remedy=remedy):
+    with file_lock.held(
+        job.places.lock,
+        f"on recipe {job.name}",
+        wait=bool(wait),
+        remedy=remedy,
+    ):
         yield
 
 
-def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
+def plan(
+    request: BuildRequest,
+    *,
+    again: str = "",
+    blocked: bool = False,
+) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
@@ -104,7 +118,11 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
         yield Planned(stage, decision.why, _steps(stage, request, {**earlier, **results}))
 
 
-def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
+def _steps(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+) -> Sequence[Step]:
     """Return what a stage does, after the start of the container that it does it in."""
     opening = containers.steps(request, stage.name)
     return (*opening, *stage.steps(request, results))
@@ -116,7 +134,13 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: names.index(job.until) + 1])
 
 
-def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool) -> Decision:
+def decide(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+    *,
+    again: bool,
+) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
     if again:
         return Decision(stage, "asked for again")
@@ -130,8 +154,8 @@ def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool
         result = stage.makes.model_validate(stamp.result)
     except ValueError:
         return Decision(stage, "its stamp is from another version of tfwright")
-    # The cheap questions first: digests at hand, then the state of files, then walks of
-    # the tree.
+    # The cheap questions first: digests at hand, then the
+    # state of files, then walks of the tree.
     why = (
         stamps.changed(stamp, stamps.parts(stage, request, results))
         or stamps.damage(stamp, result)
@@ -142,11 +166,15 @@ def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool
     return Decision(stage, "", result)
 
 
-def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
+def _run(
+    decision: Decision,
+    request: BuildRequest,
+    results: Results,
+) -> Result:
     """Run one stage and stamp it."""
     stage = decision.stage
-    # Before the run: what changes meanwhile must make the next build run the stage
-    # again.
+    # Before the run: what changes meanwhile must make
+    # the next build run the stage again.
     depends = stamps.parts(stage, request, results)
     request.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
@@ -157,8 +185,8 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
             with _closed_off(request, stage), containers.around(request, stage.name):
                 result = stage.run(request, results)
             seconds = time.monotonic() - begun
-            # The stamp is written last, so it never speaks of a stage that was
-            # interrupted.
+            # The stamp is written last, so it never speaks
+            # of a stage that was interrupted.
             if stage.cached:
                 took = Took(seconds, _processor() - before)
                 stamps.write(request, stage, depends, result, took)
@@ -291,8 +319,8 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
         "TERM": os.environ.get("TERM", "dumb"),
         "PS1": f"({request.name} {name}) \\w $ ",
     }
-    # The user's own start-up files would set PATH, and so another environment than the
-    # stage's.
+    # The user's own start-up files would set PATH, and so
+    # another environment than the stage's.
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
     if containers.encloses(request, name):

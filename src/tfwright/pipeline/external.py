@@ -49,7 +49,12 @@ def origin(job: Job, url: str) -> Origin:
     return Origin.of(job.host_file.mirror_of(url) or url)
 
 
-def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
+def read(
+    job: Job,
+    pins: RecipePins,
+    repository: Path,
+    programs: Programs | None,
+) -> Rules:
     """Read the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
 
     No file is checked out.
@@ -67,31 +72,27 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
 
 
 def bring(
-    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
+    job: Job,
+    pins: RecipePins,
+    repository: Path,
+    programs: Programs | None,
+    locked: Lock | None,
 ) -> Reached:
     """Bring what the rules lead to into the vault.
 
     Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
     only noted. Raises SupplyError naming everything that is known to be needed and is missing.
     """
-    ways = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
     found = read(job, pins, repository, programs)
     tables = pins.fetch.substitutes
-    # Before any download: a substitute for an archive that the tree does not pin is a
-    # mistake.
+    # Before any download: a substitute for an archive that
+    # the tree does not pin is a mistake.
     substitutes.insist(tables, found.repositories)
-    obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
-    reached = reach.bring(
-        found,
-        tables,
-        locked,
-        store(job),
-        Suppliers(obtain, partial(clone, job, offline=job.offline)),
-    )
+    reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
-    # All at once: a build that stops for one archive after the other costs a minute
-    # each.
+    # All at once: a build that stops for one archive
+    # after the other costs a minute each.
     if missing or refused:
         shortage = Shortage(job.name, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
@@ -104,7 +105,23 @@ def bring(
     return reached
 
 
-def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
+def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
+    """Return what brings archives and commits to this host, from every origin that it may ask."""
+    obtain = partial(
+        origins.obtain,
+        store=store(job),
+        origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
+        report=job.listener.progress,
+    )
+    return Suppliers(obtain, partial(clone, job, offline=job.offline))
+
+
+def clone(
+    job: Job,
+    wanted: Clone,
+    *,
+    offline: bool,
+) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
@@ -141,7 +158,11 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     return lock.of(source, bazel, reached.rules, gathered)
 
 
-def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
+def known_lock(
+    job: Job,
+    pins: RecipePins,
+    inputs: Inputs,
+) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none.
 
     Nothing is downloaded, and nothing is reported.
@@ -157,6 +178,11 @@ def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     tables = pins.fetch.substitutes
     pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
     return [
-        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
+        Substituted(
+            name=name,
+            reason=table.reason,
+            sha256=pinned[name],
+            used=table.sha256,
+        )
         for name, table in sorted(tables.items())
     ]

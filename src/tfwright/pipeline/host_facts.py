@@ -15,10 +15,15 @@ if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
 
 
-def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
+def facts(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+    interpreter: Path,
+) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
-    # Only what the recipe uses: a CUDA that appears on the host must not rebuild a CPU
-    # wheel.
+    # Only what the recipe uses: a CUDA that appears on
+    # the host must not rebuild a CPU wheel.
     toolkit, cudnn = cuda.present(recipe, host_file)
     return HostFacts(
         system=host.system,
@@ -33,17 +38,25 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
     )
 
 
-def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+def _digest(
+    recipe: Recipe,
+    host_file: HostFile,
+    toolkit: Path | None,
+) -> str:
     """Return one digest for the toolkit and its compiler, as their records state them."""
     compiler = compiler_root(host_file.build_out, recipe)
     records = [tree.read(root) for root in (toolkit, compiler) if root]
-    # A toolkit that NVIDIA's installer put there has no record, and costs gigabytes to
-    # hash.
+    # A toolkit that NVIDIA's installer put there has no
+    # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
+def found(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: HostFacts,
+) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
     from tfwright.wheel.seal.build_record import Found
 

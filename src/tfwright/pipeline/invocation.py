@@ -69,8 +69,8 @@ class Invocation:
             release=tree.release,
             version=version,
             binary=inputs.bazel.path,
-            # Asked of the binary itself: which flags a version has changed from release
-            # to release.
+            # Asked of the binary itself: which flags a version
+            # has changed from release to release.
             options=bazel_client.options(inputs.bazel.path, install_root(job)),
             python=inputs.python,
             epoch=tree.epoch,
@@ -159,8 +159,8 @@ class Invocation:
             "build",
             # With curses off, Bazel prints the action counter about once a minute.
             "--curses=yes",
-            # The log is searched and shown, where colour codes would only be in the
-            # way.
+            # The log is searched and shown, where colour
+            # codes would only be in the way.
             "--color=no",
             # The log then says which file a flag came from.
             "--announce_rc",
@@ -193,8 +193,8 @@ class Invocation:
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
-        # The flag lost its prefix later; --profile alone writes a binary file before
-        # that.
+        # The flag lost its prefix later; --profile alone
+        # writes a binary file before that.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
         spelling = self._spelling(names)
         if spelling and "profile" in self.options.build:
@@ -205,8 +205,8 @@ class Invocation:
         if self.cache:
             yield from caching.log_flags(self.job, self.options.build)
             yield from caching.flags(self.options.build, self.version, self.cache)
-        # Not --distdir, which goes by the last part of a url: 1.22.0.tar.gz exists
-        # several times.
+        # Not --distdir, which goes by the last part of a url:
+        # 1.22.0.tar.gz exists several times.
         if "repository_cache" in self.options.build:
             yield f"--repository_cache={self.job.places.vault / 'repository_cache'}"
 
@@ -231,8 +231,8 @@ class Invocation:
         yield f"--action_env=PATH={':'.join(map(str, path))}"
         # One flag under two names: 0.17 has the experimental one, 0.24 the other.
         names = ["incompatible_strict_action_env", "experimental_strict_action_env"]
-        # Only new Bazels can be forbidden to download; the proxy above serves the old
-        # ones.
+        # Only new Bazels can be forbidden to download; the
+        # proxy above serves the old ones.
         if self.job.offline:
             names += ["repository_disable_download", "experimental_repository_disable_download"]
         yield from (f"--{name}" for name in names if name in self.options.build)

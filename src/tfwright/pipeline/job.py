@@ -19,6 +19,7 @@ class Places:
     @property
     def vault(self) -> Path:
         """Inputs by digest, shared by all recipes."""
+        # Outside of any recipe's directory, so --fresh and clean leave it alone.
         return self.build_out / "vault"
 
     @property
@@ -64,8 +65,8 @@ class Places:
     @property
     def home(self) -> Path:
         """The empty home directory of the programs that are run."""
-        # Programs would otherwise obey the user's .bazelrc, .gitconfig and pip
-        # settings.
+        # Programs would otherwise obey the user's
+        # .bazelrc, .gitconfig and pip settings.
         return self.own / "home"
 
     @property

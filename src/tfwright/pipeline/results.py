@@ -150,6 +150,7 @@ class NcclOps(Result):
 
     library: Artefact | None
     """None where the recipe does not ask for it."""
+    # Part of the build record: a user of the wheel must be able to learn it.
     stub: bool
     """True if no NCCL operation of the library can run: TensorFlow imports it, and that is all."""
 

@@ -21,7 +21,11 @@ class Result(BaseModel):
     """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
     # A stage that is kept reads its own stamp only, so pydantic compiles a validator at first use.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+    )
     incidental: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how it was made. Two results that differ in nothing else are the same to the
     stages that need one."""
@@ -29,7 +33,10 @@ class Result(BaseModel):
     def essence(self) -> Mapping[str, Any]:
         """Return what later stages depend on."""
         # JSON, since digests of this decide which later stages run again.
-        return self.model_dump(mode="json", exclude=set(self.incidental))
+        return self.model_dump(
+            mode="json",
+            exclude=set(self.incidental),
+        )
 
 
 Results = dict[type[Result], Result]
@@ -70,14 +77,29 @@ class Folder(Result):
     """Ends of the paths that another stage replaces, and answers for."""
 
     @classmethod
-    def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
+    def of(
+        cls,
+        path: Path,
+        *,
+        follow: bool = False,
+        without: tuple[str, ...] = (),
+    ) -> "Folder":
         """Describe a directory that is there."""
         found = trees.content(path, follow=follow, without=without)
-        return cls(path=path, follow=follow, without=without, **found._asdict())
+        return cls(
+            path=path,
+            follow=follow,
+            without=without,
+            **found._asdict(),
+        )
 
     def changed(self) -> bool:
         """Read it, and say whether it holds anything else than it did."""
-        found = trees.content(self.path, follow=self.follow, without=self.without)
+        found = trees.content(
+            self.path,
+            follow=self.follow,
+            without=self.without,
+        )
         return found.sha256 != self.sha256
 
 
@@ -118,8 +140,8 @@ class Stage:
         return (inspect.getdoc(self.module) or "").partition("\n")[0]
 
     @cached_property
-    # Annotations may be strings, or behind "from __future__"; get_type_hints resolves
-    # both.
+    # Annotations may be strings, or behind "from
+    # __future__"; get_type_hints resolves both.
     def types(self) -> Mapping[str, type]:
         """The type of each parameter of ``run``, and of its ``return``."""
         return get_type_hints(self.module.run)
@@ -177,23 +199,37 @@ class Stage:
         parameters = (kind for name, kind in self.types.items() if name != "return")
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
-    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+    def _ask(
+        self,
+        hook: str,
+        request: BuildRequest,
+        results: Results,
+    ) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
         return self._call(function, request, results) if function else None
 
-    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+    def _call(
+        self,
+        function: Callable[..., Any],
+        request: BuildRequest,
+        results: Results,
+    ) -> Any:  # noqa: ANN401
         kinds = {**get_type_hints(function)}
         kinds.pop("return", None)
-        # The function gets nothing else, so it cannot depend on what its stamp does not
-        # cover.
+        # The function gets nothing else, so it cannot depend
+        # on what its stamp does not cover.
         arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
         return function(**arguments)
 
 
-def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+def _argument(
+    kind: Any,  # noqa: ANN401 what get_type_hints returns
+    request: BuildRequest,
+    results: Results,
+) -> Any:  # noqa: ANN401 the same
     """Return what is handed over for a parameter of the type `kind`."""
-    # Only a union such as "Tree | None" has arguments: a result that there may not be
-    # yet.
+    # Only a union such as "Tree | None" has arguments: a
+    # result that there may not be yet.
     if optional := get_args(kind):
         return results.get(optional[0])
     if issubclass(kind, Result):

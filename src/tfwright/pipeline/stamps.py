@@ -50,7 +50,11 @@ def digest(content: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, str]:
+def parts(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
     for kind in stage.tables:
@@ -91,7 +95,11 @@ def read(job: Job, stage: Stage) -> Stamp | None:
         return None
 
 
-def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
+def last(
+    job: Job,
+    stage: str,
+    kind: type[Made],
+) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
@@ -109,7 +117,13 @@ def latest(job: Job, stages: Iterable[Stage]) -> Results:
     return {kind: result for kind, result in found.items() if result is not None}
 
 
-def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
+def write(
+    job: Job,
+    stage: Stage,
+    depends: Mapping[str, str],
+    result: Result,
+    took: Took,
+) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
     stamp = Stamp(
@@ -128,8 +142,8 @@ def forget(job: Job, stage: Stage) -> None:
 
 def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
     """Say which of the things that a stamp depends on is another now; None if none is."""
-    # In the order of the parts now, so the recipe's own tables are named before
-    # results.
+    # In the order of the parts now, so the recipe's
+    # own tables are named before results.
     for name in {**now, **stamp.parts}:
         if name not in stamp.parts:
             return f"{name} is new"
@@ -144,8 +158,8 @@ def damage(stamp: Stamp, result: Result) -> str | None:
     """Name the artefact that differs from its stamp; only files that were touched are hashed."""
     for artefact in artefacts(result):
         try:
-            # Hashing gigabytes of runfiles for each build would take longer than many
-            # builds.
+            # Hashing gigabytes of runfiles for each build
+            # would take longer than many builds.
             if stamp.seen.get(str(artefact.path)) == _state(artefact):
                 continue
             if _changed(artefact):

@@ -23,11 +23,14 @@ from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_o
 )
 def build(
     _: Context,
+    # Only the demo builds on every host, so it is what a first "invoke build" runs.
     recipe: str = "demo",
     until: str = "publish",
     again: str = "",
     fresh: bool = False,
     offline: bool = False,
+    # Text, so that a wrong number gets a message of
+    # ours and not a traceback of invoke's.
     jobs: str = "",
     wait: bool = False,
     verified_by: str = "",
@@ -44,16 +47,36 @@ def build(
 
         # A mistyped stage is refused before the recipe is read.
         engine.insist(until, again)
-        job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+        job = job_of(
+            recipe,
+            until=until,
+            offline=offline,
+            jobs=engine.jobs_asked(jobs),
+        )
         if not cache:
             job = job.without_cache()
         console.announce(job)
-        console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+        console.conclude(
+            job,
+            engine.build(
+                job,
+                again=again,
+                fresh=fresh,
+                wait=wait,
+            ),
+        )
         if verified_by:
             from tfwright.commands import verified
             from tfwright.documents import recipe as recipes
 
-            verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
+            # After the build: a recipe must not say that
+            # it was verified when it was not.
+            verified.write(
+                recipes.find(recipe),
+                job.recipe,
+                until=until,
+                by=verified_by,
+            )
 
 
 @task(
@@ -85,6 +108,8 @@ def plan(
         from tfwright.terminal import plan as page
 
         engine.insist(until, again)
+        # The check is asked as well: a plan shows what
+        # this host lacks before the stages.
         job = job_of(recipe, until=until, offline=offline)
         # Text as it is, so that it can be sent into a file and compared.
         if bazelrc:
@@ -95,7 +120,12 @@ def plan(
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})
-def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
+# The same environment as the stage's, so what fails there fails here.
+def shell(
+    _: Context,
+    recipe: str = "demo",
+    stage: str = "compile",
+) -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
     with explained():
         from tfwright.pipeline import engine
@@ -137,6 +167,7 @@ def toolkit(
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
     then find it. It needs no root and leaves /usr/local alone.
     """
+    # Each file with its checksum: only both together can be trusted.
     given = {
         "cuda": (cuda, cuda_sha256),
         "cudnn": (cudnn, cudnn_sha256),
@@ -159,7 +190,12 @@ def toolkit(
     help=RECIPE
     | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
-def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
+# The wheelhouse stays: it belongs to the users of the wheels.
+def clean(
+    _: Context,
+    recipe: str = "demo",
+    caches: bool = False,
+) -> None:
     """Remove what was built of a recipe, except its wheels."""
     with explained():
         from tfwright.pipeline import engine

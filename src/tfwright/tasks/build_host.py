@@ -41,16 +41,30 @@ def nightly(
         from tfwright.terminal import nightly as page
         from tfwright.terminal.text import tell
 
-        # The timer itself runs `nightly` without options, so these two never meet a
-        # night.
+        # The timer itself runs `nightly` without options,
+        # so these two never meet a night.
         if install or uninstall:
-            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+            sys.exit(
+                page.schedule(
+                    install or uninstall,
+                    at,
+                    remove=bool(uninstall),
+                    yes=yes,
+                )
+            )
+        # Run by a timer of its own: a night that never starts cannot report that.
         if watch:
             tell(f"{nightly.watch()} notices sent")
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
         else:
-            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
+            outcome = nightly.run(
+                console.Terminal(),
+                tell,
+                only=recipe,
+                now=now,
+                wait=wait,
+            )
             page.show_outcome(outcome, nightly.page(), as_json=json)
 
 
@@ -80,11 +94,14 @@ def index(
         from tfwright.commands import index
         from tfwright.terminal import index as page
 
+        # The build host's, if it has a nightly.toml, else the wheelhouse.
         place = index.place(folder)
+        # Printed and not installed: the web server's files belong to the administrator.
         if nginx:
             sys.stdout.write(index.nginx_configuration(place, port, nginx))
             return
         if yank or unyank:
+            # A yanked wheel stays: pip still takes it for a pin of exactly its version.
             index.yank(place, yank or unyank, reason if yank else None)
             return
         page.show_update(index.refresh(place), str(place.folder))
@@ -103,11 +120,16 @@ def index(
         "html": "print the build's page instead of Markdown",
     }
 )
-def report(_: Context, build: str = "", html: bool = False) -> None:
+def report(
+    _: Context,
+    build: str = "",
+    html: bool = False,
+) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
     with explained():
         from tfwright.commands import report
 
+        # Plain Markdown on standard output, to be pasted or piped into another tool.
         found = report.find(build)
         sys.stdout.write(report.html(found) if html else report.markdown(found))
 
@@ -119,7 +141,12 @@ def report(_: Context, build: str = "", html: bool = False) -> None:
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
+def bisect(
+    _: Context,
+    recipe: str,
+    good: str = "",
+    bad: str = "",
+) -> None:
     """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
     with explained():
         from tfwright.commands import bisect
@@ -128,11 +155,13 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
         from tfwright.terminal.text import tell
 
         wanted = bisect.prepare(recipe, good, bad)
+        # Before the first trial: the user sees how many trials lie ahead, and may stop.
         page.show_start(wanted)
         page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
 
 
 @task(
+    # invoke collects a repeated option only for parameters that are named here.
     iterable=["recipe"],
     help=JSON
     | UNTIL

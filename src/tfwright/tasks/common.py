@@ -53,7 +53,11 @@ def explained(resume: str = "") -> Iterator[None]:
 
 
 def job_of(
-    recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
+    recipe: str,
+    *,
+    until: str = "publish",
+    offline: bool = False,
+    jobs: int | None = None,
 ) -> "BuildRequest":
     """Read the recipe and the host file into a request."""
     from tfwright.documents import host_file
@@ -61,8 +65,8 @@ def job_of(
     from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
 
-    # A lock belongs to the file, so a recipe that is given by its path has its own,
-    # too.
+    # A lock belongs to the file, so a recipe that is
+    # given by its path has its own, too.
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
     return BuildRequest(

@@ -13,7 +13,12 @@ from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_o
     | WHEEL
     | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
 )
-def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
+def inspect(
+    _: Context,
+    wheel: str,
+    key: str = "",
+    json: bool = False,
+) -> None:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
     Nothing of the wheel is run.
@@ -24,8 +29,8 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
 
         report = inspection.inspect(file_of(wheel, "inspect"), Path(key) if key else None)
         page.show_report(report, as_json=json)
-        # Shown first, judged afterwards: what was found helps most where a wheel is
-        # refused.
+        # Shown first, judged afterwards: what was found
+        # helps most where a wheel is refused.
         inspection.insist(report)
 
 
@@ -39,7 +44,11 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     },
 )
 def compare(
-    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+    _: Context,
+    first: str,
+    second: str,
+    json: bool = False,
+    diffoscope: bool = False,
 ) -> None:
     """Compare two wheels: files, metadata, code, source, and how they are packed.
 
@@ -52,6 +61,7 @@ def compare(
 
         one, two = file_of(first, "compare"), file_of(second, "compare")
         if diffoscope:
+            # diffoscope has exit statuses of its own, which are passed on.
             sys.exit(other.show(one, two, as_json=json))
         found = comparison.compare(one, two)
         page.show_comparison(found, as_json=json)
@@ -89,10 +99,11 @@ def smoke(
         from tfwright.tools import plotting
 
         if runs:
+            # Kept from earlier trials; nothing is run for the table.
             page.show_runs(smoking.kept(host_file.read()))
             return
-        # Asked before the trial, which takes minutes: a plot needs a library that may
-        # be missing.
+        # Asked before the trial, which takes minutes: a plot
+        # needs a library that may be missing.
         if report:
             plotting.require()
         request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
@@ -102,17 +113,23 @@ def smoke(
         page.show_report(seen, as_json=json)
         if report:
             page.write_report(seen, Path(report))
+        # Last: the report is written also of a wheel that fails.
         smoking.insist(request, seen)
 
 
 @task(help=RECIPE | JSON)
-def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
+def cost(
+    _: Context,
+    recipe: str = "demo",
+    json: bool = False,
+) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
     with explained():
         from tfwright.pipeline import cost as costs
         from tfwright.pipeline.stages import PIPELINE
         from tfwright.terminal import cost as page
 
+        # Read from stamps and logs, so it costs no build.
         page.show_cost(costs.of(job_of(recipe), PIPELINE), as_json=json)
 
 
@@ -124,7 +141,12 @@ def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
         "learn": "make an entry for the catalogue of the root error, and a test fixture",
     },
 )
-def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> None:
+def diagnose(
+    _: Context,
+    log: str,
+    json: bool = False,
+    learn: bool = False,
+) -> None:
     """Find the root error in a log, its cause, and what helps.
 
     The exit status is 0 if the error is known.
@@ -139,10 +161,13 @@ def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> N
         found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
         reports = host_file.read().build_out / "reports"
         if learn:
+            # For maintainers: the entry is written for the
+            # catalogue, not for this reader.
             page.show_lesson(*learning.write(found, log, reports))
             return
         written = report.write(found, log, reports)
         page.show_diagnosis(found, written, as_json=json)
+        # So that a script can tell known failures from new ones.
         sys.exit(0 if found.recognised else 1)
 
 
@@ -174,10 +199,16 @@ def reproduce(
         from tfwright.commands import reproduce as reproduction
         from tfwright.terminal import compare as page
 
+        # A wheel of ours names its recipe.
         job = job_of(recipe or reproduction.recipe_named(wheel))
         original = Path(wheel) if wheel else reproduction.published(job)
         # Refused before hours of building: another recipe cannot give the same wheel.
         reproduction.insist(job, original)
-        found = reproduction.reproduce(job, original, cached=cached, control=control)
+        found = reproduction.reproduce(
+            job,
+            original,
+            cached=cached,
+            control=control,
+        )
         page.show_reproduction(found, as_json=json)
         sys.exit(0 if found.comparison.same else 1)

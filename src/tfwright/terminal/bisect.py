@@ -24,6 +24,7 @@ def show_start(wanted: "Bisection") -> None:
 
 def show_culprits(wanted: "Bisection", found: "Culprits[BisectStep] | None") -> None:
     """Say what did it."""
+    # The good build was tried first, and failed: no change of ours explains that.
     if found is None:
         changed = ", ".join(wanted.host_changes) or "something that tfwright does not record"
         print(f"What was good fails now as well: this host changed ({changed}).")

@@ -29,6 +29,7 @@ EXPLAINED = 20
 def show_cache(state: "CacheState", *, as_json: bool) -> None:
     """Print what the cache holds and what it did for the last builds."""
     if as_json:
+        # JSON would otherwise hold the models inside the state as Python's text.
         builds = [build.model_dump() for build in state.builds]
         tools = [vars(toolchain) for toolchain in state.toolchains]
         text.as_json({**vars(state), "builds": builds, "toolchains": tools})
@@ -71,6 +72,7 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:
     use = build.use
+    # The reader's own time zone; the history keeps seconds.
     finished = time.strftime("%Y-%m-%d %H:%M", time.localtime(build.finished))
     share = f"{100 * use.hits / use.lookups:.0f} %" if use.lookups else "-"
     faults = str(sum(use.faults.values()))
@@ -83,5 +85,6 @@ def _show_faults(state: "CacheState") -> None:
     faults: Counter[str] = Counter()
     for build in state.builds:
         faults.update(build.use.faults)
+    # Faults of a cache fail no build, so this page is where they show.
     for what, count in faults.most_common():
         text.tell(f"  {count}x {what}; the action was run", text.WARNING)

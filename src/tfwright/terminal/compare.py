@@ -24,6 +24,7 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
         text.as_json({"same": comparison.same, **asdict(comparison)})
         return
     first = comparison.first
+    # One digest says it all: the same bytes have no differences to list.
     if comparison.same:
         same = Styled("the same", text.GOOD)
         text.line(same, f" {first.size:,} bytes, sha256 {first.sha256}")
@@ -46,14 +47,21 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     for difference in differences:
         alike.setdefault((difference.what, difference.lines), []).append(difference.member)
     for (what, lines), members in islice(alike.items(), MOST):
-        others = f" (and {len(members) - 1:,} more files, alike)" if len(members) > 1 else ""
-        found = f"{members[0]}{others}: {what}" if members[0] else what
-        # Names in a wheel are chosen by whoever made it.
-        text.paragraph("", printable(found), indent=2)
-        for row in lines:
-            text.line(Styled(f"      {printable(row)}", text.DETAIL))
+        _show_difference(what, lines, members)
     if len(alike) > MOST:
         text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
+
+
+def _show_difference(what: str, lines: Sequence[str], members: Sequence[str]) -> None:
+    others = ""
+    if len(members) > 1:
+        others = f" (and {len(members) - 1:,} more files, alike)"
+    # A difference of the whole wheel, such as its tags, is of no file.
+    found = f"{members[0]}{others}: {what}" if members[0] else what
+    # Names in a wheel are chosen by whoever made it.
+    text.paragraph("", printable(found), indent=2)
+    for row in lines:
+        text.line(Styled(f"      {printable(row)}", text.DETAIL))
 
 
 def _side(side: "Side") -> str:

@@ -49,8 +49,8 @@ class Terminal:
         """Show that a stage was skipped, because what it made before still holds."""
         tell(f"  {stage:<10} kept", text.DETAIL)
 
-    # One line when it is over: a line at the start would be torn by the notes in
-    # between.
+    # One line when it is over: a line at the start
+    # would be torn by the notes in between.
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
@@ -90,8 +90,8 @@ class Terminal:
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 
-            # Bazel's actions have the foot; downloads and counts a bar, with rate and
-            # time left.
+            # Bazel's actions have the foot; downloads and
+            # counts a bar, with rate and time left.
             self._bar = tqdm(
                 desc=f"  {self._stage}",
                 leave=False,
@@ -173,7 +173,11 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         tell(f"  resume: {resume}")
 
 
-def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+def _part(
+    label: "str | Styled",
+    sentence: str,
+    indent: int = LABEL,
+) -> None:
     """Write one part of an error; paths below the working directory are relative."""
     shown = sentence.replace(str(Path.cwd()) + "/", "")
     text.paragraph(label, shown, indent=indent, to=sys.stderr)

@@ -26,6 +26,7 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         slowest = [asdict(action) for action in cost.slowest]
         text.as_json({**asdict(cost), "slowest": slowest})
         return
+    # An empty table would look like a failure.
     if not cost.stages and not cost.bazel:
         text.line("This recipe has not been built on this host; there is nothing to report.")
         return
@@ -73,8 +74,8 @@ def _bazel(cost: "Cost") -> Iterator[str]:
     yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
     compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
     if compiling:
-        # The stage's time is of its last run, so only Bazel's last run compares with
-        # it.
+        # The stage's time is of its last run, so only
+        # Bazel's last run compares with it.
         added = compiling.seconds - spent[-1].seconds
         # A build from the cache may take no measurable time.
         share = added / max(compiling.seconds, 1e-9)

@@ -22,7 +22,12 @@ MOST_OTHERS = 3
 """How many other complaints of a log are named."""
 
 
-def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
+def show_diagnosis(
+    found: "Diagnosis",
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Show what failed in a log, the known causes, and what only looks bad."""
     if as_json:
         _as_json(found)
@@ -71,12 +76,16 @@ def _label(match: "Match") -> "Styled":
     """Say how sure the cause is: only what the line and the facts prove is called known."""
     if match.certain:
         return Styled("  known:", text.GOOD)
-    # An entry with a sample was seen in a real log; without one it is a kind of
-    # failure.
+    # An entry with a sample was seen in a real log;
+    # without one it is a kind of failure.
     return Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
 
 
-def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+def _part(
+    label: "str | Styled",
+    sentence: str,
+    indent: int = LABEL,
+) -> None:
     """Write one part; paths below the working directory are relative."""
     shown = sentence.replace(str(Path.cwd()) + "/", "")
     text.paragraph(label, shown, indent=indent, to=sys.stderr)
@@ -93,8 +102,10 @@ def _without_error(found: "Diagnosis") -> str:
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
     _part(Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: "))
+    # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)
+    # Bazel's own errors name the action; a compiler's do not.
     if first.action and first.action not in first.what:
         _part("  action:", first.action)
     if first.where:

@@ -23,6 +23,7 @@ STYLES: dict[str, text.Style] = {"built": text.GOOD, "failed": text.BAD, "lost":
 
 def show_assignment(given: "Assignment") -> None:
     """Say in a line what became of a recipe."""
+    # To standard error: the table of results alone is on standard output.
     if given.state == "running":
         text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
     elif given.state == "waiting":

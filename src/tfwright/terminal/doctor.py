@@ -34,6 +34,7 @@ def show_examination(
 
     What was looked for and not found is only in the list with `everything`.
     """
+    # Machines get every fact, also those that a person would not read.
     if as_json:
         _show_examination_as_json(recipe, facts, findings)
         return
@@ -44,19 +45,25 @@ def show_examination(
         _show_finding(number, finding)
     # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
     shown = [fact for fact in facts if fact.seen or everything]
+    _show_facts(shown, left_out=len(facts) - len(shown))
+
+
+def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.line()
     text.line(Styled("This host", text.HEADING))
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
         text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
-    if len(shown) < len(facts):
-        absent = text.counted(len(facts) - len(shown), "thing")
+    if left_out:
+        absent = text.counted(left_out, "thing")
         text.line(Styled(f"{absent} not found here and not listed: --all lists them", text.DETAIL))
 
 
 def _show_examination_as_json(
-    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
+    recipe: str,
+    facts: "Sequence[Fact]",
+    findings: "Sequence[Finding]",
 ) -> None:
     """Print the same for machines; every fact is included."""
     seen = [_fact_as_json(fact) for fact in facts]
@@ -79,6 +86,7 @@ def _fact(fact: "Fact") -> tuple[Part, ...]:
 
 def _show_finding(number: int, finding: "Finding") -> None:
     """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
+    # A note is marked as such: otherwise readers mend what need not be mended.
     stops = f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
     style = text.BAD if finding.blocks else text.WARNING
     text.line(f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL))

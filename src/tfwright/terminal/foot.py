@@ -50,19 +50,31 @@ class Foot:
             from rich.console import Console  # noqa: PLC0415 only a build on a terminal draws
             from rich.live import Live  # noqa: PLC0415 the same
 
-            console = Console(file=sys.stderr, highlight=False, markup=False)
+            console = Console(
+                file=sys.stderr,
+                highlight=False,
+                markup=False,
+            )
             # Refreshed by hand: a thread of its own would draw while another program writes.
-            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live = Live(
+                console=console,
+                auto_refresh=False,
+                transient=True,
+            )
             self._live.start()
         return self._live
 
 
-def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
+def rows_of(
+    stage: str,
+    progress: Progress,
+    room: int,
+) -> list[tuple[Part, ...]]:
     """Return the lines of the foot, each at most `room` characters."""
     head = f"  {stage:<10} "
     state = ", ".join(measures(progress))
-    # Never as wide as the terminal: a full line would wrap, and the redraw would miss
-    # it.
+    # Never as wide as the terminal: a full line would
+    # wrap, and the redraw would miss it.
     rows: list[tuple[Part, ...]] = [
         (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
     ]

@@ -50,7 +50,12 @@ FITTING = (
 MOST_SHOWN = 20
 
 
-def show_matches(found: "Sequence[MatchedWheel]", url: str, *, as_json: bool) -> None:
+def show_matches(
+    found: "Sequence[MatchedWheel]",
+    url: str,
+    *,
+    as_json: bool,
+) -> None:
     """Print the wheels of an index for a machine: those that fit first."""
     if as_json:
         text.as_json([{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found])

@@ -34,6 +34,7 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
         return
     sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
     text.line(Styled(report.file, text.HEADING), sizes)
+    # What a user has to know before installing comes before any table.
     for note in report.notes:
         text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
     for name, value in _stated(report):
@@ -96,6 +97,7 @@ def _need(need: "WheelNeed") -> str:
 
 def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
     """Return the rows of the table; libraries that differ only in name and size share one."""
+    # TensorFlow's wheels hold dozens of small libraries with the same needs.
     alike: dict[tuple[str, ...], list[Library]] = {}
     for library in libraries:
         alike.setdefault(_facts(library), []).append(library)
@@ -109,6 +111,7 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
 
 def _facts(library: "Library") -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
+    # A Mach-O file may hold several machines, an ELF file one.
     elf, parts = library.elf, library.parts
     if elf:
         needs = [f"{family} {need.version}" for family, need in elf.requires.items()]

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 
 def show_findings(
-    recipes: Sequence[str], findings: "Sequence[LintFinding]", *, as_json: bool
+    recipes: Sequence[str],
+    findings: "Sequence[LintFinding]",
+    *,
+    as_json: bool,
 ) -> None:
     """Print each finding in two lines; a clean result says how many recipes were checked."""
     if as_json:
@@ -40,6 +43,7 @@ def show_change(change: "RecipeChange") -> None:
     for recipe in change.recipes:
         text.line(Styled(recipe, text.HEADING))
         for key in change.keys:
+            # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
             if key.recipe == recipe:
                 after = Styled(key.after or "(removed)", text.GOOD)
                 before = Styled(key.before or "(new)", text.BAD)

@@ -34,6 +34,7 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
     if as_json:
         text.as_json([_plain(due) for due in found])
         return
+    # An empty table would not say where the recipes are named.
     if not found:
         print("nightly.toml lists no recipe.")
         return
@@ -47,7 +48,7 @@ def _row(item: "DueTarget") -> tuple[str, str, str, str]:
     tonight = "no"
     if item.due:
         tonight = "build" if item.within_budget else "out of budget"
-    why = item.why
+    why: str = item.why
     if item.changed:
         why += f": {', '.join(item.changed)}"
     # Of a target that was never built, the seconds are a guess.
@@ -67,7 +68,12 @@ def _plain(item: "DueTarget") -> dict[str, object]:
     }
 
 
-def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
+def show_outcome(
+    outcome: "NightOutcome",
+    place: str,
+    *,
+    as_json: bool,
+) -> None:
     """Say what a night did, and where to look."""
     if as_json:
         text.as_json(dataclasses.asdict(outcome))
@@ -84,7 +90,13 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
     print(f"page: {place}")
 
 
-def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
+def schedule(
+    kind: str,
+    at: str,
+    *,
+    remove: bool,
+    yes: bool,
+) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
     from tfwright.commands.nightly import schedule as timers  # noqa: PLC0415 only for this
 

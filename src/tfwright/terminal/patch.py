@@ -42,7 +42,11 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 
-def show_tree(tree: Path, recipe: str, number: int) -> None:
+def show_tree(
+    tree: Path,
+    recipe: str,
+    number: int,
+) -> None:
     """Say where to edit, and what to run afterwards."""
     # git apply --reject leaves what did not fit next to the file.
     rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))

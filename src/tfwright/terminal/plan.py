@@ -16,7 +16,10 @@ STEP = 7
 
 
 def show_plan(
-    plan: "Iterable[Planned]", findings: "Sequence[Finding]" = (), *, as_json: bool
+    plan: "Iterable[Planned]",
+    findings: "Sequence[Finding]" = (),
+    *,
+    as_json: bool,
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
@@ -34,12 +37,13 @@ def show_plan(
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
-            # A file that is written has no environment; the one before it stays the
-            # comparison.
+            # A file that is written has no environment; the
+            # one before it stays the comparison.
             shown = dict(getattr(step, "env", shown))
 
 
 def _show_findings(findings: "Sequence[Finding]") -> None:
+    # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
         return
@@ -80,6 +84,7 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     Of its environment only what differs from what was `shown` for the step before it.
     """
     fields = vars(step)
+    # A file, not a command.
     if "argv" not in fields:
         yield f"writes {fields['path']}"
         yield from (f"    {row}" for row in fields["content"].splitlines())
@@ -87,6 +92,8 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     yield f"$ {step}"
     yield f"    in {fields['cwd']}"
     for name, value in sorted(fields["env"].items()):
+        # A clean environment has a dozen variables; only
+        # changes tell the commands apart.
         if shown.get(name) != value:
             yield f"    {name}={value}"
     for name in sorted(shown.keys() - fields["env"].keys()):

@@ -36,6 +36,7 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:
+    # A recipe that changed since its last run says "unverified" and why.
     verified = text.WARNING if row.verified.startswith("unverified") else text.GOOD
     builds = Styled("yes", text.GOOD)
     if row.builds_here != "yes":

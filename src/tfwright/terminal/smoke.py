@@ -43,7 +43,7 @@ def show_report(report: "SmokeReport", *, as_json: bool) -> None:
 
 def tally(report: "SmokeReport") -> str:
     """Count the outcomes, in words."""
-    counts = Counter(outcome.status for outcome in report.outcomes)
+    counts = Counter[str](outcome.status for outcome in report.outcomes)
     statuses = ("passed", "skipped", "failed")
     return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 

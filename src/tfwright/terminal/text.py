@@ -69,10 +69,14 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 a pipe does without it
 
-    # soft_wrap: rich would cut a long line at the width, and a path could not be
-    # copied.
+    # soft_wrap: rich would cut a long line at the
+    # width, and a path could not be copied.
     joined = Text.assemble(*((part.text, part.style) for part in shown))
-    _console(stream).print(joined, soft_wrap=True, highlight=False)
+    _console(stream).print(
+        joined,
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def tell(text: str, style: Style = "") -> None:
@@ -80,7 +84,13 @@ def tell(text: str, style: Style = "") -> None:
     line(Styled(text.replace(str(Path.cwd()) + "/", ""), style), to=sys.stderr)
 
 
-def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) -> None:
+def paragraph(
+    first: Part,
+    text: str,
+    *,
+    indent: int,
+    to: TextIO | None = None,
+) -> None:
     """Write `text` behind `first`, wrapped on a terminal so that further lines start at `indent`.
 
     Lines of `text` stay lines: a command that is to be copied is never joined with its neighbour.
@@ -115,7 +125,10 @@ def as_json(value: object) -> None:
 
 
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Part]],
+    *,
+    to: TextIO | None = None,
 ) -> None:
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
@@ -138,15 +151,19 @@ def _natural(columns: Sequence[Column], cells: Sequence[Sequence[Styled]]) -> li
     return widths
 
 
-def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) -> list[int]:
+def fitted(
+    columns: Sequence[Column],
+    natural: Sequence[int],
+    room: int | None,
+) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
     widths = list(natural)
     if room is None:
         return widths
     # The least important first; among equals the one further right.
     by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
-    # First every column that may be cut shrinks to its least width, then columns are
-    # dropped.
+    # First every column that may be cut shrinks to its
+    # least width, then columns are dropped.
     for number in by_rank:
         excess = max(0, _total(widths) - room)
         column = columns[number]
@@ -160,7 +177,11 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) 
     return widths
 
 
-def _grow(widths: list[int], natural: Sequence[int], room: int) -> None:
+def _grow(
+    widths: list[int],
+    natural: Sequence[int],
+    room: int,
+) -> None:
     for number, wanted in enumerate(natural):
         if widths[number]:
             free = max(0, room - _total(widths))
@@ -173,7 +194,10 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _row(
-    columns: Sequence[Column], row: Sequence[Styled], widths: Sequence[int], stream: TextIO
+    columns: Sequence[Column],
+    row: Sequence[Styled],
+    widths: Sequence[int],
+    stream: TextIO,
 ) -> None:
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
@@ -198,7 +222,11 @@ def _without_trailing_blanks(parts: list[Part]) -> None:
         parts[-1] = Styled(last.text.rstrip(), last.style)
 
 
-def shortened(text: str, room: int, cut: Cut = "end") -> str:
+def shortened(
+    text: str,
+    room: int,
+    cut: Cut = "end",
+) -> str:
     """Return `text` in at most `room` characters; an ellipsis marks what was left out."""
     if len(text) <= room or cut == "never":
         return text
@@ -234,7 +262,12 @@ def _in_colour(stream: TextIO) -> bool:
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console  # noqa: PLC0415 a pipe does without it
 
-    return Console(file=stream, highlight=False, markup=False, emoji=False)
+    return Console(
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def _styled(part: Part) -> Styled:

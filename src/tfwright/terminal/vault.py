@@ -45,6 +45,7 @@ UNUSED = (
 
 def show_lock(path: Path, lock: "Lock") -> None:
     """Say what was locked, and what could not be; print the file's name on stdout, for scripts."""
+    # None of them where Bazel could not be asked; then nothing is said about needs.
     needed = [archive for archive in lock.archives if archive.needed]
     wanted = f", {len(needed)} of them needed by the target" if needed else ""
     archives = text.counted(len(lock.archives), "archive")
@@ -100,14 +101,15 @@ def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
 
 def show_bundle(manifest: "Manifest") -> None:
     """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
+    # A bundle holds hundreds of archives; their kinds and sizes are what matters.
     counts = Counter(member.kind for member in manifest.members)
     rows = []
     for kind, count in counts.items():
         size = sum(member.size for member in manifest.members if member.kind == kind)
         rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
     text.table(MEMBERS, rows)
-    # What licences keep out of a bundle, with the checksums to compare on the other
-    # host.
+    # What licences keep out of a bundle, with the
+    # checksums to compare on the other host.
     for absent in manifest.absent:
         text.line(Styled(f"  without {absent.name}", text.WARNING))
         for path, sha256 in absent.files.items():
@@ -133,6 +135,7 @@ def show_vault(inventory: "Inventory") -> None:
     text.table(KINDS, kinds)
     text.line()
     text.table(NEEDS, _needs(inventory, sizes))
+    # Without Bazel's word an archive counts as needed: a vault must not lose a source.
     if inventory.undecided:
         text.line()
         undecided = text.counted(len(inventory.undecided), "archive")
@@ -153,8 +156,8 @@ def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple
         own = [thing for thing in sizes if need.recipe in users[thing]]
         if not own:
             continue
-        # Shared entries count for each recipe, so the column does not add up to the
-        # vault.
+        # Shared entries count for each recipe, so the
+        # column does not add up to the vault.
         others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
         shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
         total = sum(sizes[thing] for thing in own)

@@ -22,6 +22,7 @@ They import nothing of tfwright.
 """
 ORDER = ("imports", *SMOKE)
 """Their order where no recipe says which: the first shows whether the module imports at all."""
+# No recipe sets it: a program that hangs must end on every host.
 SECONDS = 900.0
 """How long a program may take.
 
@@ -79,6 +80,7 @@ _CURVES = TypeAdapter(
 
 def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     """Return the curves of the sweep by device; none if it was not run, or says something else."""
+    # Only the sweep measures curves, and only a whole one is drawn.
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
             # The numbers come from a process that ran the wheel's code: they may be anything.
@@ -100,7 +102,12 @@ def program(name: str) -> Path:
     return PROGRAMS / f"{name}.py"
 
 
-def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
+def run(
+    name: str,
+    command: Command,
+    log: Path,
+    seconds: float = SECONDS,
+) -> TrialOutcome:
     """Run a program for at most `seconds`, and return what it says.
 
     If it came to no result, return how it ended.
@@ -109,7 +116,12 @@ def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> Tri
     start = time.monotonic()
     remedy = "Look whether the venv is still there."
     try:
-        status = runner.attempt(command, log, remedy=remedy, timeout=seconds)
+        status = runner.attempt(
+            command,
+            log,
+            remedy=remedy,
+            timeout=seconds,
+        )
     except TimeoutError:
         verdict: Verdict = "failed", f"it hung, and was ended after {seconds:g} s", {}
     else:

@@ -14,18 +14,34 @@ from tfwright.progress import SILENCE, Listener
 
 def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
     """Return this build host, as its two files describe it."""
+    # nightly.toml says what to build, the host file where and with what.
     wanted = nightly.read()
     # Read once: a file that is edited during the night counts from the next one.
     builder = PipelineBuilder(wanted, host_file.read(), listener)
     notices_to = channels.of(wanted.notices)
-    return BuildHost(wanted, builder, hear=hear, channels=notices_to)
+    return BuildHost(
+        wanted,
+        builder,
+        hear=hear,
+        channels=notices_to,
+    )
 
 
 def run(
-    listener: Listener, hear: Callable[[str], None], *, only: str, now: bool, wait: bool
+    listener: Listener,
+    hear: Callable[[str], None],
+    *,
+    only: str,
+    now: bool,
+    wait: bool,
 ) -> NightOutcome:
     """Run one night."""
-    return night.run(host(listener, hear), only=only, now=now, wait=wait)
+    return night.run(
+        host(listener, hear),
+        only=only,
+        now=now,
+        wait=wait,
+    )
 
 
 def plan(*, only: str, now: bool) -> list[DueTarget]:

@@ -58,6 +58,8 @@ class PipelineBuilder:
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now."""
+        # Asked here, once: a branch that moves during the
+        # night would build what was not judged.
         followed = targets.resolve(target, self.host_file)
         self._followed[target.name] = followed
         return targets.fingerprint(self._job(target), followed)
@@ -107,6 +109,7 @@ class PipelineBuilder:
         found: dict[str, object] = {"against": last.id, "changed": changed}
         now = job.recipe.source.commit
         if last.commit and last.commit != now:
+            # The mirror that this host names, as for the build.
             address = targets.origin_of(job.recipe.source.url, self.host_file)
             pairs = remote.subjects(job.places.git, address, last.commit, now)
             lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
@@ -129,7 +132,12 @@ class PipelineBuilder:
         # Last, since a trial takes minutes and may leave the wheel untested.
         return {**found, "smoke": tuple(self._smoke(order, job, wheel))}
 
-    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
+    def _labelled(
+        self,
+        order: BuildOrder,
+        job: BuildRequest,
+        made: Published,
+    ) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         version = self._version(order.target, job, source)
@@ -143,14 +151,24 @@ class PipelineBuilder:
         self._write_provenance(job, wheel)
         return wheel
 
-    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
+    def _version(
+        self,
+        target: Target,
+        job: BuildRequest,
+        wheel: Path,
+    ) -> str:
         """Return the version of a target's wheel."""
         followed = self._followed.get(target.name)
         tree = stamps.last(job, "source", Tree)
         commit = followed.commit if followed else ""
         epoch = tree.epoch if tree else 0
         version = wheel.name.split("-")[1]
-        return labels.labelled_version(version, target.local, commit=commit, epoch=epoch)
+        return labels.labelled_version(
+            version,
+            target.local,
+            commit=commit,
+            epoch=epoch,
+        )
 
     @staticmethod
     def _copy_provenance(made: Published, wheel: Path) -> None:
@@ -171,7 +189,12 @@ class PipelineBuilder:
             signed = envelope.write(text, job.host_file.sign.key)
             files.write(_next_to(wheel, envelope.SUFFIX), signed)
 
-    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> Iterator[SmokeLine]:
+    def _smoke(
+        self,
+        order: BuildOrder,
+        job: BuildRequest,
+        wheel: Path,
+    ) -> Iterator[SmokeLine]:
         """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
         if not order.target.smoke:
             return
@@ -186,7 +209,11 @@ class PipelineBuilder:
         try:
             report = smoking.smoke(request, outcomes.append)
         except TfwrightError as fault:
-            yield SmokeLine(program="install", status="failed", detail=fault.what)
+            yield SmokeLine(
+                program="install",
+                status="failed",
+                detail=fault.what,
+            )
             return
         files.write(order.work / "smoke.json", report.dump())
         for outcome in report.outcomes:
@@ -202,7 +229,12 @@ class PipelineBuilder:
         job = self._job(target)
         original = reproduction.published(job)
         # Without the cache: its objects are those of the original build, and prove nothing.
-        rebuilt = reproduction.reproduce(job, original, cached=False, control=False).rebuilt
+        rebuilt = reproduction.reproduce(
+            job,
+            original,
+            cached=False,
+            control=False,
+        ).rebuilt
         version = wheel.name.split("-")[1]
         # The index holds the wheel under its nightly version; the pipeline builds the plain one.
         if version != rebuilt.name.split("-")[1]:
@@ -291,6 +323,7 @@ def _needs(report: Inspection) -> dict[str, str]:
 def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
+        # The largest first: a page shows what makes a wheel grow.
         members = sorted(archive.files(content), key=lambda member: -member.file_size)
     return {member.filename: member.file_size for member in members[:LARGEST_FILES]}
 
@@ -343,6 +376,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
 
 def _kept_logs(job: BuildRequest, work: Path) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build."""
+    # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
     folder.mkdir(exist_ok=True)
     profile = cost.profile(job)

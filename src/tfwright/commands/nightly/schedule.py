@@ -33,7 +33,12 @@ class Installation:
     """Programs to be run after the files are written, or before they are removed."""
 
 
-def planned(kind: str, at: str, *, remove: bool) -> Installation:
+def planned(
+    kind: str,
+    at: str,
+    *,
+    remove: bool,
+) -> Installation:
     """Return what installing or removing a timer of a kind does; nothing is changed yet."""
     if kind not in get_args(Kind):
         raise RecipeError(
@@ -47,10 +52,19 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
         return Installation("cron", (), units.crontab_with(crontab.read(), line), ())
     if kind == "launchd":
         return _launchd(schedule, remove=remove)
-    return _systemd(schedule, of_system=kind == "system", remove=remove)
+    return _systemd(
+        schedule,
+        of_system=kind == "system",
+        remove=remove,
+    )
 
 
-def _systemd(schedule: Schedule, *, of_system: bool, remove: bool) -> Installation:
+def _systemd(
+    schedule: Schedule,
+    *,
+    of_system: bool,
+    remove: bool,
+) -> Installation:
     kind: Kind = "system" if of_system else "user"
     folder = Path("/etc/systemd/system") if of_system else _user_units()
     written = units.systemd(schedule, folder)
@@ -110,6 +124,7 @@ def install(wanted: Installation) -> None:
         files.write(file.path, file.text)
     if wanted.crontab is not None:
         crontab.write(wanted.crontab)
+    # Shown to the user in this order, and run in it.
     for argv in wanted.commands:
         _run(argv)
 

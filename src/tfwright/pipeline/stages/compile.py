@@ -51,8 +51,8 @@ def run(
 
     calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
     _prepare(job, calls, host)
-    # Before Bazel makes it: only then the cache's counts go on from those of earlier
-    # runs.
+    # Before Bazel makes it: only then the cache's counts
+    # go on from those of earlier runs.
     resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     with caching.opened(job, compilers) as cache:
@@ -74,7 +74,11 @@ def run(
     )
 
 
-def _prepare(job: Job, calls: "Invocation", host: HostFacts) -> None:
+def _prepare(
+    job: Job,
+    calls: "Invocation",
+    host: HostFacts,
+) -> None:
     """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
     calls.write_settings()
     # The log holds every attempt of one build, and is read from its beginning.
@@ -112,8 +116,8 @@ def steps(
         release=source.release,
         version=pinned.version,
         binary=binary,
-        # Kept from the last build: a plan starts no Bazel, which would unpack itself
-        # first.
+        # Kept from the last build: a plan starts no Bazel,
+        # which would unpack itself first.
         options=bazel_client.known_options(binary),
         python=fetched.python if fetched and has_programs else Path("@PYTHON@"),
         epoch=tree.epoch if tree else 0,
@@ -134,7 +138,11 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
     )
 
 
-def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
+def _forget_compiler(
+    job: Job,
+    client: "Client",
+    host: HostFacts,
+) -> None:
     """Make Bazel look at the compilers again if they changed.
 
     By itself it keeps what it saw first, and then misses the headers of the new ones.

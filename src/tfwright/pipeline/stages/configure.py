@@ -35,7 +35,13 @@ LONGEST_BAZELRC = 1 << 20
 """Bytes; what ./configure writes has a few kilobytes."""
 
 
-def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
+def run(
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts,
+    inputs: Inputs,
+    tree: Tree,
+) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     from tfwright.configure import expected, rendering
 
@@ -68,14 +74,18 @@ def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
     """Return the answers to the questions about Python, which the fetched venv decides."""
     return {
         "PYTHON_BIN_PATH": str(inputs.python),
-        # Stated as well: the default is the first of a set, whose order changes before
-        # 2.5.
+        # Stated as well: the default is the first of a
+        # set, whose order changes before 2.5.
         "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
     }
 
 
 def _interview(
-    job: Job, recipe: Recipe, host: HostFacts, tree: Tree, python: Mapping[str, str]
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts,
+    tree: Tree,
+    python: Mapping[str, str],
 ) -> "Interview":
     """Return the questions of this tree's ./configure, with the recipe's answers."""
     from tfwright.configure import expected
@@ -124,6 +134,7 @@ def inputs(job: Job) -> Mapping[str, str]:
     from tfwright.tools.render import TEMPLATES
 
     host_file = job.host_file
+    # What tfwright knows of ./configure decides the rendered file, as the recipe does.
     documents = {
         f"templates/{rendering.TEMPLATE}": TEMPLATES / rendering.TEMPLATE,
         catalogue.FILE.name: catalogue.FILE,
@@ -135,12 +146,18 @@ def inputs(job: Job) -> Mapping[str, str]:
     }
 
 
-def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    recipe: Recipe,
+    fetched: Inputs | None,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     from tfwright.configure import expected
     from tfwright.configure.answers import UNKNOWN_PYTHON, complete
     from tfwright.configure.interview import Interview
 
+    # Before the first fetch the venv has no place yet.
     python = dict(UNKNOWN_PYTHON)
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
@@ -153,13 +170,18 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
     return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
 
-def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
+def rendered(
+    recipe: Recipe,
+    host_file: HostFile,
+    tree: Tree | None = None,
+) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
     from tfwright.configure import expected
 
+    # Without a tree the tables decide what this release writes.
     interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
@@ -199,7 +221,11 @@ def _site_packages(job: Job, python: Path) -> str:
 
 
 def _command(
-    job: Job, table: ConfigureTable, tree: Path, interview: "Interview", epoch: int
+    job: Job,
+    table: ConfigureTable,
+    tree: Path,
+    interview: "Interview",
+    epoch: int,
 ) -> Command:
     """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
     from tfwright.tools.process import environment
@@ -229,7 +255,11 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
             )
 
 
-def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
+def _prepare_programs(
+    job: Job,
+    inputs: Inputs,
+    interview: "Interview",
+) -> None:
     """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
@@ -238,8 +268,8 @@ def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     bazel = f'exec "{inputs.bazel.path}"'
     if not dialect.own and dialect.release <= LAST_WITH_SERVER:
         bazel += " --batch"
-    # `bazel fetch` would go to the network for minutes, and clean what compile can
-    # resume.
+    # `bazel fetch` would go to the network for minutes,
+    # and clean what compile can resume.
     if not dialect.own and dialect.release <= LAST_THAT_CLEANS:
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
@@ -270,7 +300,11 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, recipe: Recipe, command: Command, interview: "Interview", written: Sequence[str]
+    job: Job,
+    recipe: Recipe,
+    command: Command,
+    interview: "Interview",
+    written: Sequence[str],
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
     from tfwright.configure import answering, failures
@@ -283,12 +317,16 @@ def _converse(
     spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
     # A script that runs out of answers may still end with 0, and write nothing.
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
+        # Which of its messages mean the recipe and which the host is known there.
         raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)
 
 
 def _never_asked(
-    job: Job, table: ConfigureTable, interview: "Interview", asked: Sequence[str]
+    job: Job,
+    table: ConfigureTable,
+    interview: "Interview",
+    asked: Sequence[str],
 ) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
     recipe = table.answers
@@ -325,7 +363,12 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def _agree(rendered: str, written: str, log: Path, places: Mapping[str, str]) -> None:
+def _agree(
+    rendered: str,
+    written: str,
+    log: Path,
+    places: Mapping[str, str],
+) -> None:
     """Insist that the rendered file and the one that ./configure wrote say the same."""
     from tfwright.configure import bazelrc, stanzas
 

@@ -41,13 +41,20 @@ external/."""
 
 
 def run(
-    job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    host: HostFacts,
+    tree: Tree,
+    built: Built,
 ) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
     from tfwright.wheel.binary import libraries
 
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
+    # Found before the compiler runs: a release without
+    # this library is a fault of the recipe.
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
@@ -63,13 +70,23 @@ def run(
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
-def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
     epoch = tree.epoch if tree else 0
     return (_command(job, table, compiling, epoch),) if table.rebuild else ()
 
 
-def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
+def _command(
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    epoch: int,
+) -> Command:
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 

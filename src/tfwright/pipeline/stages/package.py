@@ -73,12 +73,17 @@ def steps(
     return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
-def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
+def _command(
+    job: Job,
+    table: PackageTable,
+    release: Release,
+    epoch: int,
+) -> Command:
     """Return the run of the program, from the root of the tree as TensorFlow's insists."""
     from tfwright.tools.process import environment
 
-    # TensorFlow's script refers to bazel-bin, and stops anywhere but in the tree's
-    # root.
+    # TensorFlow's script refers to bazel-bin, and
+    # stops anywhere but in the tree's root.
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
@@ -142,7 +147,11 @@ def _only_wheel(job: Job) -> Path:
     )
 
 
-def _relink(job: Job, table: PackageTable, path: Path) -> None:
+def _relink(
+    job: Job,
+    table: PackageTable,
+    path: Path,
+) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.binary.load_commands import WantedCommands
@@ -157,8 +166,8 @@ def _relink(job: Job, table: PackageTable, path: Path) -> None:
         job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
         prefix = f"{name} is now "
-        # Most likely a mistyped name, and the wheel still has the one that macOS cannot
-        # find.
+        # Most likely a mistyped name, and the wheel still
+        # has the one that macOS cannot find.
         if not any(change.startswith(prefix) for change in changes):
             job.listener.note(
                 f"package.libraries names {name}, which no library of the wheel asks for"

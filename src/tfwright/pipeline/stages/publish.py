@@ -14,7 +14,11 @@ from tfwright.tools import files
 REVISION = 4
 
 
-def run(job: Job, built: Built, verdict: Verdict) -> Published:
+def run(
+    job: Job,
+    built: Built,
+    verdict: Verdict,
+) -> Published:
     """Copy the verified wheel.
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
@@ -24,8 +28,8 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
 
     wheel = verdict.wheel
     text = provenance(wheel.path, wheel.sha256, verdict, built)
-    # Signed before anything is copied: a key that fails leaves the wheelhouse as it
-    # was.
+    # Signed before anything is copied: a key that
+    # fails leaves the wheelhouse as it was.
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
@@ -47,7 +51,11 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     )
 
 
-def _replace(place: Path, wheel: Path, statement: Path) -> None:
+def _replace(
+    place: Path,
+    wheel: Path,
+    statement: Path,
+) -> None:
     """Put a wheel into the wheelhouse; the statement about the one before it goes first."""
     with files.replacing(place) as temporary:
         shutil.copyfile(wheel, temporary)
@@ -64,7 +72,12 @@ def _index(job: Job, wheel: str) -> None:
     # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
     with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
         notes = {wheel: {"recipe": job.name}}
-        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
+        update = index.refresh(
+            job.places.wheelhouse,
+            notes,
+            replace=True,
+            packages="",
+        )
     for fault in update.refused:
         job.listener.note(fault.what)
 
@@ -81,7 +94,11 @@ def inputs(job: Job) -> Mapping[str, str]:
         return {"the key that signs": "none"}
 
 
-def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
+def _differs(
+    job: Job,
+    place: Path,
+    wheel: Artefact,
+) -> bool:
     """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
     before = files.sha256(place)
     if before != wheel.sha256:
@@ -92,7 +109,12 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     return before != wheel.sha256
 
 
-def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
+def provenance(
+    wheel: Path,
+    sha256: str,
+    verdict: Verdict,
+    built: Built,
+) -> bytes:
     """Return the provenance of a wheel, with all that verify saw it do.
 
     `wheel` is the one that passed, or the same under another version.

@@ -68,7 +68,11 @@ def run(
     return SealedWheel(wheel=Artefact.of(target))
 
 
-def _target(job: Job, raw: Path, platform: str | None) -> Path:
+def _target(
+    job: Job,
+    raw: Path,
+    platform: str | None,
+) -> Path:
     """Return where the sealed wheel goes; raise WheelError if its platform cannot be claimed."""
     from tfwright.wheel.seal import platform_tag
 
@@ -104,7 +108,10 @@ def _record(
         lock=files.sha256(job.locked) if job.locked else None,
         source=_source(recipe, tree),
         files=_files(recipe),
-        bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
+        bazel=RecordedProgram(
+            version=recipe.bazel.version,
+            sha256=inputs.bazel.sha256,
+        ),
         found=host_facts.found(recipe, job.host_file, host),
         build=_build(recipe.compile, tree, configured),
         substitutions=_substitutions(inputs),
@@ -131,6 +138,8 @@ def inputs(job: Job) -> Mapping[str, str]:
 def _source(recipe: Recipe, tree: Tree) -> "RecordedSource":
     from tfwright.wheel.seal.build_record import RecordedSource
 
+    # The tree's content as well: it covers patches and
+    # assets, which the commit does not.
     return RecordedSource(
         url=recipe.source.url,
         commit=tree.commit,
@@ -145,13 +154,19 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     from tfwright.rules import patched_tree
     from tfwright.wheel.seal.build_record import RecordedFile
 
+    # By digest: a patch may change without its name.
     digests = patched_tree.digests(recipe.source).items()
     return tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in digests)
 
 
-def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> "RecordedBazel":
+def _build(
+    compiling: CompileTable,
+    tree: Tree,
+    configured: Configured,
+) -> "RecordedBazel":
     from tfwright.wheel.seal.build_record import RecordedBazel
 
+    # Flags and environment decide the bytes; the number of jobs does not.
     return RecordedBazel(
         target=compiling.target,
         flags=compiling.flags,
@@ -169,11 +184,16 @@ def _substitutions(inputs: Inputs) -> "tuple[Substitution, ...]":
 
 def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
     """Name the library that TensorFlow can import but not use, if it was built so."""
+    # In the record, since importing TensorFlow does not show it.
     stub = nccl_ops.library if nccl_ops.stub else None
     return (stub.path.name,) if stub else ()
 
 
-def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
+def _environment(
+    compiling: CompileTable,
+    tree: Tree,
+    configured: Configured,
+) -> dict[str, str]:
     """Return all that Bazel's actions could see; paths of this host stand as ``@NAME@``."""
     from tfwright.tools.process import environment
 
@@ -181,8 +201,8 @@ def _environment(compiling: CompileTable, tree: Tree, configured: Configured) ->
         name: f"@{name}@" if value.startswith("/") else value
         for name, value in configured.exported.items()
     }
-    # Built by the function that makes the real one, so that none of its variables is
-    # missed.
+    # Built by the function that makes the real one, so
+    # that none of its variables is missed.
     return environment.clean(
         Path("@HOME@"),
         (Path("@PROGRAMS@"),),
@@ -192,7 +212,10 @@ def _environment(compiling: CompileTable, tree: Tree, configured: Configured) ->
 
 
 def _checks(
-    path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
+    path: Path,
+    wheel: zipfile.ZipFile,
+    floor: VerifyTable,
+    host: HostFacts,
 ) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
     from tfwright.wheel.inspect import readings
@@ -207,23 +230,22 @@ def _checks(
         )
 
 
-def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materials":
+def _materials(
+    job: Job,
+    recipe: Recipe,
+    path: Path,
+    inputs: Inputs,
+) -> "Materials":
     """Return what the wheel is made from."""
     from packaging.utils import parse_wheel_filename
 
-    from tfwright.pipeline import external
-    from tfwright.pipeline.external import RecipePins
     from tfwright.rules import patched_tree
-    from tfwright.vault import lock
     from tfwright.wheel.seal.sbom import Materials
 
     project, version, _, _ = parse_wheel_filename(path.name)
-    if job.locked:
-        known = lock.read(job.locked)
-    else:
-        known = external.known_lock(job, RecipePins.of(recipe), inputs)
-    # None means that it is not known: a list of materials may name too much, not too
-    # little.
+    known = _known_lock(job, recipe, inputs)
+    # None means that it is not known: a list of materials
+    # may name too much, not too little.
     wanted = (clone for clone in known.clones if clone.needed is not False)
     return Materials(
         project=project,
@@ -235,6 +257,17 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         archives=(*_archives(known), *_packages(recipe)),
         clones=tuple((clone.remote, clone.commit) for clone in wanted),
     )
+
+
+def _known_lock(job: Job, recipe: Recipe, inputs: Inputs) -> "lock.Lock":
+    """Return the recipe's lock; for a recipe without one, the lock that would fit its inputs."""
+    from tfwright.pipeline import external
+    from tfwright.pipeline.external import RecipePins
+    from tfwright.vault import lock
+
+    if job.locked:
+        return lock.read(job.locked)
+    return external.known_lock(job, RecipePins.of(recipe), inputs)
 
 
 def _packages(recipe: Recipe) -> "Iterator[sbom.ArchiveComponent]":

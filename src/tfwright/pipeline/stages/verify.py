@@ -26,7 +26,13 @@ class Trial(NamedTuple):
     command: Command
 
 
-def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
+def run(
+    job: Job,
+    table: VerifyTable,
+    host: HostFacts,
+    tree: Tree,
+    sealed: SealedWheel,
+) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing in which it fails."""
     wheel, venv = sealed.wheel.path, _venv(job)
     # Made before anything runs: an unknown smoke program is refused at once.
@@ -55,19 +61,29 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
 
     if not table.smoke:
         return {}
+    # A changed program may see what the old one missed, so the wheel is tried again.
     programs = sorted(trying.PROGRAMS.glob("*.py"))
     return {f"smoke/{path.name}": files.sha256(path) for path in programs}
 
 
-def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: VerifyTable,
+    host: HostFacts | None,
+) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
     trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
+    # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
     creation = _venv(job).creation("@PYTHON@", version, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
-def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
+def _read(
+    wheel: Artefact,
+    table: VerifyTable,
+    python: str,
+) -> Iterator[Check]:
     """Insist on what can be seen without running anything."""
     from tfwright.wheel import archive
     from tfwright.wheel.inspect import readings
@@ -78,8 +94,8 @@ def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
             yield _held(wheel.path, reading)
     if table.size is not None:
         faults = []
-        # Indexes limit the size of a file; the recipe states the limit that matters to
-        # it.
+        # Indexes limit the size of a file; the recipe
+        # states the limit that matters to it.
         if wheel.size > table.size:
             faults = [f"{wheel.size:,} bytes, {table.size:,} are allowed"]
         yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
@@ -98,20 +114,37 @@ def _held(wheel: Path, reading: "Reading") -> Check:
     return Check(name=name, passed=True, detail=detail)
 
 
-def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
+def _trials(
+    job: Job,
+    table: VerifyTable,
+    wheel: str,
+) -> list[Trial]:
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
     trials = [Trial("install", _installation(job, table, wheel))]
     for module in table.imports:
-        command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
+        command = venv.execution(
+            "-c",
+            f"import {module}",
+            home=home,
+            extra=table.env,
+        )
         trials.append(Trial(f"import {module}", command))
     for name in table.tests:
-        command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
+        command = venv.execution(
+            str(_copy(job, name)),
+            home=home,
+            extra=table.env,
+        )
         trials.append(Trial(f"test {name}", command))
     return trials
 
 
-def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
+def _copy_tests(
+    job: Job,
+    table: VerifyTable,
+    tree: Path,
+) -> None:
     """Put the tests where the tree does not lie around them: they must import the wheel."""
     for name in table.tests:
         test = (tree / name).resolve()
@@ -138,7 +171,11 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
 
 
-def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
+def _installation(
+    job: Job,
+    table: VerifyTable,
+    wheel: str,
+) -> Command:
     """Return the run of pip: with the pinned requirements, or with none and no network."""
     from tfwright.tools.python import packages
 
@@ -161,7 +198,11 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
         raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault
     lines = printed.strip().splitlines() or ["exited with status 0"]
-    return Check(name=trial.name, passed=True, detail=lines[-1])
+    return Check(
+        name=trial.name,
+        passed=True,
+        detail=lines[-1],
+    )
 
 
 def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
@@ -172,7 +213,11 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
     if outcome.status == "failed":
         raise _venv(job).refused(wheel.name, outcome, name)
-    return Check(name=name, passed=outcome.status == "passed", detail=outcome.reason)
+    return Check(
+        name=name,
+        passed=outcome.status == "passed",
+        detail=outcome.reason,
+    )
 
 
 def _venv(job: Job) -> "WheelVenv":

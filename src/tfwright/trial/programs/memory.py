@@ -42,8 +42,8 @@ def memory(_):
     free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ask(cuda.cuInit, 0)
     ask(cuda.cuDeviceGet, ctypes.byref(device), 0)
-    # The driver answers only in a context. By the names with _v2: the old ones count in
-    # 32 bits.
+    # The driver answers only in a context. By the names
+    # with _v2: the old ones count in 32 bits.
     ask(cuda.cuCtxCreate_v2, ctypes.byref(context), 0, device)
     ask(cuda.cuMemGetInfo_v2, ctypes.byref(free), ctypes.byref(total))
     return total.value - free.value, total.value

@@ -43,6 +43,7 @@ def add_powers(tf, devices):
                 place = tf.placeholder(tf.float32, matrix.shape)
                 powers.append(power(tf, place, EXPONENT))
             fed[place] = matrix
+        # The sum is made where the first power is, so only one matrix crosses the bus.
         with tf.device(devices[0]):
             total = tf.add_n(powers)
         with tf.Session() as session:
