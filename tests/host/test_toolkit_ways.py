@@ -43,7 +43,9 @@ def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player
     recipe = recipe.model_copy(update={"toolkit": toolkit})
     lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
     assert "# from developer.download.nvidia.com; shows the licences" in lines[0]
-    assert lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
+    assert (
+        lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
+    )
 
 
 def test_an_installed_cuda_of_the_right_version_is_offered(recipe: Recipe, play: Player) -> None:
