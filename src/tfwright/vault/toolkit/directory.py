@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tfwright.documents.toolkit import PartName
+from tfwright.vault.toolkit import tree
 
 # Samples and profilers are most of an installed CUDA, and no build uses them.
 _NEVER_NEEDED = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig")
@@ -31,7 +32,8 @@ def copy(source: Path, part: PartName, into: Path) -> None:
 def _copy_toolkit(root: Path, into: Path) -> None:
     for path in _files(root):
         inner = path.relative_to(root)
-        if not _NEVER_NEEDED.match(inner.parts[0]):
+        # A toolkit of tfwright's own is copied without its record.
+        if inner != Path(tree.RECORD) and not _NEVER_NEEDED.match(inner.parts[0]):
             stays = path.is_symlink() and _leads_inside(path, root)
             _copy_file(path, into / inner, as_link=stays)
 

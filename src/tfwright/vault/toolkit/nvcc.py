@@ -51,7 +51,8 @@ def settle(root: Path) -> None:
             if _SEARCH not in text:
                 text += _SEARCH
     # Without wrappers nvcc would find nothing there.
-    if "CICC_PATH" in text and (root / _WRAPPERS / "cicc").is_file():
+    wanted = "CICC_PATH" in text and _CICC_PATH not in text
+    if wanted and (root / _WRAPPERS / "cicc").is_file():
         text += _CICC_PATH
     files.write(profile, text)
 
