@@ -17,8 +17,12 @@ CUDA_H = "#define CUDA_VERSION 11080\n"
 
 @pytest.fixture
 def recipe() -> Recipe:
-    """Return a recipe that pins Debian's packages of CUDA 11.8."""
-    return recipes.read("demo-cuda")
+    """Return a recipe that pins Debian's packages of CUDA 11.8, and no other way."""
+    read = recipes.read("demo-cuda")
+    assert read.toolkit.cuda is not None
+    debian = read.toolkit.cuda.model_copy(update={"archives": {}})
+    toolkit = read.toolkit.model_copy(update={"cuda": debian})
+    return read.model_copy(update={"toolkit": toolkit})
 
 
 def test_an_open_way_is_named_with_the_commands(recipe: Recipe, play: Player) -> None:

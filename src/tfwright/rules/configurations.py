@@ -16,7 +16,7 @@ _PLAIN = ("sh_binary", "filegroup")
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class Declaration:
     """Where a rule is declared."""
 
     path: str
@@ -32,7 +32,7 @@ class Place:
 class _Rule:
     """A call in a BUILD file that declares a target."""
 
-    place: Place
+    place: Declaration
     kind: str
     python: str
     """``PY2``, ``PY3``, or empty where the rule does not say."""
@@ -47,14 +47,14 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     return "--distinct_host_configuration=false" not in (*always, *flags)
 
 
-def for_python_2(target: str, read: Reader) -> list[Place]:
+def for_python_2(target: str, read: Reader) -> list[Declaration]:
     """Return the programs for Python 2 that a target is built from, as far as BUILD files show it.
 
     Bazel 0.25 and later build everything for Python 3 first. A program for Python 2 has another
     configuration, and all the C++ and CUDA code that it depends on is compiled again for it.
     """
     packages: dict[str, Mapping[str, _Rule]] = {}
-    found: set[Place] = set()
+    found: set[Declaration] = set()
     wanted = deque([_split(target, "")])
     seen = set(wanted)
     while wanted:
@@ -113,7 +113,7 @@ def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -
         next(_texts(given[key], {}), "") if key in given else ""
         for key in ("name", "python_version")
     )
-    return _Rule(Place(path, call.lineno, name), kind, python, tuple(labels))
+    return _Rule(Declaration(path, call.lineno, name), kind, python, tuple(labels))
 
 
 def _texts(node: ast.expr, lists: Mapping[str, ast.expr]) -> Iterator[str]:
