@@ -145,13 +145,13 @@ class HostFile(Table):
     """The host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
     debian: HttpUrl | None = None
     """Address of a Debian archive that `invoke toolkit` uses instead of this host's own."""
-    cache: CacheTable = CacheTable()
+    cache: CacheTable = CacheTable.defaults()
     """The cache of compile actions."""
     workers: tuple[WorkerTable, ...] = ()
     """Machines that 'invoke distribute' sends recipes to."""
     slurm: SlurmTable | None = None
     """With it, 'invoke distribute --slurm' submits recipes as a job array."""
-    container: ContainerTable = ContainerTable()
+    container: ContainerTable = ContainerTable.defaults()
     """How podman is run."""
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
