@@ -38,17 +38,22 @@ class Ended:
         return ""
 
 
-class Demo:
-    """The demo in a build directory of its own."""
+def bazels_at_hand() -> str:
+    """Return the host file's table of the Bazels in $TFWRIGHT_BAZELS, which are then not fetched."""
+    folder = os.environ.get("TFWRIGHT_BAZELS")
+    found = sorted(Path(folder).glob("bazel-*")) if folder else []
+    lines = [f'"{path.name.split("-")[1]}" = "{path}"' for path in found]
+    return "\n".join(["[bazels]", *lines, ""]) if lines else ""
 
-    def __init__(self, folder: Path) -> None:
+
+class Program:
+    """The program with a build directory of its own."""
+
+    def __init__(self, folder: Path, host_file: str = "") -> None:
         self.folder, self.build_out = folder, folder / "out"
         self.host_file = folder / "host.toml"
-        self.host_file.write_text(f'build_out = "{self.build_out}"\n', "utf-8")
-        first = self.run("build")
-        assert first.status == 0, first.err
-        self.wheel = Path(first.out.strip().splitlines()[-1])
-        self.sha256 = files.sha256(self.wheel)
+        text = f'build_out = "{self.build_out}"\n{host_file}{bazels_at_hand()}'
+        self.host_file.write_text(text, "utf-8")
 
     def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
         """Start a command in a process group of its own."""
@@ -84,6 +89,17 @@ class Demo:
             process.communicate(timeout=60)
             return process.returncode
         return None
+
+
+class Demo(Program):
+    """The demo in a build directory of its own, built once."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        first = self.run("build")
+        assert first.status == 0, first.err
+        self.wheel = Path(first.out.strip().splitlines()[-1])
+        self.sha256 = files.sha256(self.wheel)
 
     def wrong(self, ended: Ended, *, may_fail: bool = False) -> str:
         """Say in what a build ended otherwise than it should: another wheel, or an error."""
