@@ -14,6 +14,8 @@ from tfwright.tools import files
 
 EXPECTED = {0, 2, 3, 4, 5, 6, 130}
 """Exit statuses that a message goes with; 1 is a fault of tfwright's own."""
+# A campaign that goes on after its terminal closed ignores this, and so would all that it starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 LONGEST = 600.0
 """Seconds that a build of the demo may take on a busy machine."""
 
@@ -80,13 +82,21 @@ class Program:
         return Ended(process.returncode, out, err)
 
     def killed(self, number: int, after: float, *words: str) -> int | None:
-        """Start a command and send it a signal; return its status, None if it ended before."""
+        """Start a command and send it a signal; return its status.
+
+        None if it ended before, or went on for long after it.
+        """
         process = self.start(*words)
         try:
             process.communicate(timeout=after)
         except subprocess.TimeoutExpired:
             process.send_signal(number)
-            process.communicate(timeout=60)
+            try:
+                process.communicate(timeout=LONGEST)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return None
             return process.returncode
         return None
 
