@@ -12,8 +12,8 @@ from tests.attack.program import Demo
 
 from tfwright.pipeline.stages import PIPELINE
 
-SIZE = 400
-"""MiB of each disk; the demo with its Bazel takes 250."""
+SIZE = 700
+"""MiB of each disk; the demo with its Bazel takes 450."""
 LEFT = (0, 8, 64, 300, 1_000, 8_000)
 """KiB that are left on the full disk."""
 CACHED = [stage.name for stage in PIPELINE if stage.cached]
