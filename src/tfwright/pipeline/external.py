@@ -11,9 +11,9 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted
 from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
+from tfwright.rules.model import Rules
 from tfwright.rules.patched_tree import PatchedTree
 from tfwright.rules.readings import Readings
-from tfwright.rules.repositories import Rules
 from tfwright.tools import git
 from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from tfwright.rules.repositories import Rules
+from tfwright.rules.model import Rules
 from tfwright.tools import files
 
 MOST = 64

@@ -13,9 +13,9 @@ from pathlib import Path
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import repositories
+from tfwright.rules.model import Nested, Repository, Rules
 from tfwright.rules.readings import Readings
-from tfwright.rules.repositories import Nested, Repository, Rules
-from tfwright.rules.starlark import LONGEST_FILE
+from tfwright.rules.starlark.syntax import LONGEST_FILE
 from tfwright.tools import git
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import substitutes

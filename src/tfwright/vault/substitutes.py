@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.repositories import Repository, Rules
+from tfwright.rules.model import Repository, Rules
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import WantedArchive
 
