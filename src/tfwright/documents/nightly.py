@@ -186,6 +186,8 @@ class NightlyFile(Table):
     """Where users find the site; install commands and the feed name it."""
     hours: Annotated[float, Field(gt=0, le=24 * 7)] = 8.0
     """The night's budget: a build that would not end within it waits for the next night."""
+    on: Literal["here", "workers", "slurm"] = "here"
+    """Which machines build: this one, the ``[[workers]]`` of the host file, or its ``[slurm]``."""
     reproduce: bool = True
     """Whether one unchanged recipe a night is built again from nothing, offline."""
     links: bool = True
