@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 NET = "10.211.17"
@@ -182,7 +183,7 @@ def invoked(room: Path, *arguments: str) -> tuple[float, str]:
     return time.monotonic() - begun, done.stdout
 
 
-def build(room: Path, paths: Sequence[Path]) -> tuple[float, list[dict[str, object]]]:
+def build(room: Path, paths: Sequence[Path]) -> tuple[float, list[dict[str, Any]]]:
     """Build recipes on the workers; return the seconds and what `--json` says."""
     named = [word for path in paths for word in ("--recipe", str(path))]
     seconds, said = invoked(room, "build", "--on", "workers", "--json", *named)
@@ -199,7 +200,7 @@ def night(room: Path, paths: Sequence[Path]) -> tuple[float, str]:
     return invoked(room, "nightly")
 
 
-def shown(label: str, seconds: float, rows: Sequence[Mapping[str, object]]) -> None:
+def shown(label: str, seconds: float, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print a line of the result."""
     states = [str(row["state"]) for row in rows]
     shares = {row["worker"] for row in rows}

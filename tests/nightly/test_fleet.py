@@ -72,6 +72,10 @@ def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
     assert list(again.verdicts.values()).count("skipped") == 1
 
 
+def builder_of(tmp_path: Path) -> PipelineBuilder:
+    return PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
+
+
 def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
     target = Target(name="demo", recipe="demo")
     moment = host_with(tmp_path).clock()
@@ -84,7 +88,8 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
     folder = tmp_path / "order"
     folder.mkdir()
-    orders.write(folder, order_of(tmp_path, {"the recipe's [source]": "0"}), None, carry=False)
+    order = order_of(tmp_path, {"the recipe's [source]": "0"})
+    orders.write(folder, order, builder_of(tmp_path), carry=False)
     with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
         orders.carry_out(folder, SILENCE)
 
@@ -127,8 +132,7 @@ def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Pat
 
 
 def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
-    nightly = NightlyFile(directory=tmp_path)
-    builder = PipelineBuilder(nightly, HostFile())
+    builder = builder_of(tmp_path)
     heard: list[str] = []
     fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
     settled: list[NightlyBuild] = []
@@ -142,7 +146,7 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
 
 
 def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
-    builder = PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
+    builder = builder_of(tmp_path)
     for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
         nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
         with pytest.raises(HostError) as caught:
@@ -151,7 +155,16 @@ def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
 
 
 def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
-    orders.write(tmp_path, order_of(tmp_path, {"the commit": "a" * 40}), None, carry=True)
+    order = order_of(tmp_path, {"the commit": "a" * 40})
+    orders.write(tmp_path, order, builder_of(tmp_path), carry=True)
     document = json.loads((tmp_path / orders.ORDER).read_text("utf-8"))
     assert document["target"]["name"] == "demo"
     assert document["fingerprint"] == {"the commit": "a" * 40}
+
+
+def test_without_reproduction_nothing_is_taken_from_the_cache(tmp_path: Path) -> None:
+    target = Target(name="demo", recipe="demo")
+    for reproduce in (True, False):
+        nightly = NightlyFile(directory=tmp_path, reproduce=reproduce)
+        builder = PipelineBuilder(nightly, HostFile())
+        assert builder.job(target).host_file.cache.enabled == reproduce

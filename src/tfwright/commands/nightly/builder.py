@@ -73,7 +73,10 @@ class PipelineBuilder:
     def job(self, target: Target) -> BuildRequest:
         """Return the job that builds a target."""
         followed = self._followed.get(target.name)
-        return targets.job_of(target, self.host_file, followed, self.listener)
+        job = targets.job_of(target, self.host_file, followed, self.listener)
+        # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
+        # do so without it; where they do not, this build is the only one.
+        return job if self.nightly.reproduce else job.without_cache()
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""

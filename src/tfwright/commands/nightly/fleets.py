@@ -56,7 +56,7 @@ class _Orders:
         folder = self.directory / ORDERS / order.id
         files.remove(folder)
         folder.mkdir(parents=True)
-        documents.write(folder, order, self.builder.followed(order.target), carry=carry)
+        documents.write(folder, order, self.builder, carry=carry)
         return folder
 
     def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:

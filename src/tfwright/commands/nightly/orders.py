@@ -42,12 +42,15 @@ class OrderDocument(BaseModel):
     followed: dict[str, str] | None = None
     """The commit and the name that the target follows."""
     last_good: NightlyBuild | None = None
+    reproduce: bool = True
+    """Whether the night reproduces wheels; otherwise every build runs without the cache."""
     last_wheel: str = ""
     """A path, or a name in the order's own folder LAST."""
 
 
-def write(folder: Path, order: BuildOrder, followed: FollowedCommit | None, *, carry: bool) -> None:
-    """Write an order; with `carry`, the last good wheel goes with it."""
+def write(folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool) -> None:
+    """Write an order of a night's builder; with `carry`, the last good wheel goes with it."""
+    followed = builder.followed(order.target)
     last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
     document = OrderDocument(
         id=order.id,
@@ -56,6 +59,7 @@ def write(folder: Path, order: BuildOrder, followed: FollowedCommit | None, *, c
         started=order.started,
         followed=dataclasses.asdict(followed) if followed else None,
         last_good=order.last_good,
+        reproduce=builder.nightly.reproduce,
         last_wheel=(last.name if carry else str(last)) if last else "",
     )
     files.write(folder / ORDER, document.model_dump_json(indent=1))
@@ -78,7 +82,8 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     document = _read(folder)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
-    builder = PipelineBuilder(NightlyFile(directory=folder), host_file.read(), listener)
+    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
+    builder = PipelineBuilder(nightly, host_file.read(), listener)
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
     _insist_on_same(document, builder, followed)
