@@ -137,8 +137,11 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         for target, why in blocked.items():
             state.judge(target, night, "blocked", detail=why)
         waiting = [item for item in found if item.target.name not in done]
-        idle = [item.target.name for item in waiting if not item.due]
+        idle = [item.target.name for item in waiting if item.why == "unchanged"]
         state.judge_unchanged(idle, night)
+        for item in waiting:
+            if item.why == "its name is taken":
+                state.judge(item.target.name, night, "failed", detail=item.detail)
         for item in waiting:
             if item.due:
                 _attempt(host, state, night, item)
@@ -356,7 +359,8 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    pinned = [item.target for item in found if not item.due and not item.target.follow]
+    unchanged = [item.target for item in found if item.why == "unchanged"]
+    pinned = [target for target in unchanged if not target.follow]
     past: Mapping[str, Past] = due.past_of(state, pinned)
     with_wheel = [target for target in pinned if past[target.name].last_good]
     turns = {name: check.at for name, check in state.checks("reproduced").items()}

@@ -20,7 +20,7 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, NightlyBuild
 from tfwright.nightly.halving import Culprits, TrialAnswer
 from tfwright.nightly.inputs import KeptInputs
-from tfwright.nightly.state import State
+from tfwright.nightly.state import KeptBuild, State
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools.git import remote
 from tfwright.wheel import archive
@@ -96,8 +96,8 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
 def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
     """Return the builds to start from: the newest failed one, and the newest good one before it."""
     kept = state.builds(name)
-    # A build that the host blocked says nothing about the recipe.
-    failed = [item for item in kept if not item.good and item.result != "blocked"]
+    # A build that the host blocked, or whose name was taken, says nothing about the recipe.
+    failed = [item for item in kept if _failed(item)]
     last = state.build(bad or (failed[-1].id if failed else ""))
     passed = [item for item in kept if item.good and (not last or item.started < last.started)]
     first = state.build(good or (passed[-1].id if passed else ""))
@@ -106,7 +106,26 @@ def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, N
             f"{name} has no {'failed' if last is None else 'good'} build to start from",
             remedy="Name one with --good and --bad; the page lists the identifiers.",
         )
+    _require_symptom(last)
     return first, last
+
+
+def _failed(build: KeptBuild) -> bool:
+    return not build.good and build.result != "blocked" and not build.unpublished
+
+
+def _require_symptom(build: NightlyBuild) -> None:
+    """Raise RecipeError if a failed build shows nothing that a trial could look for."""
+    if build.good or build.unpublished:
+        raise RecipeError(
+            f"{build.id} gave a wheel that failed no test",
+            remedy=build.unpublished or "Name a failed build with --bad.",
+        )
+    if build.broken and build.broken.stage == "tfwright":
+        raise RecipeError(
+            f"{build.id} failed by {build.broken.cause}, not by a change of the recipe",
+            remedy=f"Report it: 'invoke report --build {build.id}' prints what is needed.",
+        )
 
 
 def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:

@@ -60,7 +60,9 @@ class PipelineBuilder:
         """Return what decides the target's wheel now."""
         followed = targets.resolve(target, self.host_file)
         self._followed[target.name] = followed
-        return targets.fingerprint(self._job(target), followed)
+        parts = targets.fingerprint(self._job(target), followed)
+        # It is part of the wheel's name: whoever corrects it wants a new wheel.
+        return {**parts, "the local version": target.local} if target.local else parts
 
     def _job(self, target: Target) -> BuildRequest:
         followed = self._followed.get(target.name)
