@@ -347,7 +347,9 @@ def stubbed(
 ) -> Stubbed:
     """Return a build on four processors whose Bazel is a script."""
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
-    made = replace(job, host_file=job.host_file.model_copy(update={"jobs": 4}), listener=ears)
+    # The stub asks no cache, and the digest of a toolchain takes most of a second.
+    settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
+    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
