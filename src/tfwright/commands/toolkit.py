@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.toolkit import PartName, PartTable, Way
+from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
@@ -17,7 +17,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import layout, nvidia_archive, sources, tree
+from tfwright.vault.toolkit import directory, layout, nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -203,9 +203,9 @@ def _provided(
 ) -> InstalledPart:
     # By checksum: packages of the same version may have been repacked.
     record = tree.read(root)
-    for _, pins in table.ways():
+    for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if record.has(kind.name, named):
+        if record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree):
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.
@@ -241,9 +241,7 @@ def _arranged(
 ) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
-        (archive,) = obtained.files.values()
-        return nvidia_archive.merge(archive, room, kind.roots)
-    # Two steps: Debian and wheels spread a toolkit over directories of their own.
+        return nvidia_archive.merge(obtained.files.values(), room, kind.roots)
     raw, made = room / "raw", room / "made"
     for folder in (raw, made):
         folder.mkdir()
@@ -311,8 +309,28 @@ def _put(
         on=dt.datetime.now(dt.UTC).date().isoformat(),
         files=tree.content(made),
     )
+    _insist_on_tree(job, kind, part)
     tree.add(_root(job, kind), kind.name, part, made)
     return part
+
+
+def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
+    """Refuse files that are not those that the recipe pins; show a stated difference."""
+    table = dict(job.recipe.toolkit.parts()).get(kind.name)
+    if table is None or part.tree == table.tree:
+        return
+    # What a user downloads from the vendor is what the vendor's address gives.
+    way: AnyWay = "directory" if part.way == "directory" else "archives"
+    way = next((pinned for pinned, _ in table.ways() if pinned == part.way), way)
+    if way in table.differs:
+        job.listener.note(f"{kind.title} from {way}: {table.differs[way]}")
+    elif not table.takes(way, part.tree):
+        raise RecipeError(
+            f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
+            remedy="Take another way. If the difference is known and does no harm, state it in "
+            f'the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
+            evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
+        )
 
 
 def install(
@@ -323,7 +341,7 @@ def install(
     *,
     licence_accepted: bool,
 ) -> tuple[Path, InstalledPart]:
-    """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
+    """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
     Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError
     if the archive has another checksum or is another version than the recipe names, HostError while
@@ -331,12 +349,11 @@ def install(
     """
     # A recipe without this part is refused before gigabytes are hashed.
     root = _root(job, kind)
-    digest = _verified(job.recipe, kind, archive, sha256)
     root.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        dir=root.parent,
-        prefix=".unpacking-",
-    ) as folder:
+    if archive.is_dir():
+        return root, _adopt(job, kind, archive, root)
+    digest = _verified(job.recipe, kind, archive, sha256)
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
@@ -347,17 +364,24 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
-def _unpacked(
-    kind: Kind,
-    archive: Path,
-    room: Path,
-) -> Path:
+def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
+    """Copy a part that is installed on this host; whoever installed it accepted its licence."""
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".copying-") as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        directory.copy(installed, kind.name, made)
+        nvidia_archive.settle(made)
+        sources = {str(installed): tree.digest(tree.content(made))}
+        return _put(job, kind, _Origin("directory", sources, accepted=False), made)
+
+
+def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
     # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
         obtained = Obtained("debian", {archive.name: archive})
         return _arranged(kind, obtained, room)
-    return nvidia_archive.merge(archive, room, kind.roots)
+    return nvidia_archive.merge([archive], room, kind.roots)
 
 
 def _verified(
@@ -373,9 +397,7 @@ def _verified(
             remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
     digest = files.sha256(archive)
-    wanted = given.lower() or _pinned_digest(recipe, kind)
-    # Not trusted at first sight: these files come through
-    # a browser, from a page with a login.
+    wanted = given.lower() or _pinned_digest(recipe, kind, archive)
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
@@ -390,9 +412,11 @@ def _verified(
     return digest
 
 
-def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
+def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
-    return pins.get(kind.name, "")
+    table = dict(recipe.toolkit.parts()).get(kind.name)
+    named = {url.rpartition("/")[2]: pin for url, pin in table.archives.items()} if table else {}
+    return pins.get(kind.name) or named.get(archive.name, "")
 
 
 def _unaccepted(

@@ -7,8 +7,15 @@ from typing import Literal
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.documents.toolkit import PartName
-from tfwright.host import compatibility, cuda, nvidia, remedies, toolchain, versions
+from tfwright.host import (
+    compatibility,
+    cuda,
+    nvidia,
+    remedies,
+    toolchain,
+    toolkit_ways,
+    versions,
+)
 from tfwright.host.findings import Finding
 from tfwright.host.place import Place, Seen
 from tfwright.host.probes import Host
@@ -63,7 +70,7 @@ def _get_cuda(
     found: str,
 ) -> str:
     """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
-    return _pinned(recipe, "cuda", host) or remedies.of(
+    return toolkit_ways.remedy(recipe, "cuda", host) or remedies.of(
         "cuda",
         host.installer,
         recipe=recipe.name,
@@ -93,8 +100,7 @@ def _cudnn(
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = _pinned(recipe, "cudnn", host) or _get_cudnn(recipe, host)
-    # configure looks for cudnn.h itself, and stops without it.
+    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(recipe, host)
     if not found:
         yield Finding(
             f"no cuDNN at {' or '.join(map(str, prefixes))}",
@@ -120,49 +126,14 @@ def _cudnn(
         )
 
 
-def _alike(
-    recipe: Recipe,
-    found: str,
-    wanted: str,
-) -> bool:
+def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
     """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
     first, last = MAJOR_ONLY
     same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
 
 
-def _pinned(
-    recipe: Recipe,
-    part: PartName,
-    host: Host,
-) -> str:
-    """Say how to obtain the packages that a recipe pins; empty if it pins none of that part."""
-    table = dict(recipe.toolkit.parts()).get(part)
-    if table is None:
-        return ""
-    # Only apt-get downloads Debian's packages.
-    open_ways = {
-        "wheels": "from the Python index",
-        "debian": "through apt" if host.has("apt-get") else "",
-        "archives": "from NVIDIA",
-    }
-    ways = [open_ways[way] for way, _ in table.ways() if open_ways[way]]
-    # No way is open here, so the user has to bring the files.
-    if not ways:
-        return remedies.of("toolkit-by-hand", host.installer, recipe=recipe.name)
-    return remedies.of(
-        "toolkit",
-        host.installer,
-        recipe=recipe.name,
-        ways=" or ".join(ways),
-    )
-
-
-def _one_root(
-    recipe: Recipe,
-    host_file: HostFile,
-    host: Host,
-) -> Iterator[Finding]:
+def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
     # The fork includes cudnn.h from files whose include path has CUDA's own root only.
     forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
@@ -174,7 +145,8 @@ def _one_root(
         yield Finding(
             f"cuDNN's headers are not in {root}",
             "CUDA and cuDNN in one root",
-            _pinned(recipe, "cudnn", host) or f"Copy cuDNN into {root}, or link it there.",
+            toolkit_ways.remedy(recipe, "cudnn", host)
+            or f"Copy cuDNN into {root}, or link it there.",
             blocks="compile",
             why=f"bias_op_gpu.cu.cc does not find cudnn.h otherwise; {apart.by}",
         )
@@ -215,7 +187,7 @@ def _library(
     # The toolkit first: `invoke toolkit` puts every library there.
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
-    remedy = _pinned(recipe, part, host) or remedies.of(
+    remedy = toolkit_ways.remedy(recipe, part, host) or remedies.of(
         part, host.installer, recipe=recipe.name, version=wanted
     )
     if not found:
@@ -270,7 +242,8 @@ def _host_compiler(
         yield Finding(
             f"no compiler at {program}",
             "the host compiler of nvcc",
-            _pinned(recipe, "compiler", host) or remedies.of("compiler", host.installer),
+            toolkit_ways.remedy(recipe, "compiler", host)
+            or remedies.of("compiler", host.installer),
             blocks="configure",
         )
     elif compiler.family == "Apple clang":
@@ -330,13 +303,11 @@ def _too_new(
     rules.append((recipe.host.gcc or "", "the recipe"))
     for newest, why in rules:
         if newest and versions.newer(compiler.version, newest):
-            remedy = _pinned(recipe, "compiler", host) or remedies.of(
-                "gcc", host.installer, gcc=newest
-            )
             yield Finding(
                 f"{compiler} as the host compiler of nvcc",
                 f"gcc {newest} or earlier",
-                remedy,
+                toolkit_ways.remedy(recipe, "compiler", host)
+                or remedies.of("gcc", host.installer, gcc=newest),
                 blocks="compile",
                 why=why,
             )

@@ -11,8 +11,10 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted
 from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
-from tfwright.rules.repositories import Rules
-from tfwright.tools import files, git
+from tfwright.rules.model import Rules
+from tfwright.rules.patched_tree import PatchedTree
+from tfwright.rules.readings import Readings
+from tfwright.tools import git
 from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -55,20 +57,35 @@ def read(
     repository: Path,
     programs: Programs | None,
 ) -> Rules:
-    """Read the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
+    """Return the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
 
-    No file is checked out.
+    No file is checked out, and what was read before is not read again.
     """
-    # Only git objects are made: the rules are a few files out of tens of thousands.
-    tree = job.places.own / "reading"
-    content = patched_tree.make(tree, pins.source, repository, pins.source.commit)
-    found = repositories.read(patched_tree.texts(tree, pins.source, content))
-    files.remove(tree)
-    files.remove(git.repository_of(tree))
+    table, tree = pins.source, job.places.patched
+    content = PatchedTree(tree, table, repository, table.commit).patched()
+    readings = Readings(job.places.readings)
+    found = rules_of(readings, tree, table, content)
     if programs is None:
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
-    return found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
+    texts = workspaces.workspaces(programs.bazel.path)
+    of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
+    return found + of_bazel if of_bazel else found
+
+
+def rules_of(
+    readings: Readings,
+    tree: Path,
+    table: SourceTable,
+    content: str,
+) -> Rules:
+    """Return the rules of a content of the patched tree."""
+    names = patched_tree.rule_files(tree, table, content)
+    # git's ids decide the texts: where those are as before, the files are not even taken out.
+    found = readings.remembered(
+        names, lambda: repositories.read(patched_tree.texts(tree, table, content))
+    )
+    return found or Rules((), ())
 
 
 def bring(
@@ -91,8 +108,7 @@ def bring(
     reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
     missing = reached.needed_and_missing(locked)
     refused = reached.needed_and_refused(locked)
-    # All at once: a build that stops for one archive
-    # after the other costs a minute each.
+    # All at once: a build that stops for one archive after the other costs a minute each.
     if missing or refused:
         shortage = Shortage(job.name, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
@@ -113,7 +129,8 @@ def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
         origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
         report=job.listener.progress,
     )
-    return Suppliers(obtain, partial(clone, job, offline=job.offline))
+    cloning = partial(clone, job, offline=job.offline)
+    return Suppliers(obtain, cloning, Readings(job.places.readings))
 
 
 def clone(

@@ -132,8 +132,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
-    # A build from the cache makes the same outputs with other counts.
-    incidental = frozenset({"actions", "cache"})
+    incidental = frozenset({"actions", "cache", "remote"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
@@ -143,6 +142,8 @@ class Built(Result):
     """Actions that Bazel counted in this run, cached ones included."""
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
+    remote: bool = False
+    """Whether Bazel was told to run actions on other machines."""
 
 
 class NcclOps(Result):

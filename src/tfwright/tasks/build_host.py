@@ -4,7 +4,7 @@ import sys
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, UNTIL, explained
+from tfwright.tasks.common import JSON, explained
 
 
 @task(
@@ -19,6 +19,7 @@ from tfwright.tasks.common import JSON, UNTIL, explained
         "uninstall": "remove that timer",
         "at": "time of day for --install",
         "yes": "do not ask before --install or --uninstall",
+        "order": "on a worker: carry out the build order in this folder; nights start this",
     }
 )
 def nightly(
@@ -32,6 +33,7 @@ def nightly(
     uninstall: str = "",
     at: str = "02:00",
     yes: bool = False,
+    order: str = "",
     json: bool = False,
 ) -> None:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
@@ -44,16 +46,10 @@ def nightly(
         # The timer itself runs `nightly` without options,
         # so these two never meet a night.
         if install or uninstall:
-            sys.exit(
-                page.schedule(
-                    install or uninstall,
-                    at,
-                    remove=bool(uninstall),
-                    yes=yes,
-                )
-            )
-        # Run by a timer of its own: a night that never starts cannot report that.
-        if watch:
+            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+        if order:
+            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
+        elif watch:
             tell(f"{nightly.watch()} notices sent")
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
@@ -135,65 +131,22 @@ def report(
 
 
 @task(
-    help={
+    help=JSON
+    | {
         "recipe": "a recipe of nightly.toml that fails",
-        "good": "identifier of a good build; default: the last one",
+        "good": "identifier of a good build; default: the last one before the failure",
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(
-    _: Context,
-    recipe: str,
-    good: str = "",
-    bad: str = "",
-) -> None:
-    """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
-    with explained():
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
+    """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
+    with explained(resume="invoke bisect"):
         from tfwright.commands import bisect
         from tfwright.terminal import bisect as page
         from tfwright.terminal import console
-        from tfwright.terminal.text import tell
 
         wanted = bisect.prepare(recipe, good, bad)
         # Before the first trial: the user sees how many trials lie ahead, and may stop.
         page.show_start(wanted)
-        page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
-
-
-@task(
-    # invoke collects a repeated option only for parameters that are named here.
-    iterable=["recipe"],
-    help=JSON
-    | UNTIL
-    | {
-        "recipe": "name of a recipe; given again for each further one, all recipes without it",
-        "slurm": "submit a job array to Slurm, instead of the workers of the host file",
-    },
-)
-def distribute(
-    _: Context,
-    recipe: list[str],
-    until: str = "publish",
-    slurm: bool = False,
-    json: bool = False,
-) -> None:
-    """Build recipes on several machines, over OpenSSH or by Slurm; show who built what."""
-    with explained():
-        from tfwright.commands import distribute as workers
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.errors import ToolError
-        from tfwright.pipeline import engine
-        from tfwright.terminal import distribute as page
-
-        engine.insist(until)
-        names = recipe or list(recipes.names())
-        # A mistyped name is refused here, and not hours later by a worker.
-        for name in names:
-            recipes.find(name)
-        hand_out = workers.by_slurm if slurm else workers.over_ssh
-        options = ("--until", until)
-        done = hand_out(host_file.read(), names, options, page.show_assignment)
-        page.show_schedule(done, as_json=json)
-        if any(each.state != "built" for each in done.assignments.values()):
-            sys.exit(ToolError.exit_status)
+        outcome = bisect.bisect(wanted, page.show_trial, console.Terminal())
+        page.show_outcome(wanted, outcome, as_json=json)

@@ -126,7 +126,7 @@ def provenance(
 
     # The time is only in the statement: in the wheel it would change the bytes.
     checks = [check.model_dump() for check in verdict.checks]
-    finished = dt.datetime.now(dt.UTC)
-    outcome = BuildOutcome(checks, finished, caching.summary(built.cache))
+    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built)
+    outcome = BuildOutcome(checks, finished, cache)
     with archive.opened(wheel) as content:
         return statement.write(content, wheel.name, sha256, outcome)
