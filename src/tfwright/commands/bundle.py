@@ -400,12 +400,13 @@ def _place_shared(
     places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault, and what the user added next to it."""
-    store = Store(places.vault / "repository_cache")
-    for member, path in _of("archive", unpacked).items():
-        files.move(path, store.path(member.sha256))
-    kept = sources.store(places.vault)
-    for member, path in _of("toolkit", unpacked).items():
-        files.move(path, kept.path(member.sha256))
+    stores = {
+        "archive": Store(places.vault / "repository_cache"),
+        "toolkit": sources.store(places.vault),
+    }
+    for kind, store in stores.items():
+        for member, path in _of(kind, unpacked).items():
+            files.move(path, store.path(member.sha256))
     # The vault keeps each kind where the stage that needs it looks without the network.
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")

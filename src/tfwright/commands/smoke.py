@@ -290,13 +290,17 @@ def _install(
     pip = _bounds().pip.get(version.rpartition(".")[0])
     if pip:
         _pip(request.venv, logs / "pip.log", f"pip=={pip}")
+    _install_wheel(request, bounds, logs / "install.log")
+    return time.monotonic() - start
+
+
+def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
     # Constraints bound a package only if something requires it; they install nothing.
-    constraints = place / "bounds.txt"
+    constraints = request.venv.place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     what = ("--constraint", str(constraints), *request.requirements, wheel)
-    _pip(request.venv, logs / "install.log", *what)
-    return time.monotonic() - start
+    _pip(request.venv, log, *what)
 
 
 def _pip(venv: WheelVenv, log: Path, *what: str) -> None:

@@ -303,16 +303,26 @@ def _too_new(
     rules.append((recipe.host.gcc or "", "the recipe"))
     for newest, why in rules:
         if newest and versions.newer(compiler.version, newest):
-            yield Finding(
-                f"{compiler} as the host compiler of nvcc",
-                f"gcc {newest} or earlier",
-                toolkit_ways.remedy(recipe, "compiler", host)
-                or remedies.of("gcc", host.installer, gcc=newest),
-                blocks="compile",
-                why=why,
-            )
+            yield _gcc_too_new(recipe, compiler, newest, why, host)
             # One finding is enough: an older gcc may well satisfy the other rules, too.
             return
+
+
+def _gcc_too_new(
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    newest: str,
+    why: str,
+    host: Host,
+) -> Finding:
+    packaged = toolkit_ways.remedy(recipe, "compiler", host)
+    return Finding(
+        f"{compiler} as the host compiler of nvcc",
+        f"gcc {newest} or earlier",
+        packaged or remedies.of("gcc", host.installer, gcc=newest),
+        blocks="compile",
+        why=why,
+    )
 
 
 def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:

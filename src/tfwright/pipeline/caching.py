@@ -162,11 +162,16 @@ def recorded(
     # An interrupted build took its hits in several runs of Bazel.
     total = _earlier(job, use).plus(use) if resumed else use
     files.write(_use_file(job), total.model_dump_json())
-    entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
-    files.write(_entries_file(job), json.dumps(entries))
+    _keep_entries(job, cache)
     if use.faults:
         job.listener.note(f"What the cache could not answer was built: {_listed(use.faults)}")
     return total
+
+
+def _keep_entries(job: Job, cache: OpenCache) -> None:
+    """Write down what was added to the cache; publish signs it if the wheel is good."""
+    entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
+    files.write(_entries_file(job), json.dumps(entries))
 
 
 def publish(job: Job, built: Built) -> None:

@@ -112,13 +112,17 @@ def bring(
     if missing or refused:
         shortage = Shortage(job.name, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
+    _report(job, pins, reached)
+    return reached
+
+
+def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
     for text in reached.notes():
         job.listener.note(text)
-    if tables:
-        names = ", ".join(sorted(tables))
-        # Said in every build, since such a wheel is not made from what upstream pinned.
+    names = ", ".join(sorted(pins.fetch.substitutes))
+    # Said in every build, since such a wheel is not made from what upstream pinned.
+    if names:
         job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
-    return reached
 
 
 def _suppliers(job: Job, pins: RecipePins) -> Suppliers:

@@ -143,7 +143,7 @@ class Built(Result):
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
     remote: bool = False
-    """Whether Bazel was told to run actions on other machines."""
+    """Whether Bazel's flags let it run actions on other machines."""
 
 
 class NcclOps(Result):

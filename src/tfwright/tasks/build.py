@@ -107,6 +107,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         from tfwright.terminal import console
         from tfwright.terminal import workers as page
 
+        # Everything that was typed is checked before the first recipe is built.
         engine.insist(options["until"], options["again"])
         for name in names:
             recipes.find(name)
@@ -117,6 +118,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         def build_here(name: str) -> None:
             try:
                 _build_one(name, **options)
+            # Shown at once, while the other recipes go on.
             except TfwrightError as fault:
                 console.explain(fault, f"invoke build --recipe {name}")
                 raise

@@ -35,15 +35,19 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
     _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
     for row in _bazel(cost):
         text.line(f"  {row}")
-    if cost.slowest:
-        _heading("Slowest actions")
-        actions = [
-            (_indented(text.as_duration(action.seconds)), action.name) for action in cost.slowest
-        ]
-        text.table(ACTIONS, actions)
+    _show_slowest(cost)
     _heading("On disk")
     places = [(_indented(text.as_size(size)), name) for name, size in cost.disk.items()]
     text.table(DISK, places)
+
+
+def _show_slowest(cost: "Cost") -> None:
+    # A build that took everything from the cache ran no action.
+    if not cost.slowest:
+        return
+    _heading("Slowest actions")
+    rows = [(text.as_duration(action.seconds), action.name) for action in cost.slowest]
+    text.table(ACTIONS, [(_indented(duration), name) for duration, name in rows])
 
 
 def _indented(cell: str) -> str:

@@ -38,15 +38,20 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
     for note in report.notes:
         text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
     for name, value in _stated(report):
-        text.paragraph(f"  {name}", printable(value) or "not stated", indent=LABEL)
+        _show_fact(name, value or "not stated")
     for way in _ways(report):
-        text.paragraph("  finds CUDA", printable(way), indent=LABEL)
+        _show_fact("finds CUDA", way)
     summary = _summary(report.summary) if report.summary else ()
     for name, value in summary:
-        text.paragraph(f"  {name}", printable(value), indent=LABEL)
+        _show_fact(name, value)
     if report.libraries:
         text.line()
         text.table(COLUMNS, list(_rows(report.libraries)))
+
+
+def _show_fact(name: str, value: str) -> None:
+    # Versions, tags and library names are whatever the wheel's maker wrote.
+    text.paragraph(f"  {name}", printable(value), indent=LABEL)
 
 
 def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:

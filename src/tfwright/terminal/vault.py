@@ -127,12 +127,7 @@ def show_vault(inventory: "Inventory") -> None:
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
-    counts = Counter(thing.kind for thing in sizes)
-    kinds = []
-    for kind, count in counts.items():
-        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
-        kinds.append((kind, f"{count:,}", text.as_size(size)))
-    text.table(KINDS, kinds)
+    text.table(KINDS, _kinds(sizes))
     text.line()
     text.table(NEEDS, _needs(inventory, sizes))
     # Without Bazel's word an archive counts as needed: a vault must not lose a source.
@@ -148,23 +143,43 @@ def show_vault(inventory: "Inventory") -> None:
     show_garbage(inventory.garbage)
 
 
+def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
+    """Return one row for each kind of entry: its name, how many, and their size."""
+    counts = Counter(thing.kind for thing in sizes)
+    rows = []
+    for kind, count in counts.items():
+        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
+        rows.append((kind, f"{count:,}", text.as_size(size)))
+    return rows
+
+
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: inventory.users(thing) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = [thing for thing in sizes if need.recipe in users[thing]]
-        if not own:
-            continue
-        # Shared entries count for each recipe, so the
-        # column does not add up to the vault.
-        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
-        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
-        total = sum(sizes[thing] for thing in own)
-        shared_size = text.as_size(shared) if shared else "-"
-        users_shown = ", ".join(others) or "-"
-        rows.append((need.recipe, text.as_size(total), shared_size, users_shown))
+        own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}
+        if own:
+            rows.append(_need_row(need.recipe, own, users))
     return rows
+
+
+def _need_row(
+    recipe: str,
+    own: "dict[VaultEntry, int]",
+    users: "dict[VaultEntry, set[str]]",
+) -> tuple[str, ...]:
+    # Shared entries count for each recipe, so the column does not add up to the vault.
+    shared = [size for thing, size in own.items() if len(users[thing]) > 1]
+    others = set[str]()
+    for thing in own:
+        others |= users[thing]
+    return (
+        recipe,
+        text.as_size(sum(own.values())),
+        text.as_size(sum(shared)) if shared else "-",
+        ", ".join(sorted(others - {recipe})) or "-",
+    )
 
 
 def show_garbage(things: "Sequence[VaultEntry]") -> None:

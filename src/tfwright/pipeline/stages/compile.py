@@ -21,8 +21,10 @@ from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
 if TYPE_CHECKING:
+    from tfwright.pipeline.caching import OpenCache
     from tfwright.pipeline.invocation import Invocation
-    from tfwright.tools.bazel.client import Client
+    from tfwright.tools.bazel.client import BazelRun, Client
+    from tfwright.tools.cache.tally import CacheUse
 
 
 REVISION = 2
@@ -44,7 +46,7 @@ def run(
     It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
     back into the place where an earlier build put another one.
     """
-    from tfwright.pipeline import attempts, caching, invocation, remote_execution
+    from tfwright.pipeline import caching, invocation, remote_execution
     from tfwright.pipeline.caching import CompilerChoice
     from tfwright.pipeline.invocation import Invocation
     from tfwright.tools.bazel import events
@@ -53,16 +55,9 @@ def run(
     _prepare(job, calls, host)
     if job.host_file.remote_execution:
         job.listener.note(remote_execution.NOTE)
-    # Before Bazel makes it: only then the counts go on from those of earlier runs.
-    resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     with caching.opened(job, compilers) as cache:
-        try:
-            outcome = attempts.build(calls.with_cache(cache))
-        finally:
-            # The server outlives its client, and keeps its memory for hours.
-            calls.client.stop()
-            use = caching.recorded(job, cache, resumed=resumed)
+        outcome, use = _compile(job, calls, cache)
     # The outputs reach the disk before the stamp that vouches for them.
     trees.settle(job.places.own)
     outputs = events.outputs(invocation.events(job))
@@ -89,6 +84,25 @@ def _prepare(
         # A server that a killed build left running still has the network.
         calls.client.stop()
     _forget_compiler(job, calls.client, host)
+
+
+def _compile(
+    job: Job,
+    calls: "Invocation",
+    cache: "OpenCache | None",
+) -> "tuple[BazelRun, CacheUse | None]":
+    """Run Bazel to its end; return what it did, and what the cache did for it."""
+    from tfwright.pipeline import attempts, caching
+
+    # Before Bazel makes it: only then the counts go on from those of earlier runs.
+    resumed = calls.client.output_base.exists()
+    try:
+        outcome = attempts.build(calls.with_cache(cache))
+    finally:
+        # The server outlives its client, and keeps its memory for hours.
+        calls.client.stop()
+        use = caching.recorded(job, cache, resumed=resumed)
+    return outcome, use
 
 
 def steps(
@@ -143,8 +157,8 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
 def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     """Make Bazel look at the compilers again, and run every action again, if they changed.
 
-    By itself it keeps what it saw first, and then misses the headers of the new ones. The programs
-    of a compiler are no inputs of its actions either, only their paths.
+    By itself it keeps what it saw first, and then misses the headers of the new ones. Actions have
+    the paths of a compiler's programs for inputs, and not the programs.
     """
     kept = job.places.own / "compiler"
     before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []

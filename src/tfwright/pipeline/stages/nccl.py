@@ -90,11 +90,7 @@ def _command(
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 
-    tree, external = job.places.tree, job.places.bazel / "external"
-    others = [external / name for name in EXTERNAL_HEADERS]
-    # A release has only some of them.
-    found = [folder for folder in others if folder.is_dir()]
-    headers = [tree, tree / "bazel-genfiles", *found]
+    tree = job.places.tree
     # Relative: where the tree lies would else be in the library, by way of __FILE__.
     fixed = (
         "-shared",
@@ -102,7 +98,7 @@ def _command(
         "-O2",
         "-std=c++11",
         *_system_flags(),
-        *(f"-I{os.path.relpath(path, tree)}" for path in headers),
+        *(f"-I{os.path.relpath(path, tree)}" for path in _headers(job)),
     )
     argv = (
         compiling.env.get("CXX", "c++"),
@@ -114,6 +110,15 @@ def _command(
         str(_output(job)),
     )
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
+
+
+def _headers(job: Job) -> list[Path]:
+    """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
+    tree, external = job.places.tree, job.places.bazel / "external"
+    others = [external / name for name in EXTERNAL_HEADERS]
+    # A release has only some of them.
+    found = [folder for folder in others if folder.is_dir()]
+    return [tree, tree / "bazel-genfiles", *found]
 
 
 def _framework(tree: Path) -> tuple[str, ...]:
