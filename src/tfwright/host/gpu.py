@@ -117,13 +117,22 @@ def _cudnn(
             why=f"the recipe, against {found.by}",
         )
     elif row and not versions.within(found.value, *row.cudnn):
-        yield Finding(
-            f"cuDNN {found} for CUDA {row.version}",
-            f"cuDNN {versions.span(*row.cudnn)}",
-            remedy,
-            blocks="compile",
-            why=row.source("cudnn"),
-        )
+        yield _cudnn_of_another_cuda(found, row, remedy)
+
+
+def _cudnn_of_another_cuda(
+    found: Seen,
+    row: compatibility.Cuda,
+    remedy: str,
+) -> Finding:
+    # configure takes it, since it compares only with the version that was answered.
+    return Finding(
+        f"cuDNN {found} for CUDA {row.version}",
+        f"cuDNN {versions.span(*row.cudnn)}",
+        remedy,
+        blocks="compile",
+        why=row.source("cudnn"),
+    )
 
 
 def _alike(recipe: Recipe, found: str, wanted: str) -> bool:

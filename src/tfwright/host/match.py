@@ -275,19 +275,24 @@ def _cuda(
     yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
-        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
-        yield Need("macOS", mac.macos, mac.why)
-        yield Need(
-            "patches",
-            "for Apple's compiler and linker",
-            "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
-        )
+        yield from _mac(mac)
     else:
         driver, source = compatibility.driver(row, wanted.gpu)
         yield Need("driver", f"{driver} or later", source)
         yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))
+
+
+def _mac(mac: compatibility.Mac) -> Iterator[Need]:
+    """Yield what CUDA on a Mac needs instead of a driver for Linux and gcc."""
+    yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
+    yield Need("macOS", mac.macos, mac.why)
+    yield Need(
+        "patches",
+        "for Apple's compiler and linker",
+        "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
+    )
 
 
 def _floor(wanted: Wish) -> Iterator[Need]:

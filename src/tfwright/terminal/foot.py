@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tfwright.progress import Progress
+from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import text
 from tfwright.terminal.text import Part, Styled
 
@@ -79,14 +79,18 @@ def rows_of(
         (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
     ]
     running = progress.running[:MOST]
-    for action in running:
-        lead = f"  {text.as_duration(action.seconds):>10}   "
-        name = text.shortened(action.name, room - len(lead) - 1, "middle")
-        rows.append((Styled(lead, text.DETAIL), name))
+    rows += [_running(action, room) for action in running]
     if not running and progress.doing:
         doing = text.shortened(progress.doing, room - 14, "middle")
         rows.append((Styled(" " * 13 + doing, text.DETAIL),))
     return rows
+
+
+def _running(action: RunningAction, room: int) -> tuple[Part, ...]:
+    lead = f"  {text.as_duration(action.seconds):>10}   "
+    # In the middle: an action's beginning says what is done, its end to which file.
+    name = text.shortened(action.name, room - len(lead) - 1, "middle")
+    return (Styled(lead, text.DETAIL), name)
 
 
 def measures(progress: Progress) -> list[str]:

@@ -120,10 +120,14 @@ def _show_help(program: "Program", name: str) -> None:
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
     options = [(_flags(flags, context), meaning) for flags, meaning in context.help_tuples()]
-    if not options:
-        return
+    if options:
+        _show_options(options)
+
+
+def _show_options(options: Sequence[tuple[str, str | None]]) -> None:
     text.line()
     text.line(Styled("Options", text.HEADING))
+    # The meanings stand below each other, behind the longest flags.
     indent = 4 + max(len(flags) for flags, _ in options)
     for flags, meaning in options:
         text.paragraph(f"  {flags}", meaning or "", indent=indent)

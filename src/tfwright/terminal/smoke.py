@@ -118,10 +118,8 @@ def _plain(said: str) -> str:
 
 def write_report(report: "SmokeReport", folder: Path) -> None:
     """Write the page, the plot as a picture and the data into a folder; say where the page is."""
-    curves = {
-        name: [(float(point.size), point.gflops) for point in points]
-        for name, points in report.curves.items()
-    }
+    curves = _plotted(report)
+    # A wheel that does not import has no curves, and still gets its page.
     if curves:
         files.write(folder / PLOT, plotting.growth(curves, *AXES, form="png"))
     values = {
@@ -135,6 +133,14 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     files.write(folder / DATA, report.dump())
     files.write(folder / PAGE, render.render("smoke.html.j2", values))
     text.tell(f"  {folder / PAGE}")
+
+
+def _plotted(report: "SmokeReport") -> dict[str, list[tuple[float, float]]]:
+    """Return the points of each curve: matrix size and GFLOP/s."""
+    curves = {}
+    for name, points in report.curves.items():
+        curves[name] = [(float(point.size), point.gflops) for point in points]
+    return curves
 
 
 def summary(program: str) -> str:
