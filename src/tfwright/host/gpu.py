@@ -23,7 +23,7 @@ from tfwright.host.probes import Host
 Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
-# configure.py of 1.7 to 1.13 trims the version; before and after it is taken as it is.
+# Earlier and later releases take the version as it is answered.
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
 do."""

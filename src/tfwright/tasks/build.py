@@ -118,7 +118,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         def build_here(name: str) -> None:
             try:
                 _build_one(name, **options)
-            # Shown at once, while the other recipes go on.
+            # Shown at once: the other recipes are built all the same.
             except TfwrightError as fault:
                 console.explain(fault, f"invoke build --recipe {name}")
                 raise
@@ -219,7 +219,7 @@ def toolkit(
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
     then find it. It needs no root and leaves /usr/local alone.
     """
-    # Each file with its checksum: only both together can be trusted.
+    # Paths and checksums are separate options, and belong together here.
     given = {
         "cuda": (cuda, cuda_sha256),
         "cudnn": (cudnn, cudnn_sha256),

@@ -90,7 +90,6 @@ def bundle(
                 "The bundle needs a file name",
                 remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
             )
-        # Such as CUDA's installer, which its licence keeps out of every other way.
         further = [Path(file) for file in add]
         manifest = bundles.pack(
             job_of(recipe),

@@ -59,7 +59,7 @@ def ask(prompt: "Prompt", default: str) -> str:
     given = sys.stdin.readline().strip()
     if not given:
         return default
-    # Whatever is not a yes is a no, as in ./configure's own questions.
+    # Any other answer counts as a no.
     if prompt.yes_no:
         return "true" if given.lower() in {"y", "yes", "true"} else "false"
     # A JSON string is a TOML string, with the same escapes.

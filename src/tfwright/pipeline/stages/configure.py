@@ -278,7 +278,8 @@ def _prepare_programs(
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
-    # Left from another recipe state, it would hide the libraries from the real answer.
+    # Left from an earlier run, it would hide libraries from a ./configure that may ask
+    # for them.
     else:
         files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
