@@ -48,17 +48,19 @@ def supply(
     """
     with tempfile.TemporaryDirectory() as folder:
         try:
+            # First without an index: pip then makes no request for what is kept
+            # already.
             found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
         except SupplyError:
             if offline_only:
                 raise
             found = bring(python, pins, Path(folder, "brought"), log)
         # Also a file that was at hand may have come from a folder of this host's pip.
-        new = {
-            path: (path.name, digest)
-            for path in found
-            if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
-        }
+        new = {}
+        for path in found:
+            digest = files.sha256(path)
+            if not (shelf(vault) / digest / path.name).exists():
+                new[path] = (path.name, digest)
         keep(new, vault)
 
 
@@ -66,6 +68,8 @@ def write_page(vault: Path) -> None:
     """Write the page again; done after every change."""
     links = []
     for path in kept(vault):
+        # The digest in the link is checked by pip itself, so that a damaged file is
+        # refused.
         digest = path.parent.name
         url = f"{digest}/{quote(path.name)}#sha256={digest}"
         links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')
@@ -76,7 +80,9 @@ def project(path: Path) -> str:
     """Return the name, as indexes compare it, of the project that a downloaded file is of."""
     from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
-    return (parse_wheel_filename if path.suffix == ".whl" else parse_sdist_filename)(path.name)[0]
+    if path.suffix == ".whl":
+        return parse_wheel_filename(path.name)[0]
+    return parse_sdist_filename(path.name)[0]
 
 
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
@@ -86,11 +92,9 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     """
     folder.mkdir(exist_ok=True)
     argv = (
-        str(python),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
+        *package_clients.pip(python),
         "download",
+        # What the pins need is pinned as well: pip must not choose more.
         "--no-deps",
         "--dest",
         str(folder),
@@ -110,6 +114,7 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
 
 def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
         r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
         r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",

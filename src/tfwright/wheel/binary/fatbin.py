@@ -38,6 +38,8 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> s
     Named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. Raises ValueError for a fat binary that
     does not hold what its own sizes say.
     """
+    # Counted over the whole file: many small containers keep a reader as busy as a
+    # large one.
     found, parts = set[str](), 0
     for first, last in _containers(content, start, len(content) if end is None else end):
         parts += 1
@@ -59,7 +61,8 @@ def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, i
         _, version, header, length = _CONTAINER.unpack_from(content, start)
         first = start + header
         if version != _VERSION or header != _CONTAINER.size:
-            # A program that compares with the magic has these bytes too: CUDA's own runtime.
+            # A program that compares with the magic has these bytes too: CUDA's own
+            # runtime.
             start += 1
             continue
         if first + length > end:
@@ -74,6 +77,7 @@ def _entries(content: Content, position: int, end: int) -> Iterator[str]:
     while position < end:
         if position + _ENTRY.size > end:
             raise ValueError(f"the fat binary at {position:#x} ends too early")
+        # The number of the architecture is what nvcc calls it: 70, 120.
         kind, _, header, size, *_, number, flags = _ENTRY.unpack_from(content, position)
         if header < _ENTRY.size:
             raise ValueError(f"the entry at {position:#x} of a fat binary is damaged")

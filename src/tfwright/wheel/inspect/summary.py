@@ -41,6 +41,8 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in _needs(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
+    # The library with TensorFlow's own exports decides how operations of users' have to
+    # be built.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
     return Summary(
         needs=newest,
