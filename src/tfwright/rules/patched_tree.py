@@ -27,10 +27,12 @@ def make(
     for path, asset in table.assets.items():
         _refuse_left_out(table, f"The asset {asset}", path)
         git.add(tree, path, table.file(asset))
-    # Before any patch is applied, so that a refusal does not leave half of them in the index.
+    # Before any patch is applied, so that a refusal does not leave half of them in the
+    # index.
     for patch in table.patches:
         for file in patching.read(table.file(patch)):
             _refuse_left_out(table, f"The patch {patch}", file.path)
+    # All in one go, so that the error names every patch that does not fit.
     for moved in patching.apply_all(tree, [table.file(patch) for patch in table.patches]):
         note(moved)
     return git.content(tree)

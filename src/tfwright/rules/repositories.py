@@ -77,17 +77,19 @@ class Repository:
 
     @property
     def lockable(self) -> bool:
-        """Tell whether the rule pins the bytes that it downloads."""
+        """Say whether the rule pins the bytes that it downloads."""
         return bool(self.sha256)
 
     @property
     def of_bazel(self) -> bool:
-        """Tell whether Bazel itself declares it, and not the tree or what that leads to."""
+        """Say whether Bazel itself declares it, and not the tree or what that leads to."""
         return self.file.startswith(BAZELS_PLACE)
 
     @property
     def clone(self) -> Clone | None:
         """What the rule clones, if it pins a whole commit id: a tag may move."""
+        # A rule with a digest downloads an archive, even where it names a commit in
+        # addition.
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
         return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 
@@ -134,7 +136,7 @@ class Rules:
 
 
 def relevant(path: str) -> bool:
-    """Tell whether WORKSPACE can lead to a file of a tree."""
+    """Say whether WORKSPACE can lead to a file of a tree."""
     return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
 
 
@@ -145,7 +147,8 @@ def read(texts: Mapping[str, str]) -> Rules:
     """
     reading = _Reading(Program(texts, OWN_NAMES), place="")
     with reading.bounded("WORKSPACE"):
-        # What WORKSPACE leads to is read first: a later finding that repeats it is dropped.
+        # What WORKSPACE leads to is read first: a later finding that repeats it is
+        # dropped.
         reading.start("WORKSPACE")
         reading.reached = False
         for path in sorted(texts):
@@ -162,12 +165,16 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
     """
     found = Rules((), ())
     for path in sorted(texts):
+        # Each text is a WORKSPACE of its own: Bazel puts one before and one after the
+        # tree's.
         reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
         with reading.bounded(path):
             reading.start(path)
         found += reading.rules()
     marked = []
     for repository in found.repositories:
+        # rules_cc from Bazel 0.29 on, rules_java from 2.0: these it downloads for every
+        # build.
         of_language = repository.name.startswith("rules_")
         marked.append(replace(repository, reached=of_language))
     return replace(found, repositories=tuple(marked))
@@ -189,7 +196,8 @@ def joined(found: Rules, followed: Mapping[Nested, Rules]) -> Rules:
     whole = found
     for part in followed.values():
         whole += part
-    # Two calls may lead to the same declaration; the order of the first of them is kept.
+    # Two calls may lead to the same declaration; the order of the first of them is
+    # kept.
     left = [call for call in whole.nested if call not in followed]
     return Rules(
         tuple(dict.fromkeys(whole.repositories)),
@@ -262,6 +270,7 @@ class _Reading:
     def _call(self, call: ast.Call, scope: Scope) -> None:
         """Read one call: what it declares, and what is behind it."""
         path, line = scope.module.path, call.lineno
+        # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
             self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
             return
@@ -271,11 +280,13 @@ class _Reading:
             return list(self._declaration(rule, path, line, arguments.named))
 
         made: list[Repository] = []
-        # A rule's own code cannot declare repositories: what looks so there is a helper's call.
+        # A rule's own code cannot declare repositories: what looks so there is a
+        # helper's call.
         if self._rule is None and _declares(arguments.named):
             made = self._try_forms(path, line, rule, declared)
         if made and isinstance(callee, External):
-            # Another repository's rule, like Bazel's own, downloads what its arguments say.
+            # Another repository's rule, like Bazel's own, downloads what its arguments
+            # say.
             return
         outer = self._declared
         declarations = ((repository.name, repository.sha256) for repository in made)
@@ -290,7 +301,8 @@ class _Reading:
         arguments = self._program.arguments(call, scope)
         callee, name = self._meant(call.func, scope), _called(call.func)
         if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
-            # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
+            # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name
+            # is taken.
             callee, name = self._meant(call.args[0], scope), _called(call.args[0])
             positional = dict(zip(("name",), arguments.positional[1:], strict=False))
             named = positional | dict(arguments.named)
@@ -350,7 +362,8 @@ class _Reading:
             if _tells_origin(name) or name in TELLING
         }
         strip_prefix = self._text(named.get("strip_prefix"))
-        # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
+        # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a
+        # list.
         patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in _files(known):
@@ -435,7 +448,8 @@ class _Reading:
         except GivenError:
             return
         except UnknownError as fault:
-            # The declarations of such a rule name what its code downloads, and they are read.
+            # The declarations of such a rule name what its code downloads, and they are
+            # read.
             if not (self._rule and any(map(_tells_origin, self._rule.attributes))):
                 self._report(path, line, f"{what}: {fault}" if what else str(fault))
         except RecursionError:
@@ -455,12 +469,12 @@ class _Reading:
 
 
 def _declares(named: Mapping[str, object]) -> bool:
-    """Tell whether a call with these arguments declares a download."""
+    """Say whether a call with these arguments declares a download."""
     return "name" in named and any(map(_tells_origin, named))
 
 
 def _tells_origin(argument: str) -> bool:
-    """Tell whether an argument says where a file comes from, or what it is."""
+    """Say whether an argument says where a file comes from, or what it is."""
     return (
         argument in ORIGINS
         or argument.endswith(("_urls", "_url", "_sha256"))
@@ -470,11 +484,15 @@ def _tells_origin(argument: str) -> bool:
 
 def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
+    # maven_jar and jvm_maven_import_external name no address: servers and path make it
+    # up.
     if "artifact" in known:
         yield (
             tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
             _digest(known.get("artifact_sha256")),
         )
+    # container_pull: what it downloads is an image, and its digest does not cover one
+    # file.
     elif "registry" in known:
         yield (f"{_line(known['registry'])}/{_line(known.get('repository') or '')}",), ""
     elif "remote" in known:
@@ -502,11 +520,13 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     name, _, version = rest.partition(":")
     for server in _urls(servers):
         folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        # The layout of every Maven repository: dots of the group are directories.
         yield f"{folder}/{name}-{version}.jar"
 
 
 def _urls(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
+    # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
     given = value if isinstance(value, list) else [value]
     urls = tuple(dict.fromkeys(_line(address) for address in given if address))
     for url in urls:
@@ -518,6 +538,7 @@ def _urls(value: object) -> tuple[str, ...]:
 
 def _digest(value: object) -> str:
     """Return a SHA-256, or an empty text where there is none."""
+    # Bazel compares digests without regard to case.
     text = _line(value or "").lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
         message = f"sha256 {text[:80]!r} is not a SHA-256"
@@ -528,6 +549,7 @@ def _digest(value: object) -> str:
 def _name(value: object) -> str:
     """Insist on what Bazel takes for the name of a repository."""
     text = _line(value)
+    # The name becomes a directory of the output base, and part of labels.
     if not re.fullmatch(NAME, text):
         message = f"{text[:80]!r} is not the name of a repository"
         raise UnknownError(message)

@@ -157,6 +157,8 @@ class Program:
     def globals(self, module: Module) -> Scope:
         """Return what the functions of a module can see."""
         if module not in self._globals:
+            # Empty at first: a function of the module may be called while its globals
+            # are being read.
             self._globals[module] = Scope(module)
             walk = self.walk(module.body, Scope(module))
             self._globals[module] = _exhaust(walk)
@@ -168,8 +170,9 @@ class Program:
             self.spend()
             if expression := _expression(statement):
                 yield statement, expression, scope
-            # Only these two recurse, and they do so here: an `elif` is an `if` in the `else`
-            # branch, so another call for each level would halve the longest readable chain.
+            # Only these two recurse, and they do so here: an `elif` is an `if` in the
+            # `else` branch, so another call for each level would halve the longest
+            # readable chain.
             match statement:
                 case ast.If():
                     taken = yield from self.walk(statement.body, scope)
@@ -205,7 +208,8 @@ class Program:
         self.spend(len(nodes))
         for node in nodes:
             if isinstance(node, ast.comprehension):
-                # The variable hides a name of the module, whose value would be the wrong one.
+                # The variable hides a name of the module, whose value would be the
+                # wrong one.
                 unset = Unset(UnknownError("differs from turn to turn"))
                 scope = scope.bind(**_assigned(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
@@ -220,7 +224,8 @@ class Program:
         names = [
             parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
         ]
-        # The order matters: a default replaces "missing", and what is passed replaces a default.
+        # The order matters: a default replaces "missing", and what is passed replaces a
+        # default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
         for name, default in _defaults(given):
             bound[name] = Later(default, outer)
@@ -254,7 +259,8 @@ class Program:
         self._begin()
         while len(made) < MOST_FORMS:
             made.append(work())
-            # Count on to the next combination, as an odometer does: the last wheel turns first.
+            # Count on to the next combination, as an odometer does: the last wheel
+            # turns first.
             while self._picks and self._picks[-1][0] + 1 == self._picks[-1][1]:
                 self._picks.pop()
             if not self._picks:
@@ -287,7 +293,8 @@ class Program:
             case Unset():
                 raise thing.fault
             case Later() | Either():
-                # Within one form a name must not take two of its values, so each is kept.
+                # Within one form a name must not take two of its values, so each is
+                # kept.
                 if thing not in self._known:
                     self._known[thing] = self._forced(thing)
                 return self._known[thing]
@@ -316,7 +323,8 @@ class Program:
             case ast.List() | ast.Tuple():
                 return [self.value(element, scope) for element in node.elts]
             case ast.Dict():
-                # Values stay unread: a rule may pass a large dictionary and use one item of it.
+                # Values stay unread: a rule may pass a large dictionary and use one
+                # item of it.
                 keys = [self.value(key, scope) if key else None for key in node.keys]
                 return {
                     key: Later(value, scope)
@@ -345,6 +353,8 @@ class Program:
 
     def _named(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
+        # Functions see the module as it is at its end, as in Python: they run after it
+        # was read.
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])
@@ -368,6 +378,7 @@ class Program:
     def _result(self, call: ast.Call, scope: Scope) -> object:
         """Return what a call gives, if it is one of the few that leave a value readable."""
         match call.func, call.args:
+            # A label is read as its text, by which `load` and the rules name files.
             case ast.Name(id="str" | "Label"), [argument]:
                 return self.value(argument, scope)
             case ast.Name(id="repository_rule"), _:
@@ -396,7 +407,8 @@ class Program:
         try:
             attributes = self.force(arguments.named.get("attrs", {}))
         except UnknownError:
-            # Without them the rule is still one: its code may download what it names itself.
+            # Without them the rule is still one: its code may download what it names
+            # itself.
             attributes = {}
         names = attributes if isinstance(attributes, dict) else {}
         return Rule(self.force(code), frozenset(map(str, names)))
@@ -418,7 +430,8 @@ class Program:
 
     def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
         """Return the names that a ``load`` brings."""
-        # load("label", "symbol", own_name = "symbol"): the keywords follow the plain symbols.
+        # load("label", "symbol", own_name = "symbol"): the keywords follow the plain
+        # symbols.
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
         texts = [str(node.value) for node in passed if isinstance(node, ast.Constant)]
         label, symbols = texts[0] if texts else "", texts[1:]
@@ -432,7 +445,8 @@ class Program:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
             repository, path = _located(label, module.path)
-            # A name of the own repository leads back into these texts, as a bare path does.
+            # A name of the own repository leads back into these texts, as a bare path
+            # does.
             if repository is not None and repository not in self._own:
                 return External(repository, path, symbol)
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
@@ -454,7 +468,8 @@ def _parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
         message = f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
         raise UnknownError(message) from fault
     except (ValueError, RecursionError, MemoryError) as fault:
-        # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
+        # Python's parser raises these for NUL bytes and for brackets that are nested
+        # too deeply.
         message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
         raise UnknownError(message) from fault
 
@@ -465,7 +480,8 @@ def _expression(statement: ast.stmt) -> ast.expr | None:
         case ast.If(test=expression) | ast.For(iter=expression):
             return expression
         case ast.Expr(value=ast.Call(func=ast.Name(id="load"))):
-            # A `load` only binds names; read as a call, it would look like an unknown macro.
+            # A `load` only binds names; read as a call, it would look like an unknown
+            # macro.
             return None
         case ast.Expr(value=expression) | ast.Return(value=ast.expr() as expression):
             return expression
@@ -520,7 +536,8 @@ def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
 def _located(label: str, seen_from: str) -> tuple[str | None, str]:
     """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
     found = re.fullmatch(_LABEL, label)
-    # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
+    # A label never names a parent directory: Bazel refuses it, and it would lead out of
+    # the tree.
     if not found or ".." in label:
         raise UnknownError("loads a file whose label is not readable")
     folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
@@ -540,7 +557,8 @@ def _sum(left: object, right: object) -> object:
 def _filled(text: object, values: object) -> str:
     """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
     given = list(values) if isinstance(values, list) else [values]
-    # The split keeps each letter after a `%`: literals are at even places, marks at odd ones.
+    # The split keeps each letter after a `%`: literals are at even places, marks at odd
+    # ones.
     parts = re.split(r"%(.)", text) if isinstance(text, str) else []
     marks = parts[1::2]
     known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
@@ -568,7 +586,8 @@ def _formatted(text: object, positional: Sequence[object], named: Mapping[str, o
             if width or conversion:
                 raise UnknownError("formats with more than plain {name}")
             made = _short(made + _plain(values[place or str(position)]))
-            # Only a place without a name, plain `{}`, takes the next positional argument.
+            # Only a place without a name, plain `{}`, takes the next positional
+            # argument.
             position += not place
     except (ValueError, KeyError) as fault:
         message = f"formats with what is not there: {fault}"

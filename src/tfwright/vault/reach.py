@@ -62,7 +62,8 @@ class Reached:
         a file which WORKSPACE loads, without which Bazel reads no other rule; and every substitute.
         """
         archives, replaced = (lock.archives, lock.substitutes) if lock else ((), ())
-        # The lock speaks of the archives that the tree pins, the supply of what replaces them.
+        # The lock speaks of the archives that the tree pins, the supply of what
+        # replaces them.
         used = {substitute.sha256: substitute.used for substitute in replaced}
         pinned = [archive.sha256 for archive in archives if archive.needed]
         needed = {used.get(sha256, sha256) for sha256 in pinned}
@@ -119,13 +120,15 @@ def bring(
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
+        # Each round may bring archives whose rules declare more, as rules_closure does.
         archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
         reached = _more(reached, archives, commits, suppliers)
         texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
         more = {
             nested: repositories.follow(nested, given) for nested, given in texts.items() if given
         }
-        # A call that was followed leaves the nested ones, so each round has fewer of them to read.
+        # A call that was followed leaves the nested ones, so each round has fewer of
+        # them to read.
         if not more:
             return reached
         followed.update(more)
@@ -152,6 +155,7 @@ def _more(
 def _cloned(wanted: Clone, suppliers: Suppliers) -> Path | TfwrightError:
     try:
         return suppliers.clone(wanted)
+    # Kept, not raised: most clones in a WORKSPACE belong to targets that are not built.
     except (SupplyError, RecipeError) as fault:
         return fault
 
@@ -172,11 +176,14 @@ def wanted(
     sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
+        # The lock knows of archives that Bazel wants although reading did not find the
+        # way to them.
         sought = repository.reached or repository.sha256 in needed
         if not (repository.lockable and sought) or repository.sha256 in idle:
             continue
         file = _file(repository, tables.get(repository.name), sizes)
-        # Several repositories may be made from one file: it is obtained once, from all urls.
+        # Several repositories may be made from one file: it is obtained once, from all
+        # urls.
         before = files.get(file.sha256, file)
         names = dict.fromkeys([*before.name.split(", "), file.name])
         urls = dict.fromkeys((*before.urls, *file.urls))
@@ -221,6 +228,8 @@ def _texts(
         table, clone = tables.get(repository.name), repository.clone
         path = store.path(table.sha256 if table else repository.sha256)
         if repository.lockable and path.is_file():
+            # A substitute may be laid out otherwise than the archive that the rule
+            # expects.
             own = table.strip_prefix if table else None
             return texts(path, repository.strip_prefix if own is None else own)
         if clone and clone in reached.clones:
@@ -245,7 +254,8 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
 
 def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
     """Yield the files of a tar or zip file that may hold rules, with a way to read each."""
-    # The content decides: the vault keeps every file under its checksum, without an ending.
+    # The content decides: the vault keeps every file under its checksum, without an
+    # ending.
     if zipfile.is_zipfile(archive):
         yield from _zipped(archive)
     elif tarfile.is_tarfile(archive):
@@ -255,6 +265,7 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
 def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
+            # A file of rules is small: larger members are not even unpacked.
             if entry.file_size <= LONGEST_FILE:
                 yield entry.filename, partial(packed.read, entry)
 

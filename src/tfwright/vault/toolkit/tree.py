@@ -38,7 +38,8 @@ class ToolkitRecord(Table):
     @property
     def tree(self) -> str:
         """The digest that stands for all files: the same on every host for the same packages."""
-        # Sorted, because the order of a directory differs from file system to file system.
+        # Sorted, because the order of a directory differs from file system to file
+        # system.
         lines = sorted(
             f"{digest} {path}\n"
             for part in self.parts.values()
@@ -70,6 +71,8 @@ def content(root: Path) -> dict[str, str]:
 def _content(root: Path) -> Iterator[tuple[str, str]]:
     for path in root.rglob("*"):
         name = path.relative_to(root).as_posix()
+        # Before is_file(), which follows links: what counts of a link is where it
+        # leads.
         if path.is_symlink():
             yield name, f"-> {path.readlink()}"
         elif path.is_file():
