@@ -125,6 +125,10 @@ class NightlyBuild(_Frozen):
     profile: str = ""
     """Bazel's profile, relative to the build's directory."""
     host: dict[str, str] = {}
+    worker: str = ""
+    """The machine that built it; empty for the build host itself."""
+    lost: tuple[str, ...] = ()
+    """Machines that died while they built it."""
     unpublished: str = ""
     """Why a wheel is not in the index: its name is taken."""
 

@@ -19,6 +19,7 @@ from tfwright.tasks.common import JSON, explained
         "uninstall": "remove that timer",
         "at": "time of day for --install",
         "yes": "do not ask before --install or --uninstall",
+        "order": "on a worker: carry out the build order in this folder; nights start this",
     }
 )
 def nightly(
@@ -32,6 +33,7 @@ def nightly(
     uninstall: str = "",
     at: str = "02:00",
     yes: bool = False,
+    order: str = "",
     json: bool = False,
 ) -> None:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
@@ -43,7 +45,9 @@ def nightly(
 
         if install or uninstall:
             sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
-        if watch:
+        if order:
+            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
+        elif watch:
             tell(f"{nightly.watch()} notices sent")
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
@@ -127,39 +131,3 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
         wanted = bisect.prepare(recipe, good, bad)
         page.show_start(wanted)
         page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
-
-
-@task(
-    iterable=["recipe"],
-    help=JSON
-    | {
-        "recipe": "name of a recipe; given again for each further one, all recipes without it",
-        "until": "stop after this stage",
-        "slurm": "submit a job array to Slurm, instead of the workers of the host file",
-    },
-)
-def distribute(
-    _: Context,
-    recipe: list[str],
-    until: str = "publish",
-    slurm: bool = False,
-    json: bool = False,
-) -> None:
-    """Build recipes on several machines, over OpenSSH or by Slurm; show who built what."""
-    with explained():
-        from tfwright.commands import distribute as workers
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.pipeline import engine
-        from tfwright.terminal import distribute as page
-
-        engine.insist(until)
-        names = recipe or list(recipes.names())
-        for name in names:
-            recipes.find(name)
-        hand_out = workers.by_slurm if slurm else workers.over_ssh
-        options = ("--until", until)
-        done = hand_out(host_file.read(), names, options, page.show_assignment)
-        page.show_schedule(done, as_json=json)
-        if any(each.state != "built" for each in done.assignments.values()):
-            sys.exit(5)

@@ -60,17 +60,29 @@ class PipelineBuilder:
         """Return what decides the target's wheel now."""
         followed = targets.resolve(target, self.host_file)
         self._followed[target.name] = followed
-        return targets.fingerprint(self._job(target), followed)
+        return targets.fingerprint(self.job(target), followed)
 
-    def _job(self, target: Target) -> BuildRequest:
+    def followed(self, target: Target) -> FollowedCommit | None:
+        """Return what a target follows, as `fingerprint` found it."""
+        return self._followed.get(target.name)
+
+    def follow(self, target: Target, commit: FollowedCommit | None) -> None:
+        """Take what a target follows from the host that ordered the build."""
+        self._followed[target.name] = commit
+
+    def job(self, target: Target) -> BuildRequest:
+        """Return the job that builds a target."""
         followed = self._followed.get(target.name)
-        return targets.job_of(target, self.host_file, followed, self.listener)
+        job = targets.job_of(target, self.host_file, followed, self.listener)
+        # The pointer `stable` must not rest on the build cache. Where nights reproduce wheels, they
+        # do so without it; where they do not, this build is the only one.
+        return job if self.nightly.reproduce else job.without_cache()
 
     def build(self, order: BuildOrder) -> NightlyBuild:
         """Build one target; whatever fails is in the result."""
         begun = time.monotonic()
         # The same commit as in the fingerprint, even if the branch moved since.
-        job = self._job(order.target)
+        job = self.job(order.target)
         build = NightlyBuild(
             id=order.id,
             target=order.target.name,
@@ -208,7 +220,7 @@ class PipelineBuilder:
 
     def reproduce(self, target: Target, wheel: Path) -> str:
         """Build a wheel again from nothing, offline; say how it differs."""
-        job = self._job(target)
+        job = self.job(target)
         original = reproduction.published(job)
         # Without the cache: its objects are those of the original build, and prove nothing.
         rebuilt = reproduction.reproduce(job, original, cached=False, control=False).rebuilt
@@ -224,7 +236,7 @@ class PipelineBuilder:
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""
-        rows = link_check.check(self._job(target), deep=False)
+        rows = link_check.check(self.job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
         said = [f"no server has {', '.join(lost)}"] if lost else []

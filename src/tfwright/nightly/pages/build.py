@@ -165,7 +165,8 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
         lines += ["", f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`"]
     stages = [f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()]
     lines += _listed("Stages", stages)
-    host = [f"{name}: {value}" for name, value in build.host.items()]
+    host = [f"worker: {build.worker}"] if build.worker else []
+    host += [f"{name}: {value}" for name, value in build.host.items()]
     lines += _listed("Host", host)
     return lines
 

@@ -43,7 +43,7 @@ def run(
     It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
     back into the place where an earlier build put another one.
     """
-    from tfwright.pipeline import attempts, caching, invocation
+    from tfwright.pipeline import attempts, caching, invocation, remote_execution
     from tfwright.pipeline.caching import CompilerChoice
     from tfwright.pipeline.invocation import Invocation
     from tfwright.tools.bazel import events
@@ -55,6 +55,8 @@ def run(
         # A server that a killed build left running still has the network.
         calls.client.stop()
     _forget_compiler(job, calls.client, host)
+    if job.host_file.remote_execution:
+        job.listener.note(remote_execution.NOTE)
     resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     with caching.opened(job, compilers) as cache:
@@ -71,6 +73,7 @@ def run(
         runfiles=_runfiles(outputs, nccl),
         actions=outcome.actions,
         cache=use,
+        remote=bool(job.host_file.remote_execution),
     )
 
 
