@@ -356,7 +356,7 @@ def _capabilities(
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
     # nvcc refuses them only when it compiles the first kernel.
-    beyond = [item for item in built if not versions.within(item, oldest, newest)]
+    beyond = [made for made in built if not versions.within(made, oldest, newest)]
     if beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
         yield Finding(

@@ -167,7 +167,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if programs:
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
+    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
         binaries=binaries,

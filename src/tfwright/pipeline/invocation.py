@@ -142,8 +142,8 @@ class Invocation:
         """Write those files; a git configuration of an earlier build is removed."""
         # It names repositories of an earlier build, which may be gone.
         files.remove(_gitconfig(self.job))
-        for each in self.settings:
-            files.write(each.path, each.content)
+        for written in self.settings:
+            files.write(written.path, written.content)
 
     def build(self, jobs: int) -> Command:
         """Return the run of Bazel that builds the target, with so many actions at once."""
