@@ -132,7 +132,10 @@ def vault(
         # The vault is shared by all recipes, so only --links asks for one.
         build_out = host_file.read().build_out
         if links:
-            page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
+            page.show_links(
+                link_check.check(job_of(recipe), deep=deep),
+                as_json=json,
+            )
         elif verify or repair:
             page.show_sound(vaults.verify(build_out, repair=repair))
         elif gc:

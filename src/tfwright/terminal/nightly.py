@@ -75,7 +75,12 @@ def said_of(build: "NightlyBuild") -> str:
     return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
 
-def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
+def show_outcome(
+    outcome: "NightOutcome",
+    place: str,
+    *,
+    as_json: bool,
+) -> None:
     """Say what a night did, and where to look."""
     if as_json:
         text.as_json(dataclasses.asdict(outcome))

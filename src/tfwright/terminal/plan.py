@@ -32,7 +32,11 @@ def show_plan(
         return
     _show_findings(findings)
     for warning in doubled:
-        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+        text.paragraph(
+            Styled("Compiled twice", text.WARNING),
+            warning,
+            indent=16,
+        )
     if doubled:
         text.line()
     shown: dict[str, str] = {}
