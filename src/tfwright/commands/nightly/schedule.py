@@ -31,6 +31,8 @@ class Installation:
     """The whole new crontab; None for the other kinds."""
     commands: tuple[tuple[str, ...], ...]
     """Programs to be run after the files are written, or before they are removed."""
+    afterwards: tuple[tuple[str, ...], ...] = ()
+    """Programs to be run after the files are removed."""
 
 
 def planned(kind: str, at: str, *, remove: bool) -> Installation:
@@ -51,12 +53,13 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     systemctl = ("systemctl",) if kind == "system" else ("systemctl", "--user")
     # systemd reads changed unit files only after a reload.
     reload = (*systemctl, "daemon-reload")
-    if remove:
-        commands: tuple[tuple[str, ...], ...] = ((*systemctl, "disable", "--now", *TIMERS),)
-    else:
-        commands = (reload, (*systemctl, "enable", "--now", *TIMERS))
     found: Kind = "system" if kind == "system" else "user"
-    return Installation(found, tuple(written), None, commands)
+    if remove:
+        disable = (*systemctl, "disable", "--now", *TIMERS)
+        # Without the second reload, systemd goes on listing units whose files are gone.
+        return Installation(found, tuple(written), None, (disable,), (reload,))
+    enable = (*systemctl, "enable", "--now", *TIMERS)
+    return Installation(found, tuple(written), None, (reload, enable))
 
 
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
@@ -111,12 +114,17 @@ def uninstall(wanted: Installation) -> None:
     """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
     if wanted.crontab is not None:
         crontab.write(wanted.crontab)
-    for argv in wanted.commands:
-        # The exit status does not matter: disabling a timer twice fails the second time.
-        if shutil.which(argv[0]):
-            runner.show(_command(argv))
+    _try_all(wanted.commands)
     for file in wanted.files:
         file.path.unlink(missing_ok=True)
+    _try_all(wanted.afterwards)
+
+
+def _try_all(commands: tuple[tuple[str, ...], ...]) -> None:
+    """Run programs whose failure does not matter: disabling a timer twice fails the second time."""
+    for argv in commands:
+        if shutil.which(argv[0]):
+            runner.show(_command(argv))
 
 
 def _run(argv: tuple[str, ...]) -> None:
