@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.toolkit import PartName, PartTable, Way
+from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
@@ -17,7 +17,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import layout, nvidia_archive, sources, tree
+from tfwright.vault.toolkit import directory, layout, nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -41,6 +41,7 @@ def _cuda_version(root: Path) -> str:
 
 
 def _gcc_version(root: Path) -> str:
+    # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
     line = toolchain.version_line(HERE, str(programs[0])) if programs else None
     compiler = toolchain.parse(line.value) if line else None
@@ -112,11 +113,11 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
         return
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
     wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
-    remedy = (
-        "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
-        if wanted
-        else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
-    )
+    remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+    if wanted:
+        remedy = (
+            "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+        )
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
         remedy=remedy,
@@ -124,7 +125,10 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
 
 
 def provide(
-    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
+    job: BuildRequest,
+    downloads: Sequence[Download],
+    *,
+    licence_accepted: bool,
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
@@ -163,6 +167,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     if a part cannot be obtained or is another version than the recipe names, HostError while the
     user has not accepted its licence.
     """
+    # Before any download: the lock decides which packages a build may use.
     _insist_on_lock(job)
     for name, table in job.recipe.toolkit.parts():
         kind = KINDS[name]
@@ -189,17 +194,27 @@ def _insist_on_lock(job: BuildRequest) -> None:
 
 
 def _provided(
-    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    table: PartTable,
+    root: Path,
+    *,
+    licence_accepted: bool,
 ) -> InstalledPart:
+    # By checksum: packages of the same version may have been repacked.
     record = tree.read(root)
-    for _, pins in table.ways():
+    for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if record.has(kind.name, named):
+        if record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree):
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".unpacking-",
+    ) as folder:
         room = Path(folder)
+        # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
             raise _unaccepted_packages(kind, table, obtained, room, root)
         made = _arranged(kind, obtained, room)
@@ -214,15 +229,19 @@ def _supplier(job: BuildRequest) -> Supplier:
 
 
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
+    # The record names what was really used: a recipe may pin several ways.
     pins = next(pins for way, pins in table.ways() if way == obtained.way)
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
 
-def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
+def _arranged(
+    kind: Kind,
+    obtained: Obtained,
+    room: Path,
+) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
-        (archive,) = obtained.files.values()
-        return nvidia_archive.merge(archive, room, kind.roots)
+        return nvidia_archive.merge(obtained.files.values(), room, kind.roots)
     raw, made = room / "raw", room / "made"
     for folder in (raw, made):
         folder.mkdir()
@@ -233,7 +252,11 @@ def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
 
 
 def _unaccepted_packages(
-    kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
+    kind: Kind,
+    table: PartTable,
+    obtained: Obtained,
+    room: Path,
+    root: Path,
 ) -> HostError:
     """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
@@ -257,8 +280,15 @@ class _Origin:
     accepted: bool
 
 
-def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+def _put(
+    job: BuildRequest,
+    kind: Kind,
+    origin: _Origin,
+    made: Path,
+) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
+    # Read from the unpacked files: names of archives
+    # promise versions that they do not hold.
     version, wanted = kind.version(made), _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
@@ -279,24 +309,53 @@ def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> Installe
         on=dt.datetime.now(dt.UTC).date().isoformat(),
         files=tree.content(made),
     )
+    _insist_on_tree(job, kind, part)
     tree.add(_root(job, kind), kind.name, part, made)
     return part
 
 
+def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
+    """Refuse files that are not those that the recipe pins; show a stated difference."""
+    table = dict(job.recipe.toolkit.parts()).get(kind.name)
+    if table is None or part.tree == table.tree:
+        return
+    # What a user downloads from the vendor is what the vendor's address gives.
+    way: AnyWay = "directory" if part.way == "directory" else "archives"
+    way = next((pinned for pinned, _ in table.ways() if pinned == part.way), way)
+    if way in table.differs:
+        job.listener.note(f"{kind.title} from {way}: {table.differs[way]}")
+    elif not table.takes(way, part.tree):
+        raise RecipeError(
+            f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
+            remedy="Take another way. If the difference is known and does no harm, state it in "
+            f'the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
+            evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
+        )
+
+
 def install(
-    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    archive: Path,
+    sha256: str,
+    *,
+    licence_accepted: bool,
 ) -> tuple[Path, InstalledPart]:
-    """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
+    """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
     Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError
     if the archive has another checksum or is another version than the recipe names, HostError while
     the user has not accepted its licence.
     """
+    # A recipe without this part is refused before gigabytes are hashed.
     root = _root(job, kind)
-    digest = _verified(job.recipe, kind, archive, sha256)
     root.parent.mkdir(parents=True, exist_ok=True)
+    if archive.is_dir():
+        return root, _adopt(job, kind, archive, root)
+    digest = _verified(job.recipe, kind, archive, sha256)
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
+        # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
             raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
@@ -305,15 +364,32 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
+def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
+    """Copy a part that is installed on this host; whoever installed it accepted its licence."""
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".copying-") as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        directory.copy(installed, kind.name, made)
+        nvidia_archive.settle(made)
+        sources = {str(installed): tree.digest(tree.content(made))}
+        return _put(job, kind, _Origin("directory", sources, accepted=False), made)
+
+
 def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
+    # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
         obtained = Obtained("debian", {archive.name: archive})
         return _arranged(kind, obtained, room)
-    return nvidia_archive.merge(archive, room, kind.roots)
+    return nvidia_archive.merge([archive], room, kind.roots)
 
 
-def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
+def _verified(
+    recipe: Recipe,
+    kind: Kind,
+    archive: Path,
+    given: str,
+) -> str:
     """Return the digest of an archive, which the user or the recipe must name."""
     if not archive.is_file():
         raise SupplyError(
@@ -321,7 +397,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
             remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
     digest = files.sha256(archive)
-    wanted = given.lower() or _pinned_digest(recipe, kind)
+    wanted = given.lower() or _pinned_digest(recipe, kind, archive)
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
@@ -336,12 +412,18 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     return digest
 
 
-def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
+def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
-    return pins.get(kind.name, "")
+    table = dict(recipe.toolkit.parts()).get(kind.name)
+    named = {url.rpartition("/")[2]: pin for url, pin in table.archives.items()} if table else {}
+    return pins.get(kind.name) or named.get(archive.name, "")
 
 
-def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
+def _unaccepted(
+    kind: Kind,
+    archive: Path,
+    licences: list[Path],
+) -> HostError:
     where = str(licences[0]) if licences else kind.licence
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(

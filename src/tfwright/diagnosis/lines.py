@@ -10,6 +10,8 @@ WIDEST = 4096
 """Characters of one line that are read; what comes later in the line is not looked at."""
 SHOWN = 600
 """Characters of one line that are shown."""
+SHOWN_OF_ROOT = 960
+"""Characters of the root line: old versions of Bazel put a whole chain of causes into one line."""
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
@@ -24,6 +26,8 @@ _PREFIX = re.compile(
       | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ ]
       | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
       | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service
+      | [ ]{2,5}(?:>>[ ])?\d{1,6}[ ]{4}             # spack: the lines of a build's log
+      | ==>[ ](?=Error|Warning)                    # spack and Homebrew
       | \#\#\[(?:error|warning|debug|section)\]    # Azure and GitHub
       | ::error(?:[ ][^:]{0,200})?::
       | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation
@@ -56,13 +60,13 @@ def said(text: str) -> str:
     return text
 
 
-def shown(text: str) -> str:
-    """Return a line as it can be shown: of bounded length, and printable."""
-    short = text[:SHOWN]
+def shown(text: str, most: int = SHOWN) -> str:
+    """Return a line as it can be shown: of at most that many characters, and printable."""
+    short = text[:most]
     if not short.isprintable():
         letters = (letter if letter.isprintable() or letter == "\t" else "?" for letter in short)
         short = "".join(letters)
-    return short + (" …" if len(text) > SHOWN else "")
+    return short + (" …" if len(text) > most else "")
 
 
 def indent(text: str) -> int:

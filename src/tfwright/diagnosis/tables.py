@@ -5,13 +5,15 @@ The tables are in ``tables.toml``: ordered rows of a regular expression and a se
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from tfwright.diagnosis import bazel_names
+
 FILE = Path(__file__).with_name("tables.toml")
 
-_PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
+_PLACE = re.compile(r"\{(?:(?P<of>\w+)\+)?(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
 _PART = re.compile(r"<([^<>]*)>")
 _GAPS = (
     (re.compile(r" {2,}"), " "),
@@ -26,6 +28,13 @@ _GAPS = (
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
+_COMPUTED: Mapping[str, Callable[[str], str]] = {
+    "bazel_option": bazel_names.option,
+    "bazel_symbol": bazel_names.symbol,
+    "bazel_member": bazel_names.member,
+    "bazel_attribute": bazel_names.attribute,
+}
+"""Tables whose sentences follow from what versions of Bazel say of themselves."""
 
 
 @lru_cache
@@ -43,6 +52,8 @@ def look_up(table: str, value: str) -> str:
 
     A sentence may use the groups of its pattern, as ``\1``.
     """
+    if table in _COMPUTED:
+        return _COMPUTED[table](value)
     for pattern, text in _tables()[table]:
         found = pattern.search(value)
         if found:
@@ -52,17 +63,22 @@ def look_up(table: str, value: str) -> str:
 
 def known_tables() -> frozenset[str]:
     """Return the names of all tables."""
-    return frozenset(_tables())
+    return frozenset((*_tables(), *_COMPUTED))
 
 
 def fill(template: str, parameters: Mapping[str, str]) -> str:
     """Return a template's text: ``{name}`` is a parameter, ``{name|table}`` what is known of it.
+
+    ``{of+name|table}`` looks for two parameters that belong together, as ``rule.attribute``.
 
     A part in angle brackets is left out where none of its parameters has a value.
     """
 
     def value(place: re.Match[str]) -> str:
         given = parameters.get(place["name"], "")
+        if place["of"]:
+            owner = parameters.get(place["of"], "")
+            given = f"{owner}.{given}" if owner and given else ""
         if place["table"]:
             return look_up(place["table"], given) if given else ""
         return given[:_LONGEST]

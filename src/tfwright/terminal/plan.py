@@ -16,16 +16,25 @@ STEP = 7
 
 
 def show_plan(
-    plan: "Iterable[Planned]", findings: "Sequence[Finding]" = (), *, as_json: bool
+    plan: "Iterable[Planned]",
+    findings: "Sequence[Finding]" = (),
+    doubled: Sequence[str] = (),
+    *,
+    as_json: bool,
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
-    A stage that runs is followed by its commands and files.
+    A stage that runs is followed by its commands and files. `doubled` says what makes Bazel
+    compile the same sources twice.
     """
     if as_json:
         text.as_json([_planned(planned) for planned in plan])
         return
     _show_findings(findings)
+    for warning in doubled:
+        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+    if doubled:
+        text.line()
     shown: dict[str, str] = {}
     for planned in plan:
         mark = Styled("run ", text.WARNING) if planned.why else Styled("keep", text.GOOD)
@@ -34,10 +43,13 @@ def show_plan(
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
+            # A file that is written has no environment; the
+            # one before it stays the comparison.
             shown = dict(getattr(step, "env", shown))
 
 
 def _show_findings(findings: "Sequence[Finding]") -> None:
+    # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
         return
@@ -66,7 +78,10 @@ def _step(step: "Step") -> dict[str, object]:
 def _value(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    # Paths, mostly.
+    return str(value)
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
@@ -75,6 +90,7 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     Of its environment only what differs from what was `shown` for the step before it.
     """
     fields = vars(step)
+    # A file, not a command.
     if "argv" not in fields:
         yield f"writes {fields['path']}"
         yield from (f"    {row}" for row in fields["content"].splitlines())
@@ -82,6 +98,8 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     yield f"$ {step}"
     yield f"    in {fields['cwd']}"
     for name, value in sorted(fields["env"].items()):
+        # A clean environment has a dozen variables; only
+        # changes tell the commands apart.
         if shown.get(name) != value:
             yield f"    {name}={value}"
     for name in sorted(shown.keys() - fields["env"].keys()):
