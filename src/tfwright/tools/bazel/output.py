@@ -160,5 +160,11 @@ _DOWNLOAD = re.compile(
 
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:
     """Return the first download that failed; None if none did."""
-    found = next((match for line in lines if (match := _DOWNLOAD.search(line))), None)
-    return DownloadFault(found[1], found[2]) if found else None
+    return next(iter(download_faults(lines)), None)
+
+
+def download_faults(lines: Sequence[str]) -> list[DownloadFault]:
+    """Return the downloads that failed, each once: Bazel repeats one for all that needs it."""
+    matches = (_DOWNLOAD.search(line) for line in lines)
+    faults = {found[1]: DownloadFault(found[1], found[2]) for found in matches if found}
+    return list(faults.values())
