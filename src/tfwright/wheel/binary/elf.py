@@ -50,7 +50,7 @@ class Elf:
     needed: tuple[str, ...]
     """The libraries that the loader has to find."""
     search: tuple[str, ...]
-    """Where it looks for them first: the runpath, or the rpath where there is no runpath."""
+    """Where it looks for them first: the runpath, or else the rpath."""
     requires: dict[str, VersionRequirement]
     """By family, as ``GLIBC``."""
     architectures: tuple[str, ...]
