@@ -16,8 +16,7 @@ from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import patched_tree
 from tfwright.tools import files, git, toml_editing
-from tfwright.tools.git import mirror, patching
-from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 
 CONTEXT = 1
@@ -68,7 +67,8 @@ def prepare(job: BuildRequest, number: int) -> Path:
     before = source.model_copy(update={"patches": source.patches[:position]})
     tree = _workplace(job)
     # Earlier patches go into the index, so that the difference holds this patch alone.
-    content = patched_tree.make(tree, before, _mirror(job), source.commit)
+    repository = external.repository(job.job, source)
+    content = patched_tree.make(tree, before, repository, source.commit)
     git.check_out(tree, content)
     git.apply_what_fits(tree, source.file(patch))
     return tree
@@ -116,13 +116,6 @@ def as_text(header: PatchHeader) -> str:
     """Return a header as patches have it: three fields, further lines indented by one blank."""
     fields = {"Why": header.why, "Upstream": header.upstream, "Drop when": header.drop_when}
     return "".join(f"{name}: {' '.join(text.split())}\n" for name, text in fields.items())
-
-
-def _mirror(job: BuildRequest) -> Path:
-    source = job.recipe.source
-    pin = Pin(source.url, source.branch, source.commit, source.exclude)
-    origin = external.origin(job.job, source.url)
-    return mirror.bring(pin, job.places.git, origin, job.listener, offline=job.offline)
 
 
 def _workplace(job: BuildRequest) -> Path:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from tfwright.commands import verified
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
@@ -22,8 +23,7 @@ from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules.repositories import Rules
 from tfwright.tools import files, git
-from tfwright.tools.git import mirror, patching, remote
-from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git import patching, remote
 
 Kind = Literal["patch", "substitute", "answer", "archive", "tool", "requirement"]
 State = Literal["fits", "look", "change"]
@@ -88,7 +88,7 @@ def _text(old: str, to: str, commit: str) -> str:
     # Edited as text, not through a TOML writer: the reasons stand in the comments.
     text = re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{commit}"', old, count=1)
     text = re.sub(r'(?m)^branch = "[^"]*"', f'branch = "{branch}"', text, count=1)
-    text = re.sub(r"(?ms)^\[verified\]\n.*?(?=^\[|\Z)", "", text)
+    text = verified.removed_from(text)
     head = f"# Ported to {to}; 'invoke lint' and the comments below say what is left to decide.\n\n"
     return head + text.rstrip() + "\n"
 
@@ -98,19 +98,14 @@ def _judged(old: BuildRequest, new: BuildRequest) -> Iterator[PortedPin]:
     yield from _tools(new.recipe)
     yield from _answers(new.recipe)
     # From here on the new commit is needed, which may be a long download.
-    repository = _repository(new)
+    repository = external.repository(new.job, new.recipe.source)
     yield from _patches(new, repository)
-    rules = _rules(old, _repository(old)), _rules(new, repository)
+    # Both recipes name one url, so that its mirror then holds both commits.
+    external.repository(old.job, old.recipe.source)
+    rules = _rules(old, repository), _rules(new, repository)
     yield from _substitutes(new.recipe, *rules)
     yield from _archives(*rules)
     yield from _requirements(old, new, repository)
-
-
-def _repository(job: BuildRequest) -> Path:
-    source = job.recipe.source
-    pin = Pin(source.url, source.branch, source.commit, source.exclude)
-    origin = external.origin(job.job, source.url)
-    return mirror.bring(pin, job.places.git, origin, job.listener, offline=job.offline)
 
 
 def _tools(recipe: Recipe) -> Iterator[PortedPin]:
@@ -210,7 +205,7 @@ def _archives(old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
 
 def _requirements(old: BuildRequest, new: BuildRequest, repository: Path) -> Iterator[PortedPin]:
     """Compare what the two setup.py require, since verify.requirements pins that."""
-    before = _required(_repository(old), old.recipe.source.commit)
+    before = _required(repository, old.recipe.source.commit)
     for requirement in sorted(_required(repository, new.recipe.source.commit) - before):
         says = "is new in setup.py: see verify.requirements"
         yield PortedPin("requirement", requirement, "look", says)

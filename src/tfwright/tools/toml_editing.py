@@ -23,6 +23,16 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     files.write(path, tomlkit.dumps(document))
 
 
+def without_table(text: str, table: str) -> str:
+    """Return a document's text without one of its tables; all else stays as it was written."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    if table in document:
+        document.remove(table)
+    return tomlkit.dumps(document)
+
+
 def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
     """Set a list of strings, one a line; the comment above the list stays."""
     import tomlkit

@@ -41,18 +41,10 @@ def closure(
             ) from fault
         asked = Command((*pip, "list", "--format=json"), home, environment)
         installed = json.loads(runner.run(asked, log, remedy="See the log.").splitlines()[0])
-    named = {packages_name(line) for line in requirements}
+    named = {packages.name_of(line) for line in requirements}
     pins = []
     for package in installed:
-        name = packages_name(package["name"])
+        name = packages.name_of(package["name"])
         if name in named or name not in BROUGHT_ALONG:
             pins.append(f"{name}=={package['version']}")
     return tuple(sorted(pins))
-
-
-def packages_name(requirement: str) -> str:
-    """Return the name of a requirement as indexes compare it."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    return canonicalize_name(Requirement(requirement).name)

@@ -207,9 +207,10 @@ def _install(
             python, (*options, *_listed(listed, requirements)), Path(folder), log
         )
         digests = {packages.project(path): files.sha256(path) for path in brought}
-        exact = [
-            line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements
-        ]
+        exact = []
+        for line in requirements:
+            pin = line.partition(_HASH)[0]
+            exact.append(pin + _HASH + digests[packages.name_of(pin)])
         # The hashes of the downloaded files: pip installs these files, or fails.
         where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
         argv = (
@@ -237,11 +238,3 @@ def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
     """Write requirements for pip to read."""
     files.write(path, "".join(f"{line}\n" for line in requirements))
     return "-r", str(path)
-
-
-def _project(requirement: str) -> str:
-    """Return the name, as indexes compare it, of the project that a pin names."""
-    from packaging.utils import canonicalize_name
-
-    found = EXACT_PIN.fullmatch(requirement)
-    return canonicalize_name(found["name"]) if found else requirement
