@@ -20,6 +20,8 @@ def make(
     Returns git's id of the content; `note` hears of each patch that applies elsewhere than it says.
     Raises RecipeError for an asset that does not fit, or with all patches that do not.
     """
+    from tfwright.rules import dropping
+    from tfwright.rules.dropping import DropFacts
     from tfwright.tools.git import patching
 
     git.prepare(tree, mirror, commit, table.exclude)
@@ -31,7 +33,13 @@ def make(
     for patch in table.patches:
         for file in patching.read(table.file(patch)):
             _refuse_left_out(table, f"The patch {patch}", file.path)
-    for moved in patching.apply_all(tree, [table.file(patch) for patch in table.patches]):
+
+    def outlived(drop_when: str) -> str:
+        verdict = dropping.judge(drop_when, DropFacts(table))
+        return verdict.condition if verdict.answer == "due" else ""
+
+    patches = [table.file(patch) for patch in table.patches]
+    for moved in patching.apply_all(tree, patches, outlived):
         note(moved)
     return git.content(tree)
 
