@@ -1,6 +1,7 @@
 """Foreign archives, real ones: what is unpacked, and what is refused."""
 
 import io
+import lzma
 import shutil
 import subprocess
 import tarfile
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import unpacking
@@ -231,10 +233,19 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
     assert not list(into.rglob("nvcc.profile"))
 
 
+def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
+    plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
+    data = zstandard.ZstdCompressor().compress(plain)
+    archive = tmp_path / "cuda.deb"
+    archive.write_bytes(ar({"debian-binary": b"2.0\n", "data.tar.zst": data}))
+    unpacking.unpack(archive, into)
+    assert (into / "usr/bin/nvcc").read_bytes() == b"x" * 100_000
+
+
 @pytest.mark.parametrize(
     "members",
-    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"x"}, {"data.tar.xz": b"no tar"}],
-    ids=["no files", "zstd", "damaged"],
+    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"no zstd"}, {"data.tar.xz": b"no tar"}],
+    ids=["no files", "damaged zstd", "damaged"],
 )
 def test_a_debian_package_that_cannot_be_read_is_refused(
     tmp_path: Path, into: Path, members: dict[str, bytes]

@@ -1,56 +1,103 @@
 """What ssh, rsync and sbatch are asked to do, and what a Slurm task leaves."""
 
 import json
+import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tfwright.commands import distribute
+from tfwright.commands.build import RemoteOptions
 from tfwright.tools.remote import slurm, ssh
-from tfwright.tools.remote.slurm import SlurmSite
+from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
-from tfwright.workers import schedule
+from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment
 
 HOST = RemoteHost("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
 
 
+OPTIONS = RemoteOptions(("--until=source",))
+
+
+def remote(recipe: str) -> tuple[str, ...]:
+    return ssh.command(HOST, OPTIONS.program(recipe)).argv
+
+
 def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
-    argv = ssh.build_command(HOST, "demo", ("--until", "source")).argv
+    argv = remote("demo")
     assert argv[0] == "ssh"
     assert "BatchMode=yes" in argv
     assert "-tt" in argv
-    program = "python3 tasks.py build --recipe demo --until source"
     variables = "TERM=dumb TFWRIGHT_HOST_FILE=/etc/tfwright.toml"
-    assert argv[-1] == f"cd /srv/tfwright && exec env {variables} {program}"
+    program = "python3 tasks.py build --recipe demo --wait --until=source"
+    assert f"env {variables} {program}" in argv[-1]
 
 
 @pytest.mark.parametrize("name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"])
-def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(name: str) -> None:
-    script = ssh.build_command(HOST, name, ()).argv[-1].partition("exec env ")[2]
-    said = subprocess.run(
-        ("/bin/sh", "-c", f"printf '%s\\n' {script}"), capture_output=True, check=True
-    )
-    assert name in said.stdout.decode().splitlines()
+def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
+    tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "tasks.py").write_text("import sys; print(sys.argv)\n", "utf-8")
+    host = replace(HOST, directory=str(tmp_path), python=sys.executable)
+    script = ssh.command(host, OPTIONS.program(name)).argv[-1]
+    said = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=True)
+    words = ["tasks.py", "build", "--recipe", name, "--wait", "--until=source"]
+    assert said.stdout.decode().strip() == f"{ssh.PRINTED}{words}"
+
+
+def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        script = ssh.command(replace(HOST, directory=str(folder)), ("build",)).argv[-1]
+        ran = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=False)
+        assert RemoteBuild(0.0, ran.returncode).refused
 
 
 def test_an_address_is_never_an_option() -> None:
-    argv = ssh.build_command(HOST, "demo", ()).argv
+    argv = remote("demo")
     assert argv[argv.index("build@one.example") - 1] == "--"
 
 
 def test_a_lost_worker_is_replaced_and_the_rest_is_built() -> None:
     def build(given: Assignment) -> RemoteBuild:
         lost = given.worker == "dying"
-        return RemoteBuild(1.0, lost=lost, failure="no answer" if lost else "")
+        return RemoteBuild(1.0, ssh.LOST if lost else 0, "no answer" if lost else "")
 
     begun = schedule.planned(["a", "b", "c"], ["dying", "steady"], {})
-    done = distribute.run(begun, build, lambda _: None)
+    done = hand_out.run(begun, build, lambda _: None)
     assert {each.worker for each in done.assignments.values()} == {"steady"}
     assert {each.state for each in done.assignments.values()} == {"built"}
     assert done.assignments["a"].lost == ("dying",)
+
+
+def test_what_one_worker_cannot_build_another_one_does() -> None:
+    def build(given: Assignment) -> RemoteBuild:
+        cannot = given.worker == "old" and given.recipe == "modern"
+        return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
+
+    begun = schedule.planned(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
+    done = hand_out.run(begun, build, lambda _: None)
+    assert done.assignments["modern"].refused == ("old",)
+    assert done.assignments["modern"].worker == "new"
+    assert done.gone == frozenset()
+
+
+def test_what_no_worker_can_build_is_refused_with_the_reason() -> None:
+    begun = schedule.planned(["modern"], ["old", "older"], {})
+    refusal = RemoteBuild(1.0, 3, "no CUDA 11.8")
+    done = hand_out.run(begun, lambda _: refusal, lambda _: None)
+    assert done.assignments["modern"].state == "refused"
+    assert done.assignments["modern"].detail == "no CUDA 11.8"
+
+
+def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
+    def build(given: Assignment) -> RemoteBuild:
+        raise LookupError(given.recipe)
+
+    with pytest.raises(LookupError, match="a"):
+        hand_out.run(schedule.planned(["a"], ["one"], {}), build, lambda _: None)
 
 
 def site(tmp_path: Path) -> SlurmSite:
@@ -59,22 +106,80 @@ def site(tmp_path: Path) -> SlurmSite:
     return SlurmSite(tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",))
 
 
-def test_a_task_builds_the_recipe_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
+def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
     given = site(tmp_path)
-    (given.room / "recipes").write_text("first\nsecond $x\n", "utf-8")
+    second = OPTIONS.program("second $x")
+    lines = [shlex.join(program) for program in (OPTIONS.program("first"), second)]
+    (given.room / "programs").write_text("\n".join(lines) + "\n", "utf-8")
     script = given.room / "job.sh"
-    script.write_text(slurm.script_of(given, ("--until", "source")), "utf-8")
+    script.write_text(slurm.script_of(given), "utf-8")
     env = {"SLURM_ARRAY_TASK_ID": "1", "SLURMD_NODENAME": "n1", "PATH": "/usr/bin:/bin"}
     subprocess.run(("/bin/sh", script), env=env, check=True)
     result = json.loads((given.room / "1.json").read_text("utf-8"))
     assert result["status"] == 4
-    assert result["worker"].endswith("/n1")
+    assert (given.room / "1.nodes").read_text("utf-8") == "n1\n"
     said = (given.room / "1.log").read_text("utf-8")
-    assert said == "['tasks.py', 'build', '--recipe', 'second $x', '--until', 'source']\n"
+    assert said.strip() == str(["tasks.py", *second])
 
 
 def test_the_array_has_a_task_for_each_recipe_and_a_limit(tmp_path: Path) -> None:
-    argv = slurm.submission(site(tmp_path), Path("job.sh"), 40).argv
+    argv = slurm.submission(site(tmp_path), Path("job.sh"), range(40)).argv
     assert "--array=0-39%3" in argv
     assert "--requeue" in argv
     assert argv[-2:] == ("--mem=1G", "job.sh")
+
+
+def test_only_lost_tasks_are_submitted_again(tmp_path: Path) -> None:
+    argv = slurm.submission(site(tmp_path), Path("job.sh"), [3, 7]).argv
+    assert "--array=3,7%3" in argv
+
+
+SBATCH = """#!/bin/sh
+# A Slurm that loses task 1 the first time, and runs all others at once.
+room=$(dirname "$0")/room
+echo "$@" >> "$room/submitted"
+for number in $(printf '%s\n' "$@" | sed -n 's/^--array=//p' | sed 's/0-2/0 1 2/; s/1-1/1/'); do
+    if [ "$number" = 1 ] && [ "$(wc -l < "$room/submitted")" = 1 ]; then
+        echo dead >> "$room/1.nodes"
+        continue
+    fi
+    SLURM_ARRAY_TASK_ID=$number SLURMD_NODENAME=n$number sh "$room/job.sh"
+done
+echo 17
+"""
+
+
+def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = replace(site(tmp_path), most=0, options=())
+    programs = {"sbatch": SBATCH, "squeue": "#!/bin/sh\n", "scancel": "#!/bin/sh\n"}
+    for name, content in programs.items():
+        (tmp_path / name).write_text(content, "utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "ARRIVAL_SECONDS", 0.05)
+    results: dict[int, SlurmResult] = {}
+    tasks = [OPTIONS.program(name) for name in ("a", "b", "c")]
+    slurm.run(given, tasks, lambda result: results.update({result.number: result}))
+    assert {result.status for result in results.values()} == {4}
+    assert results[1].nodes == ("dead", "n1")
+
+
+def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = site(tmp_path)
+    programs = {"sbatch": "echo 17", "squeue": "echo 17", "scancel": f"echo $1 > {tmp_path}/ended"}
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(slurm, "INTERVAL_SECONDS", 0.01)
+    monkeypatch.setattr(slurm, "_queued", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        slurm.run(given, [OPTIONS.program("a")], lambda _: None)
+    assert (tmp_path / "ended").read_text("utf-8") == "17\n"

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from tfwright.documents.names import Line
 from tfwright.documents.recipe import PromptTable, Variable
@@ -18,20 +16,11 @@ Answers = Mapping[str, Answer]
 """By TensorFlow's variables."""
 
 
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as fault:
-        message = f"not a regular expression: {fault}"
-        raise ValueError(message) from fault
-    return pattern
-
-
 class Prompt(Table):
     """One question, or one variable that ./configure reads without asking."""
 
     variable: Variable
-    question: Annotated[str, AfterValidator(_compiles)] = ""
+    question: str = ""
     """Regular expression of the whole question."""
     support: Line = ""
     """Short for the question whether to build TensorFlow with this support."""

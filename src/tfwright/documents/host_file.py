@@ -80,6 +80,16 @@ OptionalPath = Annotated[str, Field(pattern=r"^([/~][^\x00-\x1f]*)?$")]
 """A path on another machine, or an empty text."""
 
 
+RemoteFlag = Annotated[
+    str,
+    Field(
+        pattern=r"^--(remote|experimental_remote|tls|google|spawn_strategy|strategy|jobs"
+        r"|extra_execution_platforms|host_platform|platforms|bes)[\w.]*(=[^\x00-\x1f]*)?$"
+    ),
+]
+"""A flag of Bazel that is about other machines; all others belong in the recipe."""
+
+
 class WorkerTable(Table):
     """Another machine that builds, reached by OpenSSH."""
 
@@ -94,9 +104,11 @@ class WorkerTable(Table):
     """The Python that runs tfwright on that machine."""
     host_file: OptionalPath = ""
     """The host file on that machine; by default the user's own."""
-    wheelhouse: OptionalPath = ""
-    """The directory of wheels on that machine, which are copied here; by default both machines
-    share it."""
+    build_out: OptionalPath = ""
+    """The ``build_out`` of that machine's host file, if both machines do not share one. Wheels are
+    then copied here by rsync."""
+    inputs: bool = False
+    """Whether the vault of this host is copied to that ``build_out`` before the first build."""
     config: OptionalPath = ""
     """A configuration file for ssh; by default the user's own."""
 
@@ -145,14 +157,17 @@ class HostFile(Table):
     """The host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
     debian: HttpUrl | None = None
     """Address of a Debian archive that `invoke toolkit` uses instead of this host's own."""
-    cache: CacheTable = CacheTable()
+    cache: CacheTable = CacheTable.defaults()
     """The cache of compile actions."""
     workers: tuple[WorkerTable, ...] = ()
-    """Machines that 'invoke distribute' sends recipes to."""
+    """Machines that 'invoke build' with several recipes and 'invoke nightly' hand builds to."""
     slurm: SlurmTable | None = None
-    """With it, 'invoke distribute --slurm' submits recipes as a job array."""
-    container: ContainerTable = ContainerTable()
+    """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
+    container: ContainerTable = ContainerTable.defaults()
     """How podman is run."""
+    remote_execution: tuple[RemoteFlag, ...] = ()
+    """Flags of Bazel for remote execution, ``--remote_executor=grpcs://HOST``. tfwright passes them
+    to Bazel 6 and later, without its own cache. Untested."""
     sign: Sign | None = None
     """With it, tfwright signs the statement that it publishes with each wheel."""
 

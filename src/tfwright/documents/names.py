@@ -25,6 +25,7 @@ SHARED = frozenset(
         "disk_cache",
         "git",
         "nightly",
+        "orders",
         "reports",
         "reproduction",
         "smoke",
@@ -34,6 +35,7 @@ SHARED = frozenset(
         "vault",
         "wheelhouse",
         "wheels",
+        "workers",
     }
 )
 """Directories of build_out that belong to all recipes: `invoke clean` removes the one named like

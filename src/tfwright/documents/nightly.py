@@ -186,8 +186,11 @@ class NightlyFile(Table):
     """Where users find the site; install commands and the feed name it."""
     hours: Annotated[float, Field(gt=0, le=24 * 7)] = 8.0
     """The night's budget: a build that would not end within it waits for the next night."""
+    on: Literal["here", "workers", "slurm"] = "here"
+    """Which machines build: this one, the ``[[workers]]`` of the host file, or its ``[slurm]``."""
     reproduce: bool = True
-    """Whether one unchanged recipe a night is built again from nothing, offline."""
+    """Whether one unchanged recipe a night is built again from nothing, offline. Without it, all
+    builds run with the build cache off, since ``stable`` must not rest on it."""
     links: bool = True
     """Whether the servers of one recipe's archives are asked each night."""
     pages: bool = True
@@ -196,9 +199,9 @@ class NightlyFile(Table):
     """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}
     """Status of a project in the index, by its normalised name."""
-    retention: RetentionTable = RetentionTable()
+    retention: RetentionTable = RetentionTable.defaults()
     """How long builds are kept."""
-    notices: NoticesTable = NoticesTable()
+    notices: NoticesTable = NoticesTable.defaults()
     """How tfwright reports failures."""
 
     @model_validator(mode="after")

@@ -110,6 +110,8 @@ class NightlyBuild(_Frozen):
     """Identifier of that last good build."""
     broken: Breakage | None = None
     smoke: tuple[SmokeLine, ...] = ()
+    sweep: dict[str, tuple[tuple[float, float], ...]] = {}
+    """What the smoke program ``sweep`` measured: by device, rows of a matrix and GFLOP/s."""
     stages: dict[str, float] = {}
     """Seconds by stage."""
     needs: dict[str, str] = {}
@@ -125,6 +127,10 @@ class NightlyBuild(_Frozen):
     profile: str = ""
     """Bazel's profile, relative to the build's directory."""
     host: dict[str, str] = {}
+    worker: str = ""
+    """The machine that built it; empty for the build host itself."""
+    lost: tuple[str, ...] = ()
+    """Machines that died while they built it."""
     unpublished: str = ""
     """Why a wheel is not in the index: its name is taken."""
 

@@ -1,4 +1,4 @@
-"""One night: builds each target that is due, one after the other, and updates the site.
+"""One night: builds each target that is due, here or on other machines, and updates the site.
 
 The caller passes the builder in, so that a test can simulate a year of nights in seconds. A failure
 of one target does not affect the others. Every step leaves the directory in a state from which the
@@ -7,8 +7,9 @@ next start goes on: a kill costs only the build under way.
 
 import datetime as dt
 import errno
+import functools
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,6 +74,23 @@ class BuildOrder:
     """The last good wheel, to compare with."""
 
 
+Settle = Callable[[BuildOrder, Callable[[], NightlyBuild]], None]
+"""Receives an order that came to its end, and what returns its build once its directory exists."""
+
+
+class Fleet(Protocol):
+    """Other machines, which build several targets at once."""
+
+    @property
+    def width(self) -> int:
+        """How many targets are built at once."""
+
+    def build(
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build all orders; `seconds` are what their targets took last time."""
+
+
 @dataclass(frozen=True)
 class BuildHost:
     """A build host: its file, who builds, and what time it is."""
@@ -83,6 +101,8 @@ class BuildHost:
     hear: Callable[[str], None] = lambda _: None
     """Is given a line for each thing that happens."""
     channels: tuple[notices.Channel, ...] = ()
+    fleet: Fleet | None = None
+    """Builds instead of the builder, which then only looks and checks."""
 
     @property
     def directory(self) -> Path:
@@ -137,14 +157,21 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         for target, why in blocked.items():
             state.judge(target, night, "blocked", detail=why)
         waiting = [item for item in found if item.target.name not in done]
-        idle = [item.target.name for item in waiting if not item.due]
-        state.judge_unchanged(idle, night)
-        for item in waiting:
-            if item.due:
-                _attempt(host, state, night, item)
+        _judge_idle(state, night, [item for item in waiting if not item.due])
+        _attempt_all(host, state, night, [item for item in waiting if item.due])
         reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
         linked = _links(host, state, found) if host.nightly.links else ""
         return _close(host, state, night, NightOutcome(reproduced=reproduced, linked=linked))
+
+
+def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
+    """Keep the verdicts on what is not built tonight."""
+    unchanged = [item.target.name for item in idle if item.why == "unchanged"]
+    state.judge_unchanged(unchanged, night)
+    for item in idle:
+        # It still fails, also in the nights in which it waits with the next attempt.
+        if item.why == "its name is taken":
+            state.judge(item.target.name, night, "failed", detail=item.detail)
 
 
 def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> NightOutcome:
@@ -235,32 +262,66 @@ def _judged(
             continue
         found.append(due.judge(target, fingerprint, past[target.name], asked=asked))
     ordered = due.ordered(found, past)
-    return due.fitting(ordered, host.nightly.hours), blocked
+    # Machines that build side by side fit more into a night.
+    width = host.fleet.width if host.fleet else 1
+    return due.fitting(ordered, host.nightly.hours * width), blocked
 
 
 def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
     return {name: fell[-1].verdict for name, fell in state.history(night).items()}
 
 
-def _attempt(host: BuildHost, state: State, night: int, item: DueTarget) -> None:
-    """Build one target that is due, and keep the verdict."""
-    name = item.target.name
-    if not item.within_budget:
-        # A verdict all the same: a target that never fits has to become stale on the page.
-        hours = item.seconds / 3600
-        state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")
-        host.hear(f"{name}: out of tonight's budget")
+def _attempt_all(host: BuildHost, state: State, night: int, due: Sequence[DueTarget]) -> None:
+    """Build the targets that are due: one after the other here, or on other machines."""
+    orders = _ready(host, state, night, due)
+    if host.fleet is None:
+        for order in orders:
+            made = functools.partial(host.builder.build, order)
+            _conclude(host, state, night, order, made)
         return
-    host.hear(f"{name}: {item.why}" + (f" ({', '.join(item.changed)})" if item.changed else ""))
-    lacking = _lacking_room(host)
-    if lacking:
-        state.judge(name, night, "blocked", detail=lacking)
-        return
-    build = _build(host, state, item)
+
+    def settle(order: BuildOrder, made: Callable[[], NightlyBuild]) -> None:
+        _conclude(host, state, night, order, made)
+
+    host.fleet.build(list(orders), state.last_seconds(), settle)
+
+
+def _ready(
+    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
+) -> Iterator[BuildOrder]:
+    """Yield an order for each target that may be built now; judge the others."""
+    for item in due:
+        name = item.target.name
+        if not item.within_budget:
+            # A verdict all the same: a target that never fits has to become stale on the page.
+            hours = item.seconds / 3600
+            state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")
+            host.hear(f"{name}: out of tonight's budget")
+            continue
+        changed = f" ({', '.join(item.changed)})" if item.changed else ""
+        host.hear(f"{name}: {item.why}{changed}")
+        lacking = _lacking_room(host)
+        if lacking:
+            state.judge(name, night, "blocked", detail=lacking)
+            continue
+        yield _order(host, state, item)
+
+
+def _conclude(
+    host: BuildHost,
+    state: State,
+    night: int,
+    order: BuildOrder,
+    made: Callable[[], NightlyBuild],
+) -> None:
+    """Put a build into its place, and keep the verdict."""
+    build, name = _build(host, state, order, made), order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
     site.publish(host.nightly, state, host.clock(), pages=False)
-    host.hear(f"{name}: {_verdict(build)} after {build.seconds:.0f} s {_detail(build)}".rstrip())
+    where = f" on {build.worker}" if build.worker else ""
+    verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
+    host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())
 
 
 def _lacking_room(host: BuildHost) -> str:
@@ -272,20 +333,27 @@ def _lacking_room(host: BuildHost) -> str:
     return f"only {free / 1e9:.1f} GB are free; retention.free asks for {wanted / 1e9:.1f} GB"
 
 
-def _build(host: BuildHost, state: State, item: DueTarget) -> NightlyBuild:
-    """Build a target, and put the result into its immutable directory."""
+def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
+    """Return the order for a target that is due."""
     started = host.clock()
     identifier = builds.identifier(started, item.target.name, item.fingerprint)
     work = host.directory / WORK / identifier
     last = state.build(item.last_good)
     wheel = host.builds / last.id / last.wheel if last else None
-    order = BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
+    return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
+
+
+def _build(
+    host: BuildHost, state: State, order: BuildOrder, made: Callable[[], NightlyBuild]
+) -> NightlyBuild:
+    """Build a target, and put the result into its immutable directory."""
+    work = order.work
     try:
         # Inside the try: a disk that is full already fails here.
         work.mkdir(parents=True)
         # Checked before the directory is final, since it does not change after that.
-        build = site.unless_taken(host.site, host.builder.build(order))
-        _describe(host, work, build, last)
+        build = site.unless_taken(host.site, made())
+        _describe(host, work, build, order.last_good)
         builds.finish(work, host.builds, build)
     except OSError as fault:
         full = fault.errno in NO_ROOM
@@ -356,7 +424,8 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    pinned = [item.target for item in found if not item.due and not item.target.follow]
+    unchanged = [item.target for item in found if item.why == "unchanged"]
+    pinned = [target for target in unchanged if not target.follow]
     past: Mapping[str, Past] = due.past_of(state, pinned)
     with_wheel = [target for target in pinned if past[target.name].last_good]
     turns = {name: check.at for name, check in state.checks("reproduced").items()}

@@ -85,8 +85,10 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     """
     table = job.host_file.cache
     root = job.host_file.cache_directory
+    # Other machines have a cache of their own, whose entries nothing here can verify.
+    wanted = table.enabled and not job.host_file.remote_execution
     try:
-        directory = CacheDirectory(root, int(table.size * GIB)) if table.enabled else None
+        directory = CacheDirectory(root, int(table.size * GIB)) if wanted else None
     except OSError as fault:
         job.listener.note(f"Building without a cache: {root} cannot be used ({fault.strerror})")
         directory = None
@@ -163,10 +165,11 @@ def publish(job: Job, built: Built) -> None:
             server.close()
 
 
-def summary(use: CacheUse | None) -> str:
-    """Say in a few words how the cache took part."""
+def summary(built: Built) -> str:
+    """Say in a few words how the cache, or other machines, took part in a build."""
+    use = built.cache
     if use is None:
-        return "cache off"
+        return "cache off, remote execution" if built.remote else "cache off"
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfwright.documents.recipe import CompileTable
 from tfwright.documents.release import NO_RELEASE, Release
-from tfwright.pipeline import caching, cost
+from tfwright.pipeline import caching, cost, remote_execution
 from tfwright.pipeline.caching import OpenCache
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Configured, Copied, Inputs, Tree
@@ -155,6 +155,7 @@ class Invocation:
             *self._caches(),
             *self._resources(jobs),
             *self._hermetic(),
+            *remote_execution.flags(self.job, self.version),
             *self.table.flags,
         )
 

@@ -131,7 +131,7 @@ class Configured(Result):
 class Built(Result):
     """What Bazel built."""
 
-    incidental = frozenset({"actions", "cache"})
+    incidental = frozenset({"actions", "cache", "remote"})
     target: str
     outputs: tuple[Artefact, ...]
     """The target's own output files."""
@@ -141,6 +141,8 @@ class Built(Result):
     """Actions that Bazel counted in this run, cached ones included."""
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
+    remote: bool = False
+    """Whether Bazel was told to run actions on other machines."""
 
 
 class NcclOps(Result):

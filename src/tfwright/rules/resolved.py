@@ -2,7 +2,8 @@
 
 import ast
 
-from tfwright.rules.starlark import Program, Scope
+from tfwright.rules.starlark.evaluator import Program
+from tfwright.rules.starlark.model import Scope
 
 
 def pins(text: str) -> dict[str, str]:

@@ -23,7 +23,6 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.index,
         build_host.report,
         build_host.bisect,
-        build_host.distribute,
     ),
     "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }
@@ -32,6 +31,7 @@ REPLACED = {
     "unbundle": "invoke bundle --unpack FILE",
     "bazelrc": "invoke plan --bazelrc",
     "links": "invoke vault --links",
+    "distribute": "invoke build --recipe FIRST --recipe SECOND",
 }
 """Commands of earlier versions, and what does the same now."""
 

@@ -1,6 +1,7 @@
 """Commands that build: build, plan, shell, toolkit, clean."""
 
 import sys
+from typing import Any
 
 from invoke import Context, task
 
@@ -9,8 +10,11 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
 
 @task(
     default=True,
-    help=RECIPE
+    iterable=["recipe"],
+    positional=(),  # else invoke would demand at least one recipe
+    help=JSON
     | {
+        "recipe": "name of a recipe, or path of one that ends in .toml; again for each further one",
         "until": "stop after this stage",
         "again": "run this stage even if its result is up to date",
         "fresh": "forget what was built of this recipe; caches stay",
@@ -19,11 +23,12 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
         "wait": "wait until another build of the same recipe ends",
         "verified-by": "when the build ends well, write [verified] into the recipe with this name",
         "cache": "take results of earlier builds from the build cache",
+        "on": "here, workers or slurm; default: where the host file says, for several recipes",
     },
 )
 def build(
     _: Context,
-    recipe: str = "demo",
+    recipe: list[str],
     until: str = "publish",
     again: str = "",
     fresh: bool = False,
@@ -32,25 +37,93 @@ def build(
     wait: bool = False,
     verified_by: str = "",
     cache: bool = True,
+    on: str = "",
+    json: bool = False,
 ) -> None:
-    """Build a recipe into a wheel; stages whose result is up to date are skipped."""
-    with explained(
-        resume=f"invoke build --recipe {recipe}"
-        + (f" --until {until}" if until != "publish" else "")
-    ):
+    """Build a recipe into a wheel; stages whose result is up to date are skipped.
+
+    Several recipes are handed to the workers or the Slurm of the host file, if it names any.
+    """
+    options: dict[str, Any] = {
+        "until": until,
+        "again": again,
+        "fresh": fresh,
+        "offline": offline,
+        "jobs": jobs,
+        "wait": wait,
+        "verified_by": verified_by,
+        "cache": cache,
+    }
+    names = recipe or ["demo"]
+    if len(names) > 1 or on:
+        _build_several(names, on, options, as_json=json)
+        return
+    stop = f" --until {until}" if until != "publish" else ""
+    with explained(resume=f"invoke build --recipe {names[0]}{stop}"):
+        _build_one(names[0], **options)
+
+
+def _build_one(
+    recipe: str,
+    *,
+    until: str,
+    again: str,
+    fresh: bool,
+    offline: bool,
+    jobs: str,
+    wait: bool,
+    verified_by: str,
+    cache: bool,
+) -> None:
+    from tfwright.pipeline import engine
+    from tfwright.terminal import console
+
+    engine.insist(until, again)
+    job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+    job = job if cache else job.without_cache()
+    console.announce(job)
+    console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+    if verified_by:
+        from tfwright.commands import verified
+        from tfwright.documents import recipe as recipes
+
+        verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
+
+
+def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> None:
+    """Build recipes here or on other machines, and show which machine built what."""
+    with explained():
+        from tfwright.commands import build as builds
+        from tfwright.documents import host_file
+        from tfwright.documents import recipe as recipes
+        from tfwright.errors import TfwrightError
         from tfwright.pipeline import engine
         from tfwright.terminal import console
+        from tfwright.terminal import workers as page
 
-        engine.insist(until, again)
-        job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
-        job = job if cache else job.without_cache()
-        console.announce(job)
-        console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
-        if verified_by:
-            from tfwright.commands import verified
-            from tfwright.documents import recipe as recipes
+        engine.insist(options["until"], options["again"])
+        for name in names:
+            recipes.find(name)
+        settings = host_file.read()
+        place = builds.place_of(settings, on, names)
+        hear = page.show_assignment
 
-            verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
+        def build_here(name: str) -> None:
+            try:
+                _build_one(name, **options)
+            except TfwrightError as fault:
+                console.explain(fault, f"invoke build --recipe {name}")
+                raise
+
+        if place == "here":
+            done = builds.here(settings, names, build_here, hear)
+        elif place == "workers":
+            done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
+        else:
+            done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear)
+        page.show_schedule(done, as_json=as_json)
+        if any(each.state != "built" for each in done.assignments.values()):
+            sys.exit(5)
 
 
 @task(
@@ -87,7 +160,7 @@ def plan(
             sys.stdout.write(plans.bazelrc(job))
             return
         planned, findings = plans.plan(job, again=again)
-        page.show_plan(planned, findings, as_json=json)
+        page.show_plan(planned, findings, tuple(plans.doubled(job)), as_json=json)
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})

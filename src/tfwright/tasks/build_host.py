@@ -19,6 +19,7 @@ from tfwright.tasks.common import JSON, explained
         "uninstall": "remove that timer",
         "at": "time of day for --install",
         "yes": "do not ask before --install or --uninstall",
+        "order": "on a worker: carry out the build order in this folder; nights start this",
     }
 )
 def nightly(
@@ -32,6 +33,7 @@ def nightly(
     uninstall: str = "",
     at: str = "02:00",
     yes: bool = False,
+    order: str = "",
     json: bool = False,
 ) -> None:
     """Run one night of this build host: build what changed, publish it, show it on a page."""
@@ -43,7 +45,9 @@ def nightly(
 
         if install or uninstall:
             sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
-        if watch:
+        if order:
+            tell(page.said_of(nightly.carry_out(order, console.Terminal())))
+        elif watch:
             tell(f"{nightly.watch()} notices sent")
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
@@ -110,56 +114,21 @@ def report(_: Context, build: str = "", html: bool = False) -> None:
 
 
 @task(
-    help={
+    help=JSON
+    | {
         "recipe": "a recipe of nightly.toml that fails",
-        "good": "identifier of a good build; default: the last one",
+        "good": "identifier of a good build; default: the last one before the failure",
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
-    """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
-    with explained():
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
+    """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
+    with explained(resume="invoke bisect"):
         from tfwright.commands import bisect
         from tfwright.terminal import bisect as page
         from tfwright.terminal import console
-        from tfwright.terminal.text import tell
 
         wanted = bisect.prepare(recipe, good, bad)
         page.show_start(wanted)
-        page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
-
-
-@task(
-    iterable=["recipe"],
-    help=JSON
-    | {
-        "recipe": "name of a recipe; given again for each further one, all recipes without it",
-        "until": "stop after this stage",
-        "slurm": "submit a job array to Slurm, instead of the workers of the host file",
-    },
-)
-def distribute(
-    _: Context,
-    recipe: list[str],
-    until: str = "publish",
-    slurm: bool = False,
-    json: bool = False,
-) -> None:
-    """Build recipes on several machines, over OpenSSH or by Slurm; show who built what."""
-    with explained():
-        from tfwright.commands import distribute as workers
-        from tfwright.documents import host_file
-        from tfwright.documents import recipe as recipes
-        from tfwright.pipeline import engine
-        from tfwright.terminal import distribute as page
-
-        engine.insist(until)
-        names = recipe or list(recipes.names())
-        for name in names:
-            recipes.find(name)
-        hand_out = workers.by_slurm if slurm else workers.over_ssh
-        options = ("--until", until)
-        done = hand_out(host_file.read(), names, options, page.show_assignment)
-        page.show_schedule(done, as_json=json)
-        if any(each.state != "built" for each in done.assignments.values()):
-            sys.exit(5)
+        outcome = bisect.bisect(wanted, page.show_trial, console.Terminal())
+        page.show_outcome(wanted, outcome, as_json=json)

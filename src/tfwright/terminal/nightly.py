@@ -10,6 +10,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Style, Styled
 
 if TYPE_CHECKING:
+    from tfwright.nightly.builds import NightlyBuild
     from tfwright.nightly.due import DueTarget
     from tfwright.nightly.night import NightOutcome
 
@@ -60,6 +61,12 @@ def _plain(item: "DueTarget") -> dict[str, object]:
         "changed": item.changed,
         "seconds": item.seconds,
     }
+
+
+def said_of(build: "NightlyBuild") -> str:
+    """Return the line that a worker prints about an order."""
+    broken = f": {build.broken.line}" if build.broken else ""
+    return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
 
 def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:

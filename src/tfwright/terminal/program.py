@@ -99,6 +99,13 @@ def _aliases(program: "Program") -> list[str]:
     return [alias for names in program.collection.task_names.values() for alias in names]
 
 
+def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
+    """Return an option's flags with its value; invoke shows none where it may be repeated."""
+    argument = context.flags.get(flags.rpartition(" ")[2])
+    repeated = argument is not None and argument.kind is list
+    return f"{flags}=STRING ..." if repeated else flags
+
+
 def _show_help(program: "Program", name: str) -> None:
     """Print what a command does, and its options."""
     context = program.parser.contexts[name]
@@ -108,7 +115,7 @@ def _show_help(program: "Program", name: str) -> None:
     text.line()
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
-    options = context.help_tuples()
+    options = [(_flags(flags, context), meaning) for flags, meaning in context.help_tuples()]
     if not options:
         return
     text.line()

@@ -25,6 +25,8 @@ _DEB = b"!<arch>\n"
 _AR_HEADER = 60
 """Bytes before each member of an ar archive; the name is in the first 16, the size in 10 from 48
 on."""
+_WINDOW = 128 << 20
+"""Bytes of memory that a zstd stream may ask for: what dpkg's highest level needs."""
 _SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
 _BROKEN = (
@@ -102,11 +104,10 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
         name, size = header[:16].decode("ascii").strip(), int(header[48:58])
-        if name.startswith("data.tar.zst"):
-            raise NotImplementedError("its files are compressed by zstd, which Python cannot read")
         if name.startswith("data.tar"):
+            part = _Part(stream, size)
             # A tar that is streamed needs only `read`.
-            return _Part(stream, size)  # type: ignore[return-value]
+            return _Zstd(part) if ".zst" in name else part  # type: ignore[return-value]
         # Members begin at even places.
         stream.seek(size + size % 2, 1)
     raise ValueError("it is a Debian package without files")
@@ -135,6 +136,26 @@ class _Part:
         read = self.stream.read(min(size, self.left))
         self.left -= len(read)
         return read
+
+
+class _Zstd:
+    """What a stream holds that was compressed by zstd, as Ubuntu's packages are since 21.10.
+
+    Python reads this compression itself only from 3.14 on.
+    """
+
+    def __init__(self, stream: _Part) -> None:
+        import zstandard
+
+        self.damaged = zstandard.ZstdError
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+        self.reader = decompressor.stream_reader(stream)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self.reader.read(size)
+        except self.damaged as fault:
+            raise ValueError(str(fault)) from fault
 
 
 @dataclass(frozen=True)

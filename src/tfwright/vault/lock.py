@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256, Version
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
-from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
+from tfwright.rules.model import Repository, Rules
+from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import registries
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.repositories import Repository
+from tfwright.rules.model import Repository, Rules
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import WantedArchive
 
@@ -94,15 +94,17 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     return own[0]
 
 
-def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -> dict[str, str]:
+def rewritten(
+    texts: Mapping[str, str], tables: Mapping[str, SubstituteTable], rules: Rules | None = None
+) -> dict[str, str]:
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
-    Each rule's sha256 is replaced, and its urls and strip_prefix where the substitute has its own;
-    then the result is read again. Raises RecipeError for a rule that does not come out as it
-    should.
+    `rules` are those of the texts, where they were read already. Each rule's sha256 is replaced,
+    and its urls and strip_prefix where the substitute has its own; then the result is read again.
+    Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = repositories.read(texts).repositories
+    found = (rules or repositories.read(texts)).repositories
     for name in tables:
         replaced(name, found)
     places = {

@@ -1,7 +1,7 @@
 """Which worker builds which recipe next: the longest first, and again where a worker was lost.
 
-Pure data: who runs the builds tells what happened, so that a thousand recipes on a hundred workers
-can be simulated in a moment.
+Pure data: the caller runs the builds and reports what happened, so that a test can simulate a
+thousand recipes on a hundred workers in a second.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import Literal
 
 ATTEMPTS = 3
 """Workers that a recipe may lose before it counts as failed: perhaps it is what kills them."""
-State = Literal["waiting", "running", "built", "failed", "lost"]
+State = Literal["waiting", "running", "built", "failed", "refused", "lost"]
 
 
 @dataclass(frozen=True)
@@ -20,12 +20,18 @@ class Assignment:
     recipe: str
     state: State = "waiting"
     worker: str = ""
-    """Who builds it, or did so last."""
+    """The worker that builds it, or did so last."""
     lost: tuple[str, ...] = ()
     """Workers that died while they built it."""
+    refused: tuple[str, ...] = ()
+    """Workers that cannot build it: they lack a toolkit, a Python, or space."""
     seconds: float = 0.0
     detail: str = ""
-    """Why it failed."""
+    """Why it failed, or was given back last."""
+
+    def given_to(self, worker: str) -> "Assignment":
+        """Return the assignment while a worker builds the recipe."""
+        return replace(self, state="running", worker=worker)
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class WorkSchedule:
 
     @property
     def over(self) -> bool:
-        """Whether nothing runs, and nothing that waits can be given to anyone."""
+        """Whether nothing runs, and no worker is left for what waits."""
         running = any(each.state == "running" for each in self.assignments.values())
-        return not running and not (self.waiting and self.idle)
+        return not running and not self._pairs()
 
     @property
     def waiting(self) -> tuple[str, ...]:
@@ -58,12 +64,10 @@ class WorkSchedule:
 
     def started(self) -> tuple["WorkSchedule", tuple[Assignment, ...]]:
         """Return the schedule with every idle worker busy, and what is to be started."""
-        pairs = tuple(zip(self.waiting, self.idle, strict=False))
-        begun = tuple(
-            replace(self.assignments[recipe], state="running", worker=worker)
-            for recipe, worker in pairs
-        )
-        return self._with(*begun), begun
+        begun = []
+        for recipe, worker in self._pairs():
+            begun.append(self.assignments[recipe].given_to(worker))
+        return self._with(*begun), tuple(begun)
 
     def ended(self, recipe: str, seconds: float, failure: str = "") -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
@@ -71,8 +75,21 @@ class WorkSchedule:
         done = replace(self.assignments[recipe], state=state, seconds=seconds, detail=failure)
         return self._with(done)
 
+    def refused(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
+        """Return the schedule after a worker could not build a recipe: another one tries.
+
+        The worker stays, since it may build the other recipes.
+        """
+        before = self.assignments[recipe]
+        refused = (*before.refused, before.worker)
+        left = set(self.workers) - self.gone - set(refused)
+        state: State = "waiting" if left else "refused"
+        return self._with(
+            replace(before, state=state, refused=refused, seconds=seconds, detail=why)
+        )
+
     def lost(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
-        """Return the schedule after the worker of a recipe died: someone else builds the recipe."""
+        """Return the schedule after the worker of a recipe died: another one builds the recipe."""
         before = self.assignments[recipe]
         lost = (*before.lost, before.worker)
         state: State = "failed" if len(lost) >= ATTEMPTS else "waiting"
@@ -84,6 +101,24 @@ class WorkSchedule:
         left = (replace(self.assignments[name], state="lost") for name in self.waiting)
         return self._with(*left)
 
+    def _pairs(self) -> list[tuple[str, str]]:
+        """Return which idle worker gets which recipe next."""
+        waiting = list(self.waiting)
+        pairs = []
+        for worker in self.idle:
+            recipe = self._first_for(worker, waiting)
+            if recipe:
+                waiting.remove(recipe)
+                pairs.append((recipe, worker))
+        return pairs
+
+    def _first_for(self, worker: str, waiting: Sequence[str]) -> str:
+        """Return the first recipe that a worker has not refused; empty if there is none."""
+        for recipe in waiting:
+            if worker not in self.assignments[recipe].refused:
+                return recipe
+        return ""
+
     def _with(self, *changed: Assignment) -> "WorkSchedule":
         updates = {each.recipe: each for each in changed}
         return replace(self, assignments={**self.assignments, **updates})
@@ -94,8 +129,8 @@ def planned(
 ) -> WorkSchedule:
     """Return the schedule before anything runs; `took` are seconds of earlier builds, by recipe.
 
-    The longest first: a long build that starts last keeps everyone waiting. One that was never
-    built may be long, and comes before all others.
+    The longest first: a long build that starts last keeps all other workers waiting. A recipe that
+    was never built may be long, and comes before all others.
     """
     order = sorted(dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf")))
     return WorkSchedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))

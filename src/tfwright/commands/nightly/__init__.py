@@ -2,11 +2,14 @@
 
 import datetime as dt
 from collections.abc import Callable
+from pathlib import Path
 
+from tfwright.commands.nightly import fleets, orders
 from tfwright.commands.nightly.builder import PipelineBuilder
 from tfwright.documents import host_file, nightly
 from tfwright.nightly import channels, night, notices
 from tfwright.nightly import state as states
+from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.due import DueTarget
 from tfwright.nightly.night import BuildHost, NightOutcome
 from tfwright.progress import SILENCE, Listener
@@ -15,8 +18,11 @@ from tfwright.progress import SILENCE, Listener
 def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
     """Return this build host, as its two files describe it."""
     wanted = nightly.read()
-    builder = PipelineBuilder(wanted, host_file.read(), listener)
-    return BuildHost(wanted, builder, hear=hear, channels=channels.of(wanted.notices))
+    settings = host_file.read()
+    builder = PipelineBuilder(wanted, settings, listener)
+    found = channels.of(wanted.notices)
+    fleet = fleets.of(wanted, settings, builder, hear)
+    return BuildHost(wanted, builder, hear=hear, channels=found, fleet=fleet)
 
 
 def run(
@@ -24,6 +30,11 @@ def run(
 ) -> NightOutcome:
     """Run one night."""
     return night.run(host(listener, hear), only=only, now=now, wait=wait)
+
+
+def carry_out(folder: str, listener: Listener) -> NightlyBuild:
+    """Build what another host's night ordered; the folder is its order."""
+    return orders.carry_out(Path(folder).absolute(), listener)
 
 
 def plan(*, only: str, now: bool) -> list[DueTarget]:

@@ -60,6 +60,8 @@ class OverviewRow:
     """Whether the page of that build is still there."""
     days: int
     """Days since the standing began."""
+    worker: str
+    """The machine that built the newest wheel; empty for the build host itself."""
 
 
 def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewRow]:
@@ -116,7 +118,17 @@ def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
         failed=failed,
         failed_here=bool(failed and failed.id in here),
         days=words.days_since(standing.since, now),
+        worker=_worker(nightly, state, newest),
     )
+
+
+def _worker(nightly: NightlyFile, state: State, newest: KeptBuild | None) -> str:
+    """Return the machine that built a wheel."""
+    # The short form of a build lacks it; its document is read only where others build.
+    if nightly.on == "here" or newest is None:
+        return ""
+    build = state.build(newest.id)
+    return build.worker if build else ""
 
 
 def _last_failure(state: State, nights: Sequence[Nightfall]) -> NightlyBuild | None:

@@ -97,7 +97,7 @@ def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> byte
     from tfwright.wheel.seal.statement import BuildOutcome
 
     checks = [check.model_dump() for check in verdict.checks]
-    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built.cache)
+    finished, cache = dt.datetime.now(dt.UTC), caching.summary(built)
     outcome = BuildOutcome(checks, finished, cache)
     with archive.opened(wheel) as content:
         return statement.write(content, wheel.name, sha256, outcome)

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
+from tfwright.errors import ToolError
 from tfwright.progress import Progress
 from tfwright.tools import files
+from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
 from tfwright.tools.process import (
     capacity,
@@ -91,11 +93,11 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         "help",
         *topic,
     )
-    remedy = (
-        "Bazel does not run on this host: look at the log, and choose another binary in the host "
-        "file: [bazels]."
-    )
-    said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
+    command = Command(argv, room, environment.clean(room))
+    try:
+        said = runner.run(command, room / "log", remedy=installation.REMEDY)
+    except ToolError as fault:
+        raise installation.explained(fault, binary, install_root) from fault
     # Each page of help gets a new output base.
     files.remove(room / "base")
     return said

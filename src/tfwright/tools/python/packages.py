@@ -1,6 +1,8 @@
 """Python packages kept as files, by digest, so that pip installs them without a network."""
 
+import hashlib
 import html
+import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -46,6 +48,8 @@ def supply(
 
     Raises SupplyError if the index does not have a pin.
     """
+    if _supplied(python, pins, vault):
+        return
     with tempfile.TemporaryDirectory() as folder:
         try:
             found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
@@ -59,7 +63,30 @@ def supply(
             for path in found
             if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
         }
+        brought = [f"{files.sha256(path)}/{path.name}" for path in found]
         keep(new, vault)
+    files.write(_record(python, pins, vault), "".join(f"{name}\n" for name in brought))
+
+
+def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
+    """Tell whether an earlier run saw to the same pins, and its files are as they were then.
+
+    pip takes seconds to come to the same answer.
+    """
+    try:
+        names = _record(python, pins, vault).read_text("utf-8").splitlines()
+        kept = [shelf(vault) / name for name in names]
+        return bool(kept) and all(files.sha256(path) == path.parent.name for path in kept)
+    except (OSError, ValueError):
+        # A damaged list: names that are no text, or no names of files.
+        return False
+
+
+def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:
+    """Return the file that names what was chosen for an interpreter and its pins."""
+    # The path of a venv's Python says which version it is, and pip chooses by that.
+    key = hashlib.sha256(json.dumps([str(python), *pins]).encode()).hexdigest()
+    return shelf(vault) / f"{key[:16]}.list"
 
 
 def write_page(vault: Path) -> None:

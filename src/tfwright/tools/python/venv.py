@@ -12,6 +12,7 @@ from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
+from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
@@ -69,13 +70,22 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        return _record(home).read_text("ascii").strip() != trees.content(home).sha256
+        said = _record(home).read_text("ascii").split()
+        return said[:1] != [trees.content(home).sha256]
     except (OSError, UnicodeDecodeError):
         return True
 
 
+def content(home: Path) -> TreeContent:
+    """Return what `venv` found in a venv; only one that was made long ago is read again."""
+    said = _record(home).read_text("ascii").split()
+    if len(said) != len(TreeContent._fields):
+        return trees.content(home)
+    return TreeContent(said[0], int(said[1]), int(said[2]))
+
+
 def _record(home: Path) -> Path:
-    """Return the file, next to a venv, that holds the digest of everything in it."""
+    """Return the file, next to a venv, with the digest, number and size of the files in it."""
     return home.with_name(f"{home.name}.sha256")
 
 
@@ -146,7 +156,7 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
             installed += _install(home, lines, log, options)
     _insist_on_all(home, log)
     files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-    files.write(_record(home), f"{trees.content(home).sha256}\n")
+    files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
 
 
 def _insist_on_all(home: Path, log: Path) -> None:

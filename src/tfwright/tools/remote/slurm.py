@@ -1,10 +1,15 @@
-"""Builds by Slurm: a job array with a task for each recipe, results as files they leave."""
+"""Commands of tfwright run by Slurm: a job array with a task each, whose results are files.
+
+Only sbatch, squeue and scancel are run here. A result is read as soon as its task has left it, so
+that the first wheel does not wait for the last one.
+"""
 
 import json
 import os
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tfwright.errors import ToolError
@@ -13,19 +18,28 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 PASSED_ON = ("HOME", "PATH", "USER", "LOGNAME", "SLURM_CONF")
+ATTEMPTS = 3
+"""How often a task is submitted that Slurm ended without a result."""
+INTERVAL_SECONDS = 2.0
+"""Between two looks at the results and the queue."""
+ARRIVAL_SECONDS = 15.0
+"""How long a result may take from the node's view of a shared directory to ours: NFS keeps what it
+knows of a directory for some seconds."""
+LOST = -1
 SCRIPT = """\
 #!/bin/sh
-# Builds the recipe whose number is this task's; Slurm starts it again on another node if one dies.
+# Runs the command whose number is this task's; Slurm starts it again on another node if one dies.
+number=$SLURM_ARRAY_TASK_ID
+echo "$SLURMD_NODENAME" >> {room}/"$number.nodes"
 cd {directory} || exit 3
-recipe=$(sed -n "$((SLURM_ARRAY_TASK_ID + 1))p" {recipes})
 begun=$(date +%s)
-exec > {room}/"$SLURM_ARRAY_TASK_ID.log" 2>&1
-{variables}{python} tasks.py build --recipe "$recipe" {options}
+exec > {room}/"$number.log" 2>&1
+eval "set -- $(sed -n "$((number + 1))p" {programs})"
+{variables}{python} tasks.py "$@"
 status=$?
-printf '{{"status": %d, "worker": "%s", "seconds": %d}}\\n' \\
-    "$status" "$(hostname)/$SLURMD_NODENAME" "$(($(date +%s) - begun))" \\
-    > {room}/"$SLURM_ARRAY_TASK_ID.part"
-mv {room}/"$SLURM_ARRAY_TASK_ID.part" {room}/"$SLURM_ARRAY_TASK_ID.json"
+printf '{{"status": %d, "seconds": %d}}\\n' "$status" "$(($(date +%s) - begun))" \\
+    > {room}/"$number.part"
+mv {room}/"$number.part" {room}/"$number.json"
 """
 
 
@@ -49,70 +63,152 @@ class SlurmSite:
 class SlurmResult:
     """What became of a task."""
 
+    number: int
+    """Which program it ran, from 0."""
     status: int
-    """Exit status of the build; -1 where the task left none."""
-    worker: str
+    """Exit status of the program; LOST where the task left none."""
+    nodes: tuple[str, ...]
+    """Nodes that ran it, in order; all but the last were lost."""
     seconds: float
     log: Path
 
 
-def build(site: SlurmSite, recipes: Sequence[str], options: tuple[str, ...]) -> list[SlurmResult]:
-    """Submit an array and wait for its end; return the results in the order of the recipes.
+Hear = Callable[[SlurmResult], None]
+"""Receives the result of each task when it ends."""
 
-    Raises ToolError if sbatch refuses the job.
+
+def run(site: SlurmSite, programs: Sequence[Sequence[str]], hear: Hear) -> None:
+    """Run commands of tfwright as a job array, until each one ended.
+
+    A task that Slurm ended without a result (scancel, a time limit, a dead node that it does not
+    replace) is submitted again. On Ctrl-C the array is cancelled. Raises ToolError if sbatch
+    refuses the job.
     """
     site.room.mkdir(parents=True, exist_ok=True)
-    files.write(site.room / "recipes", "".join(f"{recipe}\n" for recipe in recipes))
+    lines = [shlex.join(program) for program in programs]
+    files.write(site.room / "programs", "".join(f"{line}\n" for line in lines))
     script = site.room / "job.sh"
-    files.write(script, script_of(site, options), 0o755)
-    log = site.room / "sbatch.log"
-    # --wait ends with the worst status of all tasks: what each one did, its file says.
-    status = runner.attempt(submission(site, script, len(recipes)), log, remedy="Install Slurm.")
-    results = [_result(site.room, number) for number in range(len(recipes))]
-    if status != 0 and all(result.status < 0 for result in results):
-        raise ToolError(
-            "Slurm did not run the builds",
-            remedy="Look at what sbatch says, and at [slurm] options in the host file.",
-        )
-    return results
+    files.write(script, script_of(site), 0o755)
+    left = list(range(len(programs)))
+    for attempt in range(ATTEMPTS):
+        lost = _array(site, script, left, hear)
+        left = [result.number for result in lost]
+        if attempt == ATTEMPTS - 1:
+            for result in lost:
+                hear(result)
+        if not left:
+            return
 
 
-def submission(site: SlurmSite, script: Path, count: int) -> Command:
-    """Return the command that submits the array and waits for it."""
+def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command:
+    """Return the command that submits the array."""
     limit = f"%{site.most}" if site.most else ""
     argv = (
         "sbatch",
-        "--wait",
+        "--parsable",
         "--requeue",
-        f"--array=0-{count - 1}{limit}",
+        f"--array={_ranges(numbers)}{limit}",
         "--job-name=tfwright",
         f"--output={site.room}/slurm-%a.out",
+        # A task that is started again goes on in the same files.
+        "--open-mode=append",
         *site.options,
         str(script),
     )
     return Command(argv, site.room, _environment())
 
 
-def script_of(site: SlurmSite, options: tuple[str, ...]) -> str:
+def script_of(site: SlurmSite) -> str:
     """Return the script of the array."""
     variables = f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
     return SCRIPT.format(
         directory=shlex.quote(str(site.directory)),
-        recipes=shlex.quote(str(site.room / "recipes")),
+        programs=shlex.quote(str(site.room / "programs")),
         room=shlex.quote(str(site.room)),
         variables=variables,
         python=shlex.quote(site.python),
-        options=shlex.join(options),
     )
+
+
+def _array(
+    site: SlurmSite, script: Path, numbers: Sequence[int], hear: Hear
+) -> Sequence[SlurmResult]:
+    """Run one array to its end; return the tasks without a result."""
+    log = site.room / "sbatch.log"
+    remedy = "Look at what sbatch says, and at [slurm] options in the host file."
+    said = runner.run(submission(site, script, numbers), log, remedy=remedy)
+    # With --parsable it prints "ID" or "ID;CLUSTER", after any warning.
+    job = said.split()[-1].partition(";")[0] if said.split() else ""
+    if not job.isdigit():
+        raise ToolError(f"sbatch named no job: {said.strip()!r}", remedy=remedy)
+    try:
+        return _followed(site, job, numbers, hear)
+    except BaseException:
+        # Slurm would go on without us, and write into directories that the next start uses.
+        runner.answer(Command(("scancel", job), site.room, _environment()))
+        raise
+
+
+def _followed(
+    site: SlurmSite, job: str, numbers: Sequence[int], hear: Hear
+) -> Sequence[SlurmResult]:
+    left = set(numbers)
+    gone_since: float | None = None
+    while left:
+        time.sleep(INTERVAL_SECONDS)
+        for number in sorted(left):
+            result = _result(site.room, number)
+            if result.status != LOST:
+                left.discard(number)
+                hear(result)
+        if _queued(job, site.room):
+            gone_since = None
+            continue
+        gone_since = gone_since or time.monotonic()
+        if time.monotonic() - gone_since > ARRIVAL_SECONDS:
+            break
+    return [_result(site.room, number) for number in sorted(left)]
+
+
+def _queued(job: str, room: Path) -> bool:
+    """Say whether Slurm still knows a task of a job that has not ended.
+
+    A squeue that fails, because slurmctld is away, does not mean that the job has ended.
+    """
+    log = room / "squeue.log"
+    argv = ("squeue", "--noheader", "--format=%i", f"--jobs={job}")
+    status = runner.attempt(Command(argv, room, _environment()), log, remedy="Install Slurm.")
+    said = log.read_text("utf-8", "replace")
+    if status != 0:
+        # It forgets a job some minutes after its end: MinJobAge in slurm.conf.
+        return "Invalid job id" not in said
+    return bool(said.strip())
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Return numbers as --array takes them: ``0-39``, ``3,7``."""
+    first, last = numbers[0], numbers[-1]
+    if last - first == len(numbers) - 1:
+        return f"{first}-{last}"
+    return ",".join(map(str, numbers))
 
 
 def _result(room: Path, number: int) -> SlurmResult:
     log = room / f"{number}.log"
+    lost = SlurmResult(number, LOST, _nodes(room / f"{number}.nodes"), 0.0, log)
     try:
         said = json.loads((room / f"{number}.json").read_text("utf-8"))
-        return SlurmResult(int(said["status"]), str(said["worker"]), float(said["seconds"]), log)
+        return replace(lost, status=int(said["status"]), seconds=float(said["seconds"]))
     except (OSError, ValueError, LookupError, TypeError):
-        return SlurmResult(-1, "", 0.0, log)
+        # A task that was killed leaves no result, or a part of one.
+        return lost
+
+
+def _nodes(path: Path) -> tuple[str, ...]:
+    try:
+        return tuple(path.read_text("utf-8", "replace").split())
+    except OSError:
+        return ()
 
 
 def _environment() -> Mapping[str, str]:

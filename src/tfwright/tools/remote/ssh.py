@@ -1,20 +1,27 @@
-"""Builds on another machine over plain OpenSSH: no daemon, the user's own agent and known hosts.
+"""Programs on another machine over plain OpenSSH: no daemon, the user's own agent and known hosts.
 
 The remote program has a terminal that ends with the connection, and so it ends with this process.
 """
 
 import os
+import re
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
+from tfwright.errors import HostError
 from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 LOST = 255
 """Exit status of ssh itself: no connection, or it broke."""
+CANNOT = frozenset({HostError.exit_status, 126, 127})
+"""Exit statuses that blame the machine: tfwright's own for a host, and the shell's where a program
+is missing or cannot run."""
+KILLED = 128
+"""The shell adds the number of the signal that ended a program."""
 ALIVE = (
     "-o",
     "BatchMode=yes",
@@ -27,6 +34,10 @@ ALIVE = (
 )
 """A machine that is silent for 15 seconds is lost. ssh asks nothing: a build has no keyboard."""
 PASSED_ON = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "LOGNAME")
+PRINTED = "tfwright-printed: "
+"""What stands before the standard output of the remote program in its log. The terminal mixes that
+with the progress on standard error."""
+TERMINAL_CODES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
 @dataclass(frozen=True)
@@ -41,55 +52,102 @@ class RemoteHost:
     python: str = "python3"
     host_file: str = ""
     """The host file there; empty for the user's own."""
-    wheelhouse: str = ""
-    """Where wheels are there, to be brought here; empty where the directory is shared."""
+    build_out: str = ""
+    """Where it builds, if that is not a directory that both machines share."""
+    inputs: bool = False
+    """Whether this host's vault is copied there before the first build."""
     config: str = ""
     """A configuration file for ssh; empty for the user's own."""
 
 
 @dataclass(frozen=True)
 class RemoteBuild:
-    """What became of a build."""
+    """What became of a program on another machine."""
 
     seconds: float
-    lost: bool
-    """Whether the machine, or the way to it, is gone."""
-    failure: str
-    """Why the build failed; empty if it did not."""
+    status: int = 0
+    """Its exit status; LOST where the connection broke, negative where ssh was killed."""
+    failure: str = ""
+    """Why it failed; empty if it did not."""
+    printed: str = ""
+    """The last line of its standard output: for a build, the path of the wheel."""
+
+    @property
+    def lost(self) -> bool:
+        """Whether the machine, or the way to it, is gone."""
+        return self.status == LOST or self.status < 0
+
+    @property
+    def refused(self) -> bool:
+        """Whether the machine cannot do it, and another one perhaps can."""
+        return self.status in CANNOT or KILLED < self.status < LOST
 
 
-def build(host: RemoteHost, recipe: str, options: tuple[str, ...], log: Path) -> RemoteBuild:
-    """Build a recipe on a machine, to its end; what it prints is in `log`."""
+def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
+    """Run a command of tfwright on a machine, to its end; what it prints is in `log`."""
     begun = time.monotonic()
-    status = runner.attempt(build_command(host, recipe, options), log, remedy="Install OpenSSH.")
+    status = runner.attempt(command(host, program), log, remedy="Install OpenSSH.")
     seconds = time.monotonic() - begun
-    if status == LOST or status < 0:
-        return RemoteBuild(seconds, lost=True, failure=_last(log) or "the connection broke")
-    if status != 0:
-        return RemoteBuild(seconds, lost=False, failure=_failure(log, status))
-    return RemoteBuild(seconds, lost=False, failure="")
+    done = RemoteBuild(seconds, status, printed=_printed(log))
+    if done.lost:
+        return RemoteBuild(seconds, status, _last(log) or "the connection broke")
+    return done if status == 0 else RemoteBuild(seconds, status, _failure(log, status))
 
 
-def build_command(host: RemoteHost, recipe: str, options: tuple[str, ...]) -> Command:
-    """Return the command that builds a recipe on a machine."""
+def command(host: RemoteHost, program: Sequence[str]) -> Command:
+    """Return the command that runs a command of tfwright on a machine."""
     variables = (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
-    tfwright = (host.python, "tasks.py", "build", "--recipe", recipe, *options)
-    program = shlex.join(("env", "TERM=dumb", *variables, *tfwright))
-    script = f"cd {shlex.quote(host.directory)} && exec {program}"
+    tfwright = shlex.join(("env", "TERM=dumb", *variables, host.python, "tasks.py", *program))
+    # 3 is tfwright's own status for a host that lacks something: here its checkout.
+    checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
+    said = f"printf '\\n%s%s\\n' {shlex.quote(PRINTED)} \"$said\""
+    script = f"{checkout}; said=$({tfwright}); status=$?; {said}; exit $status"
     return _ssh(host, ("-tt",), script)
 
 
-def bring(host: RemoteHost, to: Path, log: Path) -> None:
-    """Copy wheels that are not here yet; nothing of the same name is overwritten.
+def fetch_files(host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path) -> None:
+    """Copy files of a directory, by name or pattern, from a machine.
 
     Raises ToolError if rsync fails.
     """
-    to.mkdir(parents=True, exist_ok=True)
+    wanted = [f"--include=/{name}" for name in names]
+    options = ("--archive", "--no-links", *wanted, "--exclude=*")
+    _rsync(host, options, f"{host.address}:{_folder(source)}", f"{to}/", log)
+
+
+def fetch_folder(host: RemoteHost, source: str, to: Path, log: Path) -> None:
+    """Copy all files below a directory from a machine. Raises ToolError if rsync fails."""
+    options = ("--archive", "--no-links")
+    _rsync(host, options, f"{host.address}:{_folder(source)}", f"{to}/", log)
+
+
+def send_folder(host: RemoteHost, source: Path, to: str, log: Path) -> None:
+    """Copy all files below a directory to a machine, except those that it has.
+
+    Raises ToolError if rsync fails.
+    """
+    # For files that are named by their digest, the name says that there is nothing to copy.
+    options = ("--archive", "--no-links", "--ignore-existing", "--mkpath")
+    _rsync(host, options, f"{source}/", f"{host.address}:{_folder(to)}", log)
+
+
+def remove(host: RemoteHost, folder: str) -> None:
+    """Remove a directory on a machine; one that stays only takes room."""
+    runner.answer(_ssh(host, (), f"rm -rf -- {shlex.quote(folder)}"))
+
+
+def _rsync(host: RemoteHost, options: Sequence[str], source: str, to: str, log: Path) -> None:
     way = shlex.join(("ssh", *_config(host), *ALIVE))
-    source = f"{host.address}:{host.wheelhouse.rstrip('/')}/"
-    options = ("--archive", "--ignore-existing", "--no-links", f"--rsh={way}")
-    argv = ("rsync", *options, "--", source, f"{to}/")
-    runner.run(Command(argv, to, _environment()), log, remedy="Look at what rsync says.")
+    # --protect-args: no shell on the other side reads the paths.
+    argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", source, to)
+    here = Path("/")
+    remedy = f"Look at {log}; rsync must be installed here and on {host.name}."
+    runner.run(Command(argv, here, _environment()), log, remedy=remedy)
+
+
+def _folder(path: str) -> str:
+    # rsync copies the content of a directory only where its path ends in a slash.
+    return f"{PurePosixPath(path)}/"
 
 
 def _ssh(host: RemoteHost, options: tuple[str, ...], script: str) -> Command:
@@ -106,13 +164,29 @@ def _environment() -> Mapping[str, str]:
     return {name: os.environ[name] for name in PASSED_ON if name in os.environ}
 
 
+def _printed(log: Path) -> str:
+    """Return the last line of the program's standard output; empty if it printed none."""
+    lines = [TERMINAL_CODES.sub("", line) for line in runner.last_lines(log, 200)]
+    marks = [number for number, line in enumerate(lines) if line.startswith(PRINTED)]
+    if not marks:
+        return ""
+    said = [line.removeprefix(PRINTED).strip() for line in lines[marks[-1] :]]
+    return next((line for line in reversed(said) if line), "")
+
+
 def _failure(log: Path, status: int) -> str:
     """Return the line in which tfwright says what failed."""
     lines = runner.last_lines(log, 200)
     said = [line.strip() for line in lines if line.startswith("Failed")]
+    if KILLED < status < LOST:
+        return f"killed by signal {status - KILLED}"
     return said[-1] if said else f"exit status {status}: {_last(log)}"
 
 
 def _last(log: Path) -> str:
-    lines = runner.last_lines(log, 1)
-    return lines[0].strip() if lines else ""
+    for line in reversed(runner.last_lines(log, 20)):
+        # Where the shell alone failed, the mark's line is empty.
+        plain = TERMINAL_CODES.sub("", line).strip()
+        if plain and plain != PRINTED.strip():
+            return plain
+    return ""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.documents.toolkit import PartName, Way
-from tfwright.tools import files
+from tfwright.vault.toolkit import nvcc
 
 LICENCES = "licences"
 """Directory of the licence texts in a toolkit, by the package that each is from."""
@@ -51,14 +51,6 @@ COMPILER = (
     Move(r"(lib|lib64|usr)/(.+)", r"\1/\2"),
 )
 """A compiler finds its own parts from its own place, if they keep their places to each other."""
-PROFILE = """\
-TOP = $(_HERE_)/..
-NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
-PATH += $(TOP)/nvvm/bin:$(_HERE_):
-INCLUDES += "-I$(TOP)/include" $(_SPACE_)
-LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
-"""
-"""What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
 
 
 def moves(part: PartName, way: Way) -> Sequence[Move]:
@@ -98,12 +90,11 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _complete(root: Path) -> None:
-    """Give nvcc a profile, and the linker the name of each library.
+    """Complete nvcc, and give the linker the name of each library.
 
     A wheel has only the run-time name, such as ``libcudnn.so.8``.
     """
-    if (root / "bin/nvcc").is_file() and not (root / "bin/nvcc.profile").exists():
-        files.write(root / "bin/nvcc.profile", PROFILE)
+    nvcc.settle(root)
     for library in sorted(root.glob("lib64/lib*.so.*")):
         link = library.with_name(library.name.partition(".so.")[0] + ".so")
         if not link.exists() and not link.is_symlink():

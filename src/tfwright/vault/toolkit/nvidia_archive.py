@@ -2,11 +2,12 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files, unpacking
+from tfwright.vault.toolkit import nvcc
 
 _NEVER_NEEDED = re.compile("samples|nsight|documentation", re.IGNORECASE)
 """Parts of CUDA whose directories look like a prefix, and that no build uses."""
@@ -14,21 +15,33 @@ _LICENCE_WORDS = ("eula", "license", "licence", "sla.")
 _LICENCE_SUFFIXES = {"", ".txt", ".pdf", ".rtf", ".md"}
 
 
-def merge(archive: Path, room: Path, parts: Sequence[str]) -> Path:
-    """Unpack an archive; return a directory below `room` that holds what its roots hold together.
+def merge(archives: Iterable[Path], room: Path, parts: Sequence[str]) -> Path:
+    """Unpack archives; return a directory below `room` that holds what their roots hold together.
 
     `parts` are directories by which a root is known. Raises SupplyError if a link leads out.
     """
     whole, made = room / "whole", room / "made"
-    for folder in (whole, made):
-        folder.mkdir()
-    unpacking.unpack(archive, whole)
-    _unpack_inner(whole)
-    for root in _roots(whole, parts):
-        _merge(root, made)
-    _give_usual_names(made)
-    _insist_on_inner_links(made, archive)
+    made.mkdir()
+    for number, archive in enumerate(archives):
+        # One directory each: the archives of one release may have the same inner paths.
+        place = whole / str(number)
+        place.mkdir(parents=True)
+        unpacking.unpack(archive, place)
+        _unpack_inner(place)
+        for root in _roots(place, parts):
+            _merge(root, made)
+    settle(made)
     return made
+
+
+def settle(made: Path) -> None:
+    """Give the files of NVIDIA's layouts the places that TensorFlow expects, and complete nvcc.
+
+    Raises SupplyError if a link leads out.
+    """
+    _give_usual_names(made)
+    _insist_on_inner_links(made)
+    nvcc.settle(made)
 
 
 def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
@@ -101,13 +114,13 @@ def _give_usual_names(root: Path) -> None:
         (root / "lib").rename(root / "lib64")
 
 
-def _insist_on_inner_links(root: Path, archive: Path) -> None:
+def _insist_on_inner_links(root: Path) -> None:
     """Refuse links that lead out; one may that was harmless before the parts were merged."""
     for path in _links(root):
         if not path.resolve().is_relative_to(root.resolve()):
             inner = path.relative_to(root)
             raise SupplyError(
-                f"{archive.name} holds a link that leads out of it: {inner}",
+                f"The toolkit holds a link that leads out of it: {inner}",
                 remedy="Download it again from NVIDIA.",
             )
 

@@ -1,7 +1,7 @@
 """Linux libraries: what one needs to be loaded, and what is in it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
@@ -55,6 +55,8 @@ class Elf:
     """By family, as ``GLIBC``."""
     architectures: tuple[str, ...]
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
+    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of GPU code by architecture, as they are in the file."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
@@ -86,13 +88,15 @@ def examine(content: Content) -> tuple[Elf, ElfTable]:
 
 def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
     table = elf_symbols.read(image)
+    gpu = fatbin.architectures(image.content)
     found = Elf(
         machine=_machine(image.header),
         soname="".join(_strings(image, elf_image.SONAME)[-1:]),
         needed=tuple(_strings(image, elf_image.NEEDED)),
         search=tuple(_search(image)),
         requires=_requires(image),
-        architectures=ordered(fatbin.architectures(image.content)),
+        architectures=ordered(gpu),
+        gpu_bytes=gpu,
         symbols=table.symbols,
     )
     return found, table

@@ -5,7 +5,7 @@ load commands, a gigabyte for a TensorFlow, so they are read here.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -115,6 +115,8 @@ class MachO:
     # What follows is in other tables than the load commands; `macho_content` reads it.
     architectures: tuple[str, ...] = ()
     """The GPU code in it, as `elf.Elf` has it."""
+    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of GPU code by architecture, as they are in the file."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines."""

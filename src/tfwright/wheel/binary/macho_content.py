@@ -52,9 +52,11 @@ def _filled(content: Content, part: Slice) -> MachO:
     if part.machine == "x86_64":
         code = _code(content, part, list(_rows(table)), part.start + names)
     end = part.start + part.size
+    gpu = fatbin.architectures(content, part.start, end)
     return replace(
         read,
-        architectures=elf.ordered(fatbin.architectures(content, part.start, end)),
+        architectures=elf.ordered(gpu),
+        gpu_bytes=gpu,
         symbols=_symbols(texts, _rows(table)),
         cpu=cpu.read(code) if code else None,
     )

@@ -19,17 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import metadata
 from typing import IO
 
 from tfwright import __version__
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, record
+from tfwright.wheel.seal import compressor
 from tfwright.wheel.seal.build_record import Sealer
 from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
 
-COMPRESSOR = "deflate"
-"""The package that compresses: which version of it was used shows in the bytes."""
 LEVEL = 6
 """Of libdeflate.
 
@@ -44,7 +42,7 @@ LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
 @cache
 def sealer() -> Sealer:
     """Return what seals wheels here, as a build record names it."""
-    return Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
+    return Sealer(version=__version__, deflate=compressor.version())
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,12 @@ COLUMNS = (
     Column("lost on", rank=3),
     Column("why", rank=2),
 )
-STYLES: dict[str, text.Style] = {"built": text.GOOD, "failed": text.BAD, "lost": text.BAD}
+STYLES: dict[str, text.Style] = {
+    "built": text.GOOD,
+    "failed": text.BAD,
+    "refused": text.BAD,
+    "lost": text.BAD,
+}
 
 
 def show_assignment(given: "Assignment") -> None:
@@ -26,9 +31,11 @@ def show_assignment(given: "Assignment") -> None:
     if given.state == "running":
         text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
     elif given.state == "waiting":
-        text.tell(f"  {given.recipe}: {given.lost[-1]} was lost; another worker takes it")
+        what = "was lost" if given.worker in given.lost else "cannot build it"
+        text.tell(f"  {given.recipe}: {given.worker} {what}; another worker takes it")
     else:
-        text.tell(f"  {given.recipe}: {given.state} on {given.worker} in {given.seconds:.0f} s")
+        where = f"{given.state} on {given.worker}" if given.worker else given.state
+        text.tell(f"  {given.recipe}: {where} in {given.seconds:.0f} s")
 
 
 def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:

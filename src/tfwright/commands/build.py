@@ -1,0 +1,235 @@
+"""`invoke build` with several recipes: one after the other here, or on several machines."""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal, Self, get_args
+
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError, TfwrightError, WheelError
+from tfwright.nightly.index import write as index
+from tfwright.tools import files
+from tfwright.tools.process import file_lock
+from tfwright.tools.remote import ssh
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.wheel.seal import envelope, statement
+from tfwright.workers import hand_out, schedule
+from tfwright.workers.hand_out import Hear
+from tfwright.workers.schedule import Assignment, WorkSchedule
+
+Place = Literal["here", "workers", "slurm"]
+PLACES: tuple[Place, ...] = get_args(Place)
+BuildHere = Callable[[str], None]
+"""Builds one recipe on this host, to its end; raises TfwrightError if that fails."""
+
+
+@dataclass(frozen=True)
+class RemoteOptions:
+    """The options that a worker's build is started with."""
+
+    arguments: tuple[str, ...]
+    """As they are typed."""
+
+    @classmethod
+    def of(cls, options: Mapping[str, object]) -> Self:
+        """Return what a worker is given of the options of `invoke build`.
+
+        Raises RecipeError for one that writes into this host's recipes.
+        """
+        if options["verified_by"]:
+            raise RecipeError(
+                "--verified-by can be written only by the host that builds",
+                remedy="Leave it out, or build with --on here.",
+            )
+        named = ("until", "again", "jobs")
+        arguments = [f"--{name}={options[name]}" for name in named if options[name]]
+        arguments += [f"--{name}" for name in ("fresh", "offline") if options[name]]
+        return cls((*arguments, *(() if options["cache"] else ("--no-cache",))))
+
+    def program(self, recipe: str) -> tuple[str, ...]:
+        """Return the command that builds a recipe on a worker.
+
+        A lost worker may hold the recipe's lock in a shared directory for a moment longer, so the
+        next one waits for it.
+        """
+        return ("build", "--recipe", recipe, "--wait", *self.arguments)
+
+
+def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
+    """Return where recipes are built: as asked, else where the host file says that many can be.
+
+    Raises RecipeError if the place is unknown.
+    """
+    for place in PLACES:
+        if asked == place:
+            return place
+    if asked:
+        raise RecipeError(
+            f"{asked!r} is not a place where recipes can be built",
+            remedy="Give --on here, --on workers or --on slurm.",
+        )
+    # Without being asked, a single recipe stays on this host, where its stages can be resumed.
+    if len(recipes) > 1 and settings.workers:
+        return "workers"
+    return "slurm" if len(recipes) > 1 and settings.slurm else "here"
+
+
+def here(settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear) -> WorkSchedule:
+    """Build recipes one after the other; one that fails does not keep the others from it."""
+    done = dict(schedule.planned(recipes, (), {}).assignments)
+    for recipe in recipes:
+        begun = time.monotonic()
+        started = Assignment(recipe, "running", "here")
+        hear(started)
+        state, failure = _built(build, recipe)
+        seconds = time.monotonic() - begun
+        done[recipe] = Assignment(recipe, state, "here", seconds=seconds, detail=failure)
+        hear(done[recipe])
+    finished = WorkSchedule(done, ())
+    _keep(settings, finished)
+    return finished
+
+
+def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, str]:
+    try:
+        build(recipe)
+    except TfwrightError as fault:
+        return "failed", fault.what
+    return "built", ""
+
+
+def on_workers(
+    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
+) -> WorkSchedule:
+    """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
+
+    Raises HostError if the host file names no worker.
+    """
+    hosts = hand_out.hosts(settings)
+    logs = _room(settings) / "logs"
+    supplied: set[str] = set()
+
+    def build(given: Assignment) -> RemoteBuild:
+        # A recipe may be named by a path, whose slashes would make directories.
+        log = logs / f"{given.recipe.replace('/', '_')}-{given.worker}.log"
+        host = hosts[given.worker]
+        try:
+            if host.name not in supplied:
+                send_inputs(host, settings.build_out, log.with_suffix(".inputs.log"))
+                supplied.add(host.name)
+            done = ssh.run(host, options.program(given.recipe), log)
+            if not done.failure:
+                _collect(host, done.printed, settings, given.recipe)
+        except TfwrightError as fault:
+            # rsync could not reach it, or it gave other bytes than it said: not the recipe's fault.
+            return RemoteBuild(0.0, ssh.LOST, fault.what)
+        return done
+
+    begun = schedule.planned(recipes, tuple(hosts), _took(settings))
+    done = hand_out.run(begun, build, hear)
+    _keep(settings, done)
+    return done
+
+
+def by_slurm(
+    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
+) -> WorkSchedule:
+    """Build recipes as one job array.
+
+    Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
+    """
+    programs = {recipe: options.program(recipe) for recipe in recipes}
+    done = hand_out.by_slurm(settings, programs, _took(settings), hear)
+    _keep(settings, done)
+    return done
+
+
+def send_inputs(host: RemoteHost, build_out: Path, log: Path) -> None:
+    """Copy this host's vault to a worker that asks for it. Raises ToolError if that fails.
+
+    Files and images are named by their digest, so that only what the worker lacks is copied; it
+    compares the digest with the content before it uses one.
+    """
+    if not (host.build_out and host.inputs):
+        return
+    for part in ("content_addressable/sha256", "images"):
+        folder = build_out / "vault" / part
+        if folder.is_dir():
+            ssh.send_folder(host, folder, f"{host.build_out}/vault/{part}", log)
+
+
+def _collect(host: RemoteHost, printed: str, settings: HostFile, recipe: str) -> None:
+    """Bring the wheel that a worker built, with what lies next to it, into the wheelhouse.
+
+    Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
+    """
+    if not host.build_out or not printed.endswith(".whl"):
+        return
+    wheel = PurePosixPath(host.directory, printed)
+    try:
+        parse_wheel_filename(wheel.name)
+    except InvalidWheelFilename as fault:
+        what = f"{host.name} named no wheel: {wheel.name!r}"
+        raise WheelError(what, remedy="Look at the log of the build.") from fault
+    incoming = _room(settings) / "incoming" / host.name
+    files.remove(incoming)
+    incoming.mkdir(parents=True)
+    names = [wheel.name, wheel.name + statement.SUFFIX, wheel.name + envelope.SUFFIX]
+    log = _room(settings) / "logs" / f"{wheel.name}-{host.name}.rsync.log"
+    ssh.fetch_files(host, str(wheel.parent), names, incoming, log)
+    verify(incoming / wheel.name)
+    _publish(incoming, settings.build_out / "wheelhouse", recipe)
+    files.remove(incoming)
+
+
+def verify(wheel: Path) -> None:
+    """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
+    remedy = "Build the recipe again; look at the disk of the worker."
+    try:
+        said = json.loads(wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8"))
+        digest = said["subject"][0]["digest"]["sha256"]
+        found = files.sha256(wheel)
+    except (OSError, ValueError, LookupError, TypeError) as fault:
+        raise WheelError(f"{wheel.name} came without its provenance", remedy=remedy) from fault
+    if digest != found:
+        what = f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
+        raise WheelError(what, remedy=remedy)
+
+
+def _publish(incoming: Path, wheelhouse: Path, recipe: str) -> None:
+    """Give files their place in the wheelhouse, and list the wheel in its index."""
+    wheelhouse.mkdir(parents=True, exist_ok=True)
+    # Builds on this host refresh the same index.
+    notes = {path.name: {"recipe": recipe} for path in incoming.glob("*.whl")}
+    with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
+        # The wheel last: a reader never sees it without its provenance.
+        for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
+            files.move(path, wheelhouse / path.name, 0o644)
+        index.refresh(wheelhouse, notes, replace=True, packages="")
+
+
+def _room(settings: HostFile) -> Path:
+    return settings.build_out / "workers"
+
+
+def _took(settings: HostFile) -> Mapping[str, float]:
+    """Return the seconds of the last builds, by recipe."""
+    try:
+        rows = json.loads((_room(settings) / "last.json").read_text("utf-8"))
+        return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        # Times only choose the order of the recipes: without the file, any order will do.
+        return {}
+
+
+def _keep(settings: HostFile, done: WorkSchedule) -> None:
+    """Write down how long each recipe took, for the order of the next time."""
+    took = dict(_took(settings))
+    built = [each for each in done.assignments.values() if each.state == "built"]
+    took |= {each.recipe: each.seconds for each in built}
+    rows = [{"recipe": recipe, "seconds": seconds} for recipe, seconds in took.items()]
+    files.write(_room(settings) / "last.json", json.dumps(rows, indent=1))

@@ -1,0 +1,193 @@
+"""Hands the builds of a night to other machines: the workers of the host file, or its Slurm."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.commands import build as builds
+from tfwright.commands.nightly import orders as documents
+from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
+from tfwright.errors import HostError, TfwrightError
+from tfwright.nightly.builds import Breakage, NightlyBuild
+from tfwright.nightly.night import BuildOrder, Fleet, Settle
+from tfwright.tools import files
+from tfwright.tools.remote import ssh
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.workers import hand_out, schedule
+from tfwright.workers.schedule import Assignment
+
+ORDERS = "orders"
+"""The folder of orders, in the night's directory and in a worker's build_out."""
+OPTION = "--order"
+
+
+def of(
+    nightly: NightlyFile,
+    settings: HostFile,
+    builder: PipelineBuilder,
+    hear: Callable[[str], None],
+) -> Fleet | None:
+    """Return the machines that build, or None for this one.
+
+    Raises HostError if the host file does not name them.
+    """
+    if nightly.on == "workers":
+        return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
+    if nightly.on == "slurm":
+        if settings.slurm is None:
+            raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+        return SlurmFleet(nightly.directory, settings, builder, hear)
+    return None
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """What both kinds of fleet need: a folder for each order, and what they do with a result."""
+
+    directory: Path
+    settings: HostFile
+    builder: PipelineBuilder
+    hear: Callable[[str], None]
+
+    def write(self, order: BuildOrder, *, carry: bool) -> Path:
+        """Write an order into an empty folder of its own; return the folder."""
+        folder = self.directory / ORDERS / order.id
+        files.remove(folder)
+        folder.mkdir(parents=True)
+        documents.write(folder, order, self.builder, carry=carry)
+        return folder
+
+    def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
+        """Hand a finished order to the night."""
+        folder = self.directory / ORDERS / order.id
+
+        def made() -> NightlyBuild:
+            if given.state == "built" or (folder / documents.BUILT).is_file():
+                build = documents.take(folder, order.work)
+            else:
+                build = _unbuilt(order, given)
+            # A worker is not asked for its name: what the build host calls it is the name.
+            return build.model_copy(update={"worker": given.worker, "lost": given.lost})
+
+        settle(order, made)
+        files.remove(folder)
+
+    def report(self, given: Assignment) -> None:
+        """Say where a target is built."""
+        if given.state == "running":
+            self.hear(f"{given.recipe}: started on {given.worker}")
+        elif given.state == "waiting":
+            self.hear(f"{given.recipe}: given back by {given.worker}: {given.detail}")
+
+
+@dataclass(frozen=True)
+class SshFleet(_Orders):
+    """The workers of the host file."""
+
+    hosts: Mapping[str, RemoteHost]
+
+    @property
+    def width(self) -> int:
+        """How many targets are built at once: one on each worker."""
+        return len(self.hosts)
+
+    def build(
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build all orders; the order of a lost worker goes to another one."""
+        by_target = {order.target.name: order for order in orders}
+        begun = schedule.planned(tuple(by_target), tuple(self.hosts), seconds)
+
+        def hear(given: Assignment) -> None:
+            self.report(given)
+            if given.state in {"built", "failed", "refused"}:
+                self.settle(by_target[given.recipe], given, settle)
+
+        def build(given: Assignment) -> RemoteBuild:
+            return self._carried_out(by_target[given.recipe], self.hosts[given.worker])
+
+        done = hand_out.run(begun, build, hear)
+        for given in done.assignments.values():
+            if given.state == "lost":
+                self.settle(by_target[given.recipe], given, settle)
+
+    def _carried_out(self, order: BuildOrder, host: RemoteHost) -> RemoteBuild:
+        """Run an order on a worker, and bring its result; a fault on the way loses the worker."""
+        log = self.settings.build_out / "workers/logs" / f"{order.id}-{host.name}.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        folder = self.write(order, carry=bool(host.build_out))
+        try:
+            if not host.build_out:
+                return ssh.run(host, ("nightly", OPTION, str(folder)), log)
+            return self._carried_over(order, host, folder, log)
+        except TfwrightError as fault:
+            return RemoteBuild(0.0, ssh.LOST, fault.what)
+
+    def _carried_over(
+        self, order: BuildOrder, host: RemoteHost, folder: Path, log: Path
+    ) -> RemoteBuild:
+        """Run an order on a worker that has a disk of its own."""
+        there = f"{host.build_out}/{ORDERS}/{order.id}"
+        copied = log.with_suffix(".rsync.log")
+        builds.send_inputs(host, self.settings.build_out, copied)
+        ssh.send_folder(host, folder, there, copied)
+        done = ssh.run(host, ("nightly", OPTION, there), log)
+        if not done.lost:
+            ssh.fetch_folder(host, there, folder, copied)
+            ssh.remove(host, there)
+        return done
+
+
+@dataclass(frozen=True)
+class SlurmFleet(_Orders):
+    """The Slurm of the host file; all nodes see the night's directory."""
+
+    @property
+    def width(self) -> int:
+        """How many targets are built at once; without a limit in the host file, very many."""
+        table = self.settings.slurm
+        return table.most if table and table.most else 10_000
+
+    def build(
+        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build all orders as one job array."""
+        by_target = {order.target.name: order for order in orders}
+        if not by_target:
+            return
+        programs = {}
+        for name, order in by_target.items():
+            programs[name] = ("nightly", OPTION, str(self.write(order, carry=False)))
+
+        def hear(given: Assignment) -> None:
+            self.settle(by_target[given.recipe], given, settle)
+
+        hand_out.by_slurm(self.settings, programs, seconds, hear)
+
+
+def _unbuilt(order: BuildOrder, given: Assignment) -> NightlyBuild:
+    """Return the record of an order that no machine carried out."""
+    causes = {
+        "refused": "no worker can build it",
+        "lost": "every worker was lost, or cannot build it",
+        "failed": "the workers died while they built it, or tfwright failed there",
+    }
+    broken = Breakage(
+        stage="check",
+        line=given.detail or given.state,
+        cause=causes[given.state],
+        remedy="Look at the logs in build_out/workers/logs, and at the workers.",
+    )
+    return NightlyBuild(
+        id=order.id,
+        target=order.target.name,
+        recipe=order.target.recipe,
+        started=order.started,
+        seconds=given.seconds,
+        # The recipe is not to blame, so nothing about it counts as broken.
+        result="blocked",
+        fingerprint=dict(order.fingerprint),
+        broken=broken,
+    )

@@ -1,0 +1,151 @@
+"""A build order of a night as a directory, which another machine carries out.
+
+The host that runs the night writes ``order.json``, with what the build needs and a worker's
+checkout lacks. The worker fills ``result`` and writes ``built.json`` last.
+"""
+
+import dataclasses
+import datetime as dt
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from tfwright.commands.nightly import targets
+from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.commands.nightly.targets import FollowedCommit
+from tfwright.documents import host_file
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import due
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.night import BuildOrder
+from tfwright.progress import Listener
+from tfwright.tools import files
+
+ORDER, RESULT, BUILT = "order.json", "result", "built.json"
+LAST = "last"
+"""The folder of the last good wheel, for a worker that does not see the build host's files."""
+
+
+class OrderDocument(BaseModel):
+    """What a worker must know."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    target: Target
+    fingerprint: Mapping[str, str]
+    started: dt.datetime
+    followed: dict[str, str] | None = None
+    """The commit and the name that the target follows."""
+    last_good: NightlyBuild | None = None
+    reproduce: bool = True
+    """Whether the night reproduces wheels; otherwise every build runs without the cache."""
+    last_wheel: str = ""
+    """A path, or a name in the order's own folder LAST."""
+
+
+def write(folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool) -> None:
+    """Write an order of a night's builder; with `carry`, the last good wheel goes with it."""
+    followed = builder.followed(order.target)
+    last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
+    document = OrderDocument(
+        id=order.id,
+        target=order.target,
+        fingerprint=dict(order.fingerprint),
+        started=order.started,
+        followed=dataclasses.asdict(followed) if followed else None,
+        last_good=order.last_good,
+        reproduce=builder.nightly.reproduce,
+        last_wheel=(last.name if carry else str(last)) if last else "",
+    )
+    files.write(folder / ORDER, document.model_dump_json(indent=1))
+    if last and carry:
+        (folder / LAST).mkdir()
+        shutil.copyfile(last, folder / LAST / last.name)
+    lock = targets.lock_of(order.target)
+    # Locks of recipes are in the worker's checkout; those of axes are the build host's own.
+    if lock.parent.name == targets.LOCKS and lock.is_file():
+        (folder / targets.LOCKS).mkdir()
+        shutil.copyfile(lock, folder / targets.LOCKS / lock.name)
+
+
+def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
+    """Build an order on this machine.
+
+    Raises RecipeError if the folder holds no order, HostError if this machine would build another
+    wheel than the host that ordered it, or lacks something.
+    """
+    document = _read(folder)
+    # Locks of targets with axes are looked for next to nightly.toml; the order has them.
+    os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
+    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
+    builder = PipelineBuilder(nightly, host_file.read(), listener)
+    followed = FollowedCommit(**document.followed) if document.followed else None
+    builder.follow(document.target, followed)
+    _insist_on_same(document, builder)
+    result = folder / RESULT
+    # A lost worker may have left a part of it in a shared directory.
+    files.remove(result)
+    result.mkdir(parents=True)
+    build = builder.build(_order(folder, document, result))
+    files.write(folder / BUILT, build.model_dump_json(indent=1))
+    if build.result == "blocked" and build.broken:
+        raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
+    return build
+
+
+def take(folder: Path, work: Path) -> NightlyBuild:
+    """Move the result of an order into the night's own directory; return the build.
+
+    Raises HostError if the worker left no result.
+    """
+    try:
+        build = NightlyBuild.model_validate_json((folder / BUILT).read_bytes())
+    except (OSError, ValidationError) as fault:
+        remedy = "Look at the log of the worker in build_out/workers/logs."
+        raise HostError("The worker left no result", remedy=remedy) from fault
+    wheel = folder / RESULT / build.wheel
+    if build.wheel and files.sha256(wheel) != build.sha256:
+        remedy = "Build it again; look at the disks of both machines."
+        raise HostError(f"{build.wheel} came with other bytes than it was built", remedy=remedy)
+    files.remove(work)
+    (folder / RESULT).rename(work)
+    return build
+
+
+def _read(folder: Path) -> OrderDocument:
+    try:
+        return OrderDocument.model_validate_json((folder / ORDER).read_bytes())
+    except (OSError, ValidationError) as fault:
+        raise RecipeError(
+            f"{folder} holds no build order",
+            remedy="'invoke nightly' on the build host writes and starts orders by itself.",
+        ) from fault
+
+
+def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
+    """Refuse an order where this machine's recipe, patches or compiler are others."""
+    differing = due.differing(document.fingerprint, builder.decides(document.target))
+    if differing:
+        raise HostError(
+            f"This machine would build another wheel: it differs in {', '.join(differing)}",
+            remedy="Update its checkout of tfwright; build in a container if systems differ.",
+        )
+
+
+def _order(folder: Path, document: OrderDocument, result: Path) -> BuildOrder:
+    # A path from the build host is absolute, and joining it leaves it as it is.
+    last = folder / LAST / document.last_wheel if document.last_wheel else None
+    return BuildOrder(
+        document.id,
+        document.target,
+        document.fingerprint,
+        result,
+        document.started,
+        document.last_good,
+        last,
+    )

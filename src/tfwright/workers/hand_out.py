@@ -1,0 +1,126 @@
+"""Hands work out to machines, over OpenSSH or by Slurm, and takes it back from lost ones.
+
+The work is a command of tfwright for each recipe: a build, or a build order of a night. What a
+command means, and what is copied before and after it, is up to the caller.
+"""
+
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tfwright.documents.host_file import HostFile, SlurmTable, WorkerTable
+from tfwright.errors import HostError
+from tfwright.tools import files
+from tfwright.tools.remote import slurm
+from tfwright.tools.remote.slurm import SlurmResult, SlurmSite
+from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
+from tfwright.workers import schedule
+from tfwright.workers.schedule import Assignment, WorkSchedule
+
+Build = Callable[[Assignment], RemoteBuild]
+"""Runs a build on the assignment's worker, to its end."""
+Hear = Callable[[Assignment], None]
+"""Receives an assignment whenever its state changes."""
+
+
+def hosts(settings: HostFile) -> Mapping[str, RemoteHost]:
+    """Return the workers of the host file, by name. Raises HostError if it names none."""
+    found = {table.name: _host(table) for table in settings.workers}
+    if not found:
+        raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
+    return found
+
+
+def run(begun: WorkSchedule, build: Build, hear: Hear) -> WorkSchedule:
+    """Start builds while workers are idle, until no worker can take another recipe.
+
+    `build` runs in threads; `hear` is called in the caller's own thread.
+    """
+    ended: queue.Queue[tuple[Assignment, RemoteBuild | BaseException]] = queue.Queue()
+
+    def work(given: Assignment) -> None:
+        try:
+            ended.put((given, build(given)))
+        except BaseException as fault:  # noqa: BLE001 raised below, in the caller's thread
+            ended.put((given, fault))
+
+    current = begun
+    while not current.over:
+        current, started = current.started()
+        for given in started:
+            hear(given)
+            # A daemon: after Ctrl-C a build that hangs on a lost host must not keep this alive.
+            threading.Thread(target=work, args=(given,), daemon=True).start()
+        given, result = ended.get()
+        if isinstance(result, BaseException):
+            raise result
+        current = _after(current, given.recipe, result)
+        hear(current.assignments[given.recipe])
+    return current.closed()
+
+
+def _after(current: WorkSchedule, recipe: str, result: RemoteBuild) -> WorkSchedule:
+    """Return the schedule after a worker gave its result."""
+    if result.lost:
+        return current.lost(recipe, result.seconds, result.failure)
+    if result.refused:
+        return current.refused(recipe, result.seconds, result.failure)
+    return current.ended(recipe, result.seconds, result.failure)
+
+
+def by_slurm(
+    settings: HostFile,
+    programs: Mapping[str, Sequence[str]],
+    took: Mapping[str, float],
+    hear: Hear,
+) -> WorkSchedule:
+    """Run one command for each recipe as a job array; tasks that took longest come first.
+
+    Raises HostError if the host file has no [slurm], ToolError if Slurm refuses the job.
+    """
+    table = settings.slurm
+    if table is None:
+        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+    room = settings.build_out / "workers" / "slurm"
+    # Results of an earlier job array would pass for those of this one.
+    files.remove(room)
+    planned = schedule.planned(tuple(programs), (), took)
+    order = tuple(planned.assignments)
+    done = dict(planned.assignments)
+
+    def ended(result: SlurmResult) -> None:
+        given = _ended(done[order[result.number]], result)
+        done[given.recipe] = given
+        hear(given)
+
+    slurm.run(_site(table, room), [programs[recipe] for recipe in order], ended)
+    return WorkSchedule(done, ())
+
+
+def _ended(given: Assignment, result: SlurmResult) -> Assignment:
+    """Return an assignment after its task ended."""
+    state: schedule.State = "built" if result.status == 0 else "failed"
+    state = "lost" if result.status == slurm.LOST else state
+    failure = f"exit status {result.status}, see {result.log}" if result.status else ""
+    if state == "lost":
+        failure = "Slurm ended the task each time before it left a result"
+    nodes = result.nodes or ("",)
+    return replace(
+        given,
+        state=state,
+        worker=nodes[-1],
+        lost=nodes[:-1],
+        seconds=result.seconds,
+        detail=failure,
+    )
+
+
+def _site(table: SlurmTable, room: Path) -> SlurmSite:
+    options = table.options
+    return SlurmSite(table.directory, room, table.python, table.host_file, options, table.most)
+
+
+def _host(table: WorkerTable) -> RemoteHost:
+    return RemoteHost(**{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__})

@@ -1,0 +1,170 @@
+"""A night on other machines: what was built there counts as built here, and what was lost waits."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+from tests.nightly.fake import FakeBuilder, host_with
+
+from tfwright.commands.nightly import fleets, orders
+from tfwright.commands.nightly.builder import PipelineBuilder
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile, Target
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import night
+from tfwright.nightly import state as states
+from tfwright.nightly.builds import NightlyBuild
+from tfwright.nightly.night import BuildHost, BuildOrder, Settle
+from tfwright.nightly.pages import overview
+from tfwright.progress import SILENCE
+from tfwright.workers.schedule import Assignment
+
+
+@dataclass
+class FakeFleet:
+    """Two machines that build with the builder of the host."""
+
+    builder: FakeBuilder
+    width: int = 2
+    asked: list[str] = field(default_factory=list)
+
+    def build(
+        self, given: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+    ) -> None:
+        """Build each order, the last one first."""
+        assert set(seconds) <= {order.target.name for order in given} | set(seconds)
+        for order in reversed(given):
+            self.asked.append(order.target.name)
+
+            def made(order: BuildOrder = order) -> NightlyBuild:
+                return self.builder.build(order).model_copy(update={"worker": "one"})
+
+            settle(order, made)
+
+
+def fleet_host(tmp_path: Path, *names: str, **keys: object) -> BuildHost:
+    host = host_with(tmp_path, *names, **{"on": "workers", **keys})
+    assert isinstance(host.builder, FakeBuilder)
+    return replace(host, fleet=FakeFleet(host.builder))
+
+
+def test_what_workers_build_is_published_with_the_worker_named(tmp_path: Path) -> None:
+    host = fleet_host(tmp_path, "a", "b")
+    outcome = night.run(host)
+    assert outcome.verdicts == {"a": "good", "b": "good"}
+    page = (host.site / "index.html").read_text("utf-8")
+    assert "on one" in page
+    with states.opened(host.directory) as state:
+        rows = overview.rows(host.nightly, state, host.clock())
+    assert {row.worker for row in rows} == {"one"}
+
+
+def test_two_workers_fit_twice_as_much_into_a_night(tmp_path: Path) -> None:
+    first = fleet_host(tmp_path, "a", "b", "c")
+    night.run(first)
+    assert isinstance(first.builder, FakeBuilder)
+    first.builder.clock.next_night()
+    # Each build took 10 minutes: alone only one of them would fit into 12 minutes.
+    host = replace(first, nightly=first.nightly.model_copy(update={"hours": 0.2}))
+    again = night.run(host, now=True)
+    assert list(again.verdicts.values()).count("skipped") == 1
+
+
+def builder_of(tmp_path: Path) -> PipelineBuilder:
+    return PipelineBuilder(NightlyFile(directory=tmp_path), HostFile())
+
+
+def order_of(tmp_path: Path, fingerprint: Mapping[str, str]) -> BuildOrder:
+    target = Target(name="demo", recipe="demo")
+    moment = host_with(tmp_path).clock()
+    return BuildOrder("id", target, fingerprint, tmp_path / "work", moment, None, None)
+
+
+def test_a_worker_with_another_recipe_refuses_the_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TFWRIGHT_NIGHTLY_FILE", "restored by monkeypatch")
+    folder = tmp_path / "order"
+    folder.mkdir()
+    order = order_of(tmp_path, {"the recipe's [source]": "0"})
+    orders.write(folder, order, builder_of(tmp_path), carry=False)
+    with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
+        orders.carry_out(folder, SILENCE)
+
+
+def test_a_folder_without_an_order_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="holds no build order"):
+        orders.carry_out(tmp_path, SILENCE)
+
+
+def built(folder: Path, **changes: object) -> NightlyBuild:
+    """Leave what a worker leaves."""
+    (folder / orders.RESULT).mkdir(parents=True)
+    (folder / orders.RESULT / "a-1-py3-none-any.whl").write_bytes(b"wheel")
+    values: dict[str, object] = {
+        "id": "id",
+        "target": "demo",
+        "recipe": "demo",
+        "started": "2026-01-01T00:00:00Z",
+        "seconds": 1.0,
+        "result": "built",
+        "wheel": "a-1-py3-none-any.whl",
+        "sha256": "8bde2e6c5bc9ac14c1d9c3b5d6ed3d1a0e3d6d2c2bb1ad1e4ed8c6f8fb77d2b5",
+    }
+    build = NightlyBuild.model_validate({**values, **changes})
+    (folder / orders.BUILT).write_text(build.model_dump_json(), "utf-8")
+    return build
+
+
+def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
+    built(tmp_path / "order")
+    with pytest.raises(HostError, match="other bytes than it was built"):
+        orders.take(tmp_path / "order", tmp_path / "work")
+
+
+def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
+    built(tmp_path / "order", wheel="", sha256="")
+    (tmp_path / "work").mkdir()
+    assert orders.take(tmp_path / "order", tmp_path / "work").id == "id"
+    assert (tmp_path / "work/a-1-py3-none-any.whl").is_file()
+
+
+def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -> None:
+    builder = builder_of(tmp_path)
+    heard: list[str] = []
+    fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
+    settled: list[NightlyBuild] = []
+    order = order_of(tmp_path, {})
+    given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
+    fleet.settle(order, given, lambda _, made: settled.append(made()))
+    assert settled[0].result == "blocked"
+    assert settled[0].broken
+    assert settled[0].broken.line == "no CUDA 11.8"
+    assert (settled[0].worker, settled[0].lost) == ("two", ("one",))
+
+
+def test_a_night_on_workers_needs_workers(tmp_path: Path) -> None:
+    builder = builder_of(tmp_path)
+    for place, table in (("workers", "[[workers]]"), ("slurm", "[slurm]")):
+        nightly = NightlyFile.model_validate({"directory": str(tmp_path), "on": place})
+        with pytest.raises(HostError) as caught:
+            fleets.of(nightly, HostFile(), builder, lambda _: None)
+        assert table in caught.value.remedy or table in caught.value.what
+
+
+def test_an_order_is_plain_json_that_a_person_can_read(tmp_path: Path) -> None:
+    order = order_of(tmp_path, {"the commit": "a" * 40})
+    orders.write(tmp_path, order, builder_of(tmp_path), carry=True)
+    document = json.loads((tmp_path / orders.ORDER).read_text("utf-8"))
+    assert document["target"]["name"] == "demo"
+    assert document["fingerprint"] == {"the commit": "a" * 40}
+
+
+def test_without_reproduction_nothing_is_taken_from_the_cache(tmp_path: Path) -> None:
+    target = Target(name="demo", recipe="demo")
+    for reproduce in (True, False):
+        nightly = NightlyFile(directory=tmp_path, reproduce=reproduce)
+        builder = PipelineBuilder(nightly, HostFile())
+        assert builder.job(target).host_file.cache.enabled == reproduce
