@@ -7,7 +7,7 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
-from tfwright.rules.repositories import Repository, Rules
+from tfwright.rules.model import Repository, Rules
 from tfwright.tools.git import patching
 
 
@@ -49,7 +49,7 @@ def test_one_condition_that_holds_is_enough_and_is_named() -> None:
         "the release is 2.1 or later, or the wheel is for Python 2.",
         DropFacts.of(of("1.15", python="2.7")),
     )
-    assert (verdict.answer, verdict.condition) == ("due", "wheel is for Python 2")
+    assert (verdict.answer, verdict.condition) == ("due", "the wheel is for Python 2")
 
 
 def test_a_patch_level_counts_where_it_is_named() -> None:

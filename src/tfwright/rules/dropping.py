@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from tfwright.documents.recipe import Recipe, SourceTable
-from tfwright.rules.repositories import Rules
+from tfwright.rules.model import Rules
 from tfwright.tools import git
 
 Answer = Literal["due", "not due", "unknown"]
@@ -101,7 +101,7 @@ def misspelt(drop_when: str) -> str:
 def _conditions(drop_when: str) -> Iterator[str]:
     """Yield the alternatives; the comma tells them from "or later" inside of one."""
     for condition in re.split(r",? or (?!later|newer|older|earlier)|; ", drop_when):
-        yield condition.strip().rstrip(".").removeprefix("the ")
+        yield condition.strip().rstrip(".")
 
 
 def _holds(condition: str, facts: DropFacts) -> bool | None:
@@ -200,4 +200,4 @@ _SPELLINGS: Mapping[str, Check] = {
     r"wheel is for Python 2$": _python_2,
     r"wheel is for (?P<name>macOS)": _system,
 }
-_FORMS = [(re.compile(spelling), check) for spelling, check in _SPELLINGS.items()]
+_FORMS = [(re.compile(f"(?:the )?{spelling}"), check) for spelling, check in _SPELLINGS.items()]

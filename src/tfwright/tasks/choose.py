@@ -139,7 +139,7 @@ def new(
         page.show_new(making.new(wish, Release.parse(wanted), host, place, page.ask))
 
 
-@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
 def port(_: Context, to: str, recipe: str = "demo") -> None:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
     with explained():
