@@ -9,14 +9,21 @@ from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
-from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit import soundness, tree
 
 if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
 
 
-def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
+def facts(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+    interpreter: Path,
+) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
+    # Only what the recipe uses: a CUDA that appears on
+    # the host must not rebuild a CPU wheel.
     toolkit, cudnn = cuda.present(recipe, host_file)
     return HostFacts(
         system=host.system,
@@ -27,28 +34,42 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
         compiler=host.compiler.value,
         cuda=toolkit,
         cudnn=cudnn,
-        toolkit=_digest(host_file, toolkit),
+        toolkit=_digest(recipe, host_file, toolkit),
     )
 
 
-def _digest(host_file: HostFile, toolkit: Path | None) -> str:
-    """Return one digest for the toolkit and its compiler, as their records state them."""
+def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+    """Return one digest for the toolkit and its compiler, as their records state them.
+
+    Raises SupplyError where a file of them is not as its record says: Bazel does not look.
+    """
     # By where the compiler is, not by build_out: `reproduce` builds below another directory.
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
-    records = [tree.read(root) for root in (toolkit, compiler) if root]
+    roots = [root for root in (toolkit, compiler) if root]
+    for root in roots:
+        soundness.insist(root, recipe.name)
+    records = [tree.read(root) for root in roots]
+    # A toolkit that NVIDIA's installer put there has no
+    # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
+def found(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: HostFacts,
+) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
     from tfwright.wheel.seal.build_record import Found
 
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""
-    prefixes = cuda.prefixes(recipe, host_file) if host.cuda else []
+    every = cuda.prefixes(recipe, host_file)
+    cudnn = nvidia.cudnn(place, every).value if host.cudnn else ""
+    # Without CUDA the recipe uses none of the libraries that may lie in these places.
+    prefixes = every if host.cuda else []
     return Found(
         system=host.system,
         machine=host.machine,
