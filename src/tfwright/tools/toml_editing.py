@@ -79,8 +79,8 @@ def put_section(path: Path, table: str, lines: str) -> None:
     files.write(path, text[:start] + lines + rest)
 
 
-def put_value(path: Path, key: Sequence[str], value: str) -> None:
-    """Set one string; a comment behind it stays."""
+def put_value(path: Path, key: Sequence[str], value: str | bool) -> None:  # noqa: FBT001 a value
+    """Set one value; a comment behind it stays."""
     _put(path, key, value)
 
 
