@@ -42,8 +42,11 @@ class _Rule:
 def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     """Say whether Bazel builds the programs that run during the build in another configuration."""
     lines = [line.split() for line in bazelrc.splitlines()]
-    # Lines such as build:rbe hold for a configuration that the user has to ask for.
+    # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
+    # platform hold by themselves in a tree that says so.
     always = [word for words in lines if words[:1] == ["build"] for word in words[1:]]
+    if "--enable_platform_specific_config" in always:
+        always += [word for words in lines if words[:1] == ["build:linux"] for word in words[1:]]
     return "--distinct_host_configuration=false" not in (*always, *flags)
 
 
