@@ -71,7 +71,9 @@ def _line(version: str) -> str:
 
 
 def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
-    if not cuda.needed(recipe):
+    # TensorFlow does not build with CUDA alone; another repository may.
+    without = recipe.source.interface == "own" and not recipe.host.cudnn
+    if not cuda.needed(recipe) or without:
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))

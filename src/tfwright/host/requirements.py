@@ -28,7 +28,12 @@ def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
     What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
     """
     at_home = recipe.host.system in {"any", host.system}
-    requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
+    requirements = REQUIREMENTS
+    if not at_home:
+        requirements = GENERAL
+    elif _bundled(recipe):
+        # The bundled tree with a kernel is compiled by a real CUDA, as TensorFlow is.
+        requirements = (*GENERAL, *gpu.REQUIREMENTS)
     return [
         finding for requirement in requirements for finding in requirement(recipe, host_file, host)
     ]
