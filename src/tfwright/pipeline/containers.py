@@ -36,6 +36,7 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
     if not encloses(job, stage):
         yield
         return
+    # The container sees build_out, and has a /tmp of its own.
     with podman.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
 
@@ -61,15 +62,21 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     from tfwright.tools.container import podman
 
+    # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
         return ()
     try:
         return (podman.start_command(plan(job, stage), Path("@ROOM@")),)
+    # The image comes with fetch, so the first plan of a recipe cannot show the command.
     except SupplyError:
         return ()
 
 
-def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+def enter(
+    job: BuildRequest,
+    stage: str,
+    shell: Command,
+) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without podman.
@@ -89,6 +96,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     if pinned is None:
         message = f"{job.name} names no image"
         raise ValueError(message)
+    # Every other stage works on what fetch brought, and proves it by having no network.
     online = stage in ONLINE and not job.offline
     return ContainerPlan(
         image=image.kept(job.places.vault, pinned.digest),
@@ -104,6 +112,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
 def _writable(job: Job) -> Iterator[Path]:
     """Yield what is the same inside and outside, by the same path."""
     build_out = job.places.build_out
+    # The same path inside as outside: Bazel and ./configure write absolute paths down.
     build_out.mkdir(parents=True, exist_ok=True)
     yield build_out
     # Another build_out may share the vault of this one by a link.
@@ -114,10 +123,12 @@ def _writable(job: Job) -> Iterator[Path]:
 
 def _readable(job: Job, *, online: bool) -> Iterator[Path]:
     """Yield what programs inside may only read."""
+    # The demo's tree and the smoke programs are run from here.
     yield Path(tfwright.__file__).parent
     for toolkit in (job.host_file.cuda, job.host_file.cudnn):
         if toolkit:
             yield toolkit
+    # Only where there is a network: pip's settings can hold the password of an index.
     for name in CLIENT_FILES if online else ():
         path = Path(name).expanduser()
         if path.exists():

@@ -36,17 +36,19 @@ class Repository:
 
     @property
     def lockable(self) -> bool:
-        """Tell whether the rule pins the bytes that it downloads."""
+        """Say whether the rule pins the bytes that it downloads."""
         return bool(self.sha256)
 
     @property
     def of_bazel(self) -> bool:
-        """Tell whether Bazel itself declares it, and not the tree or what that leads to."""
+        """Say whether Bazel itself declares it, and not the tree or what that leads to."""
         return self.file.startswith(BAZELS_PLACE)
 
     @property
     def clone(self) -> Clone | None:
         """What the rule clones, if it pins a whole commit id: a tag may move."""
+        # A rule with a digest downloads an archive, even where it names a commit in
+        # addition.
         pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
         return Clone(self.urls[0], self.commit) if pinned and self.urls else None
 

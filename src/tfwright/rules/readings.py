@@ -43,6 +43,8 @@ class Readings:
     def _keep(self, path: Path, rules: Rules) -> None:
         text = json.dumps(_RULES.dump_python(rules))
         files.write(path, f"{_digest(text)}\n{text}")
+        # The oldest go first: an earlier state of the recipe is the least likely to
+        # come back.
         found = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime_ns)
         for old in found[:-MOST]:
             old.unlink()
@@ -60,6 +62,8 @@ def _kept(path: Path) -> Rules | None:
     """Return what a file holds; None where there is none, or it is not as it was written."""
     try:
         said, _, text = path.read_text("utf-8").partition("\n")
+        # The first line is a digest of the rest, since a reading that was cut could
+        # miss a download.
         whole = said == _digest(text)
         return _RULES.validate_python(json.loads(text)) if whole else None
     except (OSError, UnicodeDecodeError, ValidationError):

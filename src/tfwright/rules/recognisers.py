@@ -25,12 +25,12 @@ URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
 
 
 def declares(named: Mapping[str, object]) -> bool:
-    """Tell whether a call with these arguments declares a download."""
+    """Say whether a call with these arguments declares a download."""
     return "name" in named and any(map(tells_origin, named))
 
 
 def tells_origin(argument: str) -> bool:
-    """Tell whether an argument says where a file comes from, or what it is."""
+    """Say whether an argument says where a file comes from, or what it is."""
     return (
         argument in ORIGINS
         or argument.endswith(("_urls", "_url", "_sha256"))
@@ -40,6 +40,8 @@ def tells_origin(argument: str) -> bool:
 
 def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
+    # maven_jar and jvm_maven_import_external name no address: servers and path make it
+    # up.
     if "artifact" in known:
         yield (
             tuple(_jars(line_of(known["artifact"]), known.get("server_urls"))),
@@ -58,6 +60,7 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
+    # A rule may name several files, such as jar_urls with jar_sha256 next to src_urls.
     plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
     matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
     for prefix in dict.fromkeys(found[1] for found in matches if found):
@@ -72,11 +75,13 @@ def _jars(artifact: str, servers: object) -> Iterator[str]:
     name, _, version = rest.partition(":")
     for server in urls_of(servers):
         folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        # The layout of every Maven repository: dots of the group are directories.
         yield f"{folder}/{name}-{version}.jar"
 
 
 def urls_of(value: object) -> tuple[str, ...]:
     """Return one url, or a list of them, each once."""
+    # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
     given = value if isinstance(value, list) else [value]
     urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
     for url in urls:
@@ -88,6 +93,7 @@ def urls_of(value: object) -> tuple[str, ...]:
 
 def digest_of(value: object) -> str:
     """Return a SHA-256, or an empty text where there is none."""
+    # Bazel compares digests without regard to case.
     text = line_of(value or "").lower()
     if text and not re.fullmatch(r"[0-9a-f]{64}", text):
         message = f"sha256 {text[:80]!r} is not a SHA-256"
@@ -98,6 +104,7 @@ def digest_of(value: object) -> str:
 def name_of(value: object) -> str:
     """Insist on what Bazel takes for the name of a repository."""
     text = line_of(value)
+    # The name becomes a directory of the output base, and part of labels.
     if not re.fullmatch(NAME, text):
         message = f"{text[:80]!r} is not the name of a repository"
         raise UnknownError(message)

@@ -46,7 +46,7 @@ BAZELS_OWN = "bazel_tools"
 
 
 def relevant(path: str) -> bool:
-    """Tell whether WORKSPACE can lead to a file of a tree."""
+    """Say whether WORKSPACE can lead to a file of a tree."""
     return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
 
 
@@ -74,12 +74,16 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
     """
     found = Rules((), ())
     for path in sorted(texts):
+        # Each text is a WORKSPACE of its own: Bazel puts one before and one after the
+        # tree's.
         reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
         with reading.bounded(path):
             reading.start(path)
         found += reading.rules()
     marked = []
     for repository in found.repositories:
+        # rules_cc from Bazel 0.29 on, rules_java from 2.0: these it downloads for every
+        # build.
         of_language = repository.name.startswith("rules_")
         marked.append(replace(repository, reached=of_language))
     return replace(found, repositories=tuple(marked))
@@ -174,6 +178,7 @@ class _Reading:
     def _call(self, call: ast.Call, scope: Scope) -> None:
         """Read one call: what it declares, and what is behind it."""
         path, line = scope.module.path, call.lineno
+        # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
             self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
             return

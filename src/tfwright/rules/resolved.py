@@ -12,6 +12,7 @@ def pins(text: str) -> dict[str, str]:
     One name may be declared several times, with different digests: Bazel tells which it took.
     """
     program = Program({"resolved.bzl": text})
+    # The file is Starlark, `resolved = [...]`: it is read here, not run.
     module = program.module("resolved.bzl")
     made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
     entries = made if isinstance(made, list) else []
@@ -19,7 +20,8 @@ def pins(text: str) -> dict[str, str]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        # The original attributes are those of WORKSPACE; Bazel adds resolved ones next to them.
+        # The original attributes are those of WORKSPACE; Bazel adds resolved ones next
+        # to them.
         attributes = program.force(entry["original_attributes"])
         if isinstance(attributes, dict):
             pin = attributes.get("sha256") or attributes.get("commit") or ""

@@ -122,6 +122,7 @@ def bring(
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
+        # Each round may bring archives whose rules declare more, as rules_closure does.
         archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
         reached = _more(reached, archives, commits, suppliers)
         more = {}
@@ -175,6 +176,8 @@ def wanted(
     sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
+        # The lock knows of archives that Bazel wants although reading did not find the
+        # way to them.
         sought = repository.reached or repository.sha256 in needed
         if not (repository.lockable and sought) or repository.sha256 in idle:
             continue
@@ -226,6 +229,8 @@ def _followed(
         sha256 = table.sha256 if table else repository.sha256
         path = store.path(sha256)
         if repository.lockable and path.is_file():
+            # A substitute may be laid out otherwise than the archive that the rule
+            # expects.
             own = table.strip_prefix if table else None
             prefix = repository.strip_prefix if own is None else own
             return _read(nested, [sha256, prefix], partial(texts, path, prefix), before)
@@ -276,6 +281,7 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
 def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
+            # A file of rules is small: larger members are not even unpacked.
             if entry.file_size <= LONGEST_FILE:
                 yield entry.filename, partial(packed.read, entry)
 

@@ -65,6 +65,8 @@ class Program:
     def globals(self, module: Module) -> Scope:
         """Return what the functions of a module can see."""
         if module not in self._globals:
+            # Empty at first: a function of the module may be called while its globals
+            # are being read.
             self._globals[module] = Scope(module)
             walk = self.walk(module.body, Scope(module))
             self._globals[module] = _exhaust(walk)
@@ -253,6 +255,8 @@ class Program:
 
     def _named(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
+        # Functions see the module as it is at its end, as in Python: they run after it
+        # was read.
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])
@@ -276,6 +280,7 @@ class Program:
     def _result(self, call: ast.Call, scope: Scope) -> object:
         """Return what a call gives, if it is one of the few that leave a value readable."""
         match call.func, call.args:
+            # A label is read as its text, by which `load` and the rules name files.
             case ast.Name(id="str" | "Label"), [argument]:
                 return self.value(argument, scope)
             case ast.Name(id="repository_rule"), _:

@@ -26,6 +26,7 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
     if not isinstance(fault, ToolError):
         return fault
     lacking = _free(install_root) < _unpacked(binary)
+    # Bazel never removes them, and each is some hundred megabytes.
     for leftover in _abandoned(install_root):
         files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in seen.lines):
@@ -35,6 +36,7 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
 
 def _free(place: Path) -> int:
     """Return the bytes that are left on the disk of a directory, which need not exist yet."""
+    # The first start of a Bazel makes this directory.
     while not place.exists():
         place = place.parent
     return shutil.disk_usage(place).free

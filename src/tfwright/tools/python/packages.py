@@ -52,24 +52,26 @@ def supply(
         return
     with tempfile.TemporaryDirectory() as folder:
         try:
+            # First without an index: pip then makes no request for what is kept
+            # already.
             found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
         except SupplyError:
             if offline_only:
                 raise
             found = bring(python, pins, Path(folder, "brought"), log)
         # Also a file that was at hand may have come from a folder of this host's pip.
-        new = {
-            path: (path.name, digest)
-            for path in found
-            if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
-        }
-        brought = [f"{files.sha256(path)}/{path.name}" for path in found]
+        digests = {path: files.sha256(path) for path in found}
+        brought = [f"{digest}/{path.name}" for path, digest in digests.items()]
+        new = {}
+        for path, digest in digests.items():
+            if not (shelf(vault) / digest / path.name).exists():
+                new[path] = (path.name, digest)
         keep(new, vault)
     files.write(_record(python, pins, vault), "".join(f"{name}\n" for name in brought))
 
 
 def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
-    """Tell whether an earlier run saw to the same pins, and its files are as they were then.
+    """Say whether an earlier run saw to the same pins, and its files are as they were then.
 
     pip takes seconds to come to the same answer.
     """
@@ -93,6 +95,8 @@ def write_page(vault: Path) -> None:
     """Write the page again; done after every change."""
     links = []
     for path in kept(vault):
+        # The digest in the link is checked by pip itself, so that a damaged file is
+        # refused.
         digest = path.parent.name
         url = f"{digest}/{quote(path.name)}#sha256={digest}"
         links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')
@@ -103,7 +107,9 @@ def project(path: Path) -> str:
     """Return the name, as indexes compare it, of the project that a downloaded file is of."""
     from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
-    return (parse_wheel_filename if path.suffix == ".whl" else parse_sdist_filename)(path.name)[0]
+    if path.suffix == ".whl":
+        return parse_wheel_filename(path.name)[0]
+    return parse_sdist_filename(path.name)[0]
 
 
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
@@ -113,11 +119,9 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     """
     folder.mkdir(exist_ok=True)
     argv = (
-        str(python),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
+        *package_clients.pip(python),
         "download",
+        # What the pins need is pinned as well: pip must not choose more.
         "--no-deps",
         "--dest",
         str(folder),
@@ -137,6 +141,7 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
 
 def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
         r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
         r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",

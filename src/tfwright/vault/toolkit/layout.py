@@ -21,7 +21,8 @@ class Move(NamedTuple):
 
 
 DEBIAN = (
-    # nvcc and nvprof here are shell scripts that start the real programs by absolute paths.
+    # nvcc and nvprof here are shell scripts that start the real programs by absolute
+    # paths.
     Move(r"usr/bin/(nvcc|nvprof)", ""),
     # Links into /etc, and wrappers that choose one of Debian's compilers.
     Move(r"usr/lib/nvidia-cuda-toolkit/bin/(nvcc\.profile|gcc|g\+\+)", ""),
@@ -63,6 +64,7 @@ def moves(part: PartName, way: Way) -> Sequence[Move]:
 def place(path: str, rules: Sequence[Move]) -> str:
     """Return where a file goes; empty if the toolkit leaves it out."""
     for rule in rules:
+        # The first rule wins: the narrow ones stand before the wide ones.
         found = re.fullmatch(rule.pattern, path)
         if found:
             return found.expand(rule.to)
@@ -77,6 +79,8 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
     """
     for path in sorted(_files(raw)):
         target = place(path.relative_to(raw).as_posix(), rules)
+        # Two files may have one place, as a wheel's License and licenses/LICENSE: the
+        # first stays.
         if target and not (into / target).exists():
             (into / target).parent.mkdir(parents=True, exist_ok=True)
             path.rename(into / target)
@@ -96,6 +100,8 @@ def _complete(root: Path) -> None:
     """
     nvcc.settle(root)
     for library in sorted(root.glob("lib64/lib*.so.*")):
+        # The linker looks for -lcudnn as libcudnn.so, which Debian has in -dev packages
+        # and wheels leave out.
         link = library.with_name(library.name.partition(".so.")[0] + ".so")
         if not link.exists() and not link.is_symlink():
             link.symlink_to(library.name)

@@ -48,6 +48,7 @@ def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
     """Copy the licences in an archive to where they can be read; the least deep one comes first."""
     unpacking.unpack(archive, room, _is_licence)
     found = [path for path in room.rglob("*") if path.is_file()]
+    # CUDA's own EULA is at the top; the ones below are of parts that others wrote.
     found.sort(key=lambda path: (len(path.parts), path))
     files.remove(shown)
     for path in found:
@@ -72,6 +73,7 @@ def _unpack_inner(whole: Path) -> None:
         place = inner.with_suffix("")
         place.mkdir()
         unpacking.unpack(inner, place)
+        # It is a gigabyte, and its content is unpacked now.
         inner.unlink()
 
 
@@ -85,6 +87,8 @@ def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     for folder in (whole, *sorted(folders)):
         inside = any(folder.is_relative_to(root) for root in found)
         left_out = inside or _NEVER_NEEDED.search(str(folder.relative_to(whole)))
+        # CUDA 11 split its archive: cuda_cudart, cuda_nvcc, libcublas each have
+        # include/ and lib64/.
         if not left_out and any((folder / part).is_dir() for part in parts):
             found.append(folder)
     return found
@@ -96,6 +100,7 @@ def _merge(source: Path, target: Path) -> None:
         there = target / entry.name
         if entry.is_dir() and not entry.is_symlink() and there.is_dir():
             _merge(entry, there)
+        # A link that leads nowhere does not "exist", and rename would replace it.
         elif not there.exists() and not there.is_symlink():
             entry.rename(there)
 

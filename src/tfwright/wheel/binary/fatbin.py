@@ -39,6 +39,8 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> d
     that the code takes in the file, compressed where nvcc compressed it. Raises ValueError for a
     fat binary that does not hold what its own sizes say.
     """
+    # Counted over the whole file: many small containers keep a reader as busy as a
+    # large one.
     found, parts = dict[str, int](), 0
     for first, last in _containers(content, start, len(content) if end is None else end):
         parts += 1
@@ -60,7 +62,8 @@ def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, i
         _, version, header, length = _CONTAINER.unpack_from(content, start)
         first = start + header
         if version != _VERSION or header != _CONTAINER.size:
-            # A program that compares with the magic has these bytes too: CUDA's own runtime.
+            # A program that compares with the magic has these bytes too: CUDA's own
+            # runtime.
             start += 1
             continue
         if first + length > end:
@@ -75,6 +78,7 @@ def _entries(content: Content, position: int, end: int) -> Iterator[tuple[str, i
     while position < end:
         if position + _ENTRY.size > end:
             raise ValueError(f"the fat binary at {position:#x} ends too early")
+        # The number of the architecture is what nvcc calls it: 70, 120.
         kind, _, header, size, *_, number, flags = _ENTRY.unpack_from(content, position)
         if header < _ENTRY.size:
             raise ValueError(f"the entry at {position:#x} of a fat binary is damaged")

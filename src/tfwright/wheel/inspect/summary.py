@@ -46,6 +46,8 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
     architectures = elf.ordered(name for part in parts for name in part.architectures)
+    # The library with TensorFlow's own exports decides how operations of users' have to
+    # be built.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
     return Summary(
         needs=newest,

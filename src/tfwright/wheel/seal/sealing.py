@@ -96,6 +96,7 @@ def seal(
     with tempfile.TemporaryFile() as stream:
         spool = Spool(stream)
         packed = _pack(wheel, spool)
+        # Before anything is written: sealing would make a false RECORD true.
         _insist_on_record(wheel, packed)
         for name, content in added.items():
             packed[name] = _kept(spool, name, content, 0o644)
@@ -132,7 +133,8 @@ def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Pa
     mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
     if not member.file_size:
         return _kept(spool, member.filename, wheel.read(member), mode)
-    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is compressed.
+    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is
+    # compressed.
     with closing(mmap.mmap(-1, member.file_size)) as content:
         with wheel.open(member) as stream:
             while chunk := stream.read(record.CHUNK):
@@ -158,7 +160,8 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
 def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
     """Refuse a wheel that does not hold what its RECORD says."""
     place = f"{archive.metadata_directory(wheel)}/RECORD"
-    # RECORD's own line has no digest, so its entry from the packing would not agree with it.
+    # RECORD's own line has no digest, so its entry from the packing would not agree
+    # with it.
     known = {name: part.entry for name, part in packed.items() if name != place}
     found = record.faults(wheel, known)
     if found:
@@ -172,6 +175,7 @@ def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> N
 def moment(epoch: int) -> Moment:
     """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
     try:
+        # In UTC: zip has no time zone, and the host's must not show.
         when = min(max(dt.datetime.fromtimestamp(epoch, dt.UTC), EARLIEST), LATEST)
     except (OverflowError, ValueError, OSError):
         when = LATEST if epoch > 0 else EARLIEST
