@@ -71,7 +71,8 @@ def for_python_2(target: str, read: Reader) -> list[Declaration]:
             continue
         if rule.python == "PY2":
             found.add(rule.place)
-        for label in map(lambda text, at=package: _split(text, at), rule.labels):
+        for text in rule.labels:
+            label = _split(text, package)
             if label not in seen:
                 seen.add(label)
                 wanted.append(label)
