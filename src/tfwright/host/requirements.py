@@ -173,7 +173,12 @@ def _clang(
             remedy = remedies.of(
                 "clang", host.installer, package=f"clang-{version[1]}" if version else "clang"
             )
-            yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
+            yield Finding(
+                f"no {path}",
+                "the clang that the recipe names",
+                remedy,
+                blocks="compile",
+            )
 
 
 def _bazel(
@@ -391,7 +396,11 @@ def _compiler_line(
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
-        remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
+        remedy = remedies.of(
+            "xcode",
+            host.installer,
+            xcode=recipe.host.xcode or "",
+        )
         yield Finding(
             str(found),
             f"Apple's clang {wanted}",
