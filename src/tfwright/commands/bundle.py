@@ -467,10 +467,5 @@ def _place_source(
     repository = mirror.place(places.git, source.url)
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)
-    mirror.bring(
-        Pin(source.url, source.branch, source.commit, source.exclude),
-        places.git,
-        Origin.of(source.url),
-        listener,
-        offline=True,
-    )
+    # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
+    mirror.bring(Pin.of(source), places.git, Origin.of(source.url), listener, offline=True)
