@@ -105,7 +105,11 @@ def _cudnn(
     host_file: HostFile,
     host: Host,
 ) -> Iterator[Finding]:
-    if not cuda.needed(recipe):
+    # TensorFlow does not build with CUDA alone; another
+    # repository may.
+    own = recipe.source.interface == "own"
+    without = own and not recipe.host.cudnn
+    if without or not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))

@@ -34,7 +34,13 @@ def compare(
     # On another system only the first stages run, which
     # need no compiler of the recipe's.
     at_home = recipe.host.system in {"any", host.system}
-    requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
+    requirements = REQUIREMENTS
+    if not at_home:
+        requirements = GENERAL
+    elif _bundled(recipe):
+        # The bundled tree with a kernel is compiled by a
+        # real CUDA, as TensorFlow is.
+        requirements = (*GENERAL, *gpu.REQUIREMENTS)
     findings = list[Finding]()
     for requirement in requirements:
         findings += requirement(recipe, host_file, host)
