@@ -17,7 +17,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import directory, layout, nvidia_archive, sources, tree
+from tfwright.vault.toolkit import directory, layout, nvidia_archive, soundness, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -205,7 +205,10 @@ def _provided(
     record = tree.read(root)
     for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree):
+        if not (record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree)):
+            continue
+        # One whose files were changed meanwhile is unpacked again.
+        if not soundness.changed(root, record.parts[kind.name].files):
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.

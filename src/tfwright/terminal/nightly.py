@@ -111,7 +111,7 @@ def schedule(
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
-    for argv in wanted.commands:
+    for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
     if not yes and not _agreed():
         text.tell("Nothing was changed.")
