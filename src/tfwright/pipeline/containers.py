@@ -36,8 +36,23 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
     if not encloses(job, stage):
         yield
         return
+    bring(job)
     with podman.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
+
+
+def bring(job: BuildRequest) -> None:
+    """Pull the recipe's image from its registry if the vault lacks it.
+
+    Already the first stage runs in it, so that this cannot wait for `fetch`. Raises SupplyError.
+    """
+    from tfwright.tools.container import image, registry
+
+    pinned, vault = job.recipe.host.image, job.places.vault
+    if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
+        return
+    job.listener.note(f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…")
+    registry.pull(pinned.name, pinned.digest, vault)
 
 
 @contextmanager
@@ -76,6 +91,7 @@ def enter(job: BuildRequest, stage: str, shell: Command) -> int:
     """
     from tfwright.tools.container import podman
 
+    bring(job)
     with podman.opened(plan(job, stage)) as container:
         return runner.show(container.interactive(shell))
 

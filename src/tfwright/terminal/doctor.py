@@ -42,6 +42,9 @@ def show_examination(
         text.line()
         _show_finding(number, finding)
     shown = [fact for fact in facts if fact.seen or everything]
+    if not facts:
+        # Without the container image nothing is known of what is in it.
+        return
     text.line()
     text.line(Styled("This host", text.HEADING))
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])

@@ -184,6 +184,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         else external.known_lock(job, RecipePins.of(recipe), inputs)
     )
     wanted = (clone for clone in known.clones if clone.needed is not False)
+    image = recipe.host.image
     return Materials(
         project=project,
         version=str(version),
@@ -193,6 +194,7 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
         files=patched_tree.digests(recipe.source),
         archives=(*_archives(known), *_packages(recipe)),
         clones=tuple((clone.remote, clone.commit) for clone in wanted),
+        image=(image.name, image.digest) if image else None,
     )
 
 

@@ -65,13 +65,13 @@ class Container:
         where = ("--workdir", str(command.cwd), self.identifier)
         quiet = ("/bin/sh", "-c", QUIET, "sh") if terminal else ()
         clean = ("/usr/bin/env", "-i", *variables, *quiet, *command.argv)
-        return _podman("exec", *options, *where, *clean)
+        return client("exec", *options, *where, *clean)
 
     def interactive(self, command: Command) -> Command:
         """Return the command on the host that runs another one inside, on the user's terminal."""
         variables = [f"{name}={value}" for name, value in command.env.items()]
         options = ("--interactive", "--tty", "--workdir", str(command.cwd), self.identifier)
-        return _podman("exec", *options, "/usr/bin/env", "-i", *variables, *command.argv)
+        return client("exec", *options, "/usr/bin/env", "-i", *variables, *command.argv)
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
@@ -112,7 +112,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
         finally:
             os.close(held)
             if container:
-                runner.answer(_podman("rm", "--force", "--time", "0", container.identifier))
+                runner.answer(client("rm", "--force", "--time", "0", container.identifier))
 
 
 def start_command(plan: ContainerPlan, room: Path) -> Command:
@@ -121,7 +121,7 @@ def start_command(plan: ContainerPlan, room: Path) -> Command:
     mounts += [f"--volume={path}:{path}:ro" for path in (*plan.readable, room)]
     runtime = (f"--runtime={plan.runtime}",) if plan.runtime else ()
     waiting = WAITING.format(pipe=room / "alive")
-    return _podman(
+    return client(
         *runtime,
         "run",
         "--detach",
@@ -145,9 +145,14 @@ def start_command(plan: ContainerPlan, room: Path) -> Command:
     )
 
 
+def installed() -> bool:
+    """Say whether podman is there."""
+    return shutil.which("podman") is not None
+
+
 def insist() -> None:
     """Raise HostError if podman is not installed."""
-    if shutil.which("podman") is None:
+    if not installed():
         raise HostError(
             "The recipe is built in a container, and podman is not installed",
             remedy="Install podman (Debian and Ubuntu: apt install podman).",
@@ -157,18 +162,35 @@ def insist() -> None:
 def load(image: KeptImage, room: Path) -> None:
     """Give podman an image of the vault, unless it has it. Raises ToolError."""
     identifier = image.config.removeprefix("sha256:")
-    if runner.answer(_podman("image", "inspect", "--format={{.Id}}", identifier)) == identifier:
+    if runner.answer(client("image", "inspect", "--format={{.Id}}", identifier)) == identifier:
         return
-    pull = _podman("pull", "--quiet", f"oci:{image.layout}")
+    pull = client("pull", "--quiet", f"dir:{_as_directory(image, room / 'image')}")
     runner.run(pull, room / "pull.log", remedy="Look at what podman says above.")
+
+
+def _as_directory(image: KeptImage, folder: Path) -> Path:
+    """Lay an image out as podman's ``dir:`` takes it; links, no copies.
+
+    That form keeps the manifest as it is. ``oci:`` would refuse Docker's, and would want to know
+    which manifest of a list is meant.
+    https://github.com/containers/image/blob/main/directory/directory_transport.go
+    """
+    folder.mkdir()
+    blobs = image.layout / "blobs/sha256"
+    (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
+    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
+    for part in dict.fromkeys(image.manifest.parts):
+        name = part.removeprefix("sha256:")
+        (folder / name).symlink_to(blobs / name)
+    return folder
 
 
 def remove_left(job: str) -> Sequence[str]:
     """Remove what an earlier start of the same job left; return what was removed."""
-    listing = _podman("ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
+    listing = client("ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
     left = runner.answer(listing).split()
     for identifier in left:
-        runner.answer(_podman("rm", "--force", "--time", "0", identifier))
+        runner.answer(client("rm", "--force", "--time", "0", identifier))
     return left
 
 
@@ -178,14 +200,15 @@ def _started(plan: ContainerPlan, room: Path) -> Container:
     said = runner.run(start_command(plan, room), room / "run.log", remedy=remedy)
     # podman may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
-    first = runner.answer(_podman("inspect", "--format={{.State.Pid}}", identifier))
+    first = runner.answer(client("inspect", "--format={{.State.Pid}}", identifier))
     # podman gives 0 for a container that does not run.
     if not first.isdigit() or first == "0":
         raise ToolError("The container ended at once", remedy=remedy)
     return Container(identifier, plan.image, int(first))
 
 
-def _podman(*arguments: str) -> Command:
+def client(*arguments: str) -> Command:
+    """Return a command of podman, which runs on the host even while a container is open."""
     return Command(("podman", *arguments), Path("/"), _client_environment(), here=True)
 
 
