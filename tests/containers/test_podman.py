@@ -14,12 +14,13 @@ from pathlib import Path
 import pytest
 
 from tfwright.tools.container import image, podman
-from tfwright.tools.container.image import KeptImage
+from tfwright.tools.container.image import ImageManifest, KeptImage
 from tfwright.tools.container.podman import Container, ContainerPlan
 from tfwright.tools.process import inside, runner
 from tfwright.tools.process.runner import Command
 
-IMAGE = KeptImage("sha256:" + "a" * 64, "sha256:" + "b" * 64, Path("/vault/images/a"), 1)
+MANIFEST = ImageManifest("sha256:" + "a" * 64, parts=("sha256:" + "b" * 64,))
+IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)
 
 
 def argv(*, network: bool = False) -> tuple[str, ...]:
@@ -122,8 +123,10 @@ with podman.opened(plan):
 """
 
 
+# Ctrl-C, a closed terminal, a service's stop, and what nothing can catch.
 @pytest.mark.slow
-def test_a_killed_process_leaves_no_container(system: KeptImage, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGTERM", "SIGKILL"])
+def test_an_ended_process_leaves_no_container(system: KeptImage, tmp_path: Path, name: str) -> None:
     plan = plan_of(system, tmp_path)
     vault = system.layout.parents[1]
     arguments = (
@@ -138,7 +141,7 @@ def test_a_killed_process_leaves_no_container(system: KeptImage, tmp_path: Path)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"open\n"
-        holder.send_signal(signal.SIGKILL)
+        holder.send_signal(getattr(signal, name))
     listing = ("podman", "ps", "--all", "--quiet", f"--filter=label={podman.LABEL}={plan.job}")
     for _ in range(100):
         left = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
