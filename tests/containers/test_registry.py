@@ -20,7 +20,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
 from tfwright.errors import SupplyError
 from tfwright.host import images
-from tfwright.tools.container import image, podman, registry
+from tfwright.tools.container import engine, image, registry
 from tfwright.tools.container.image import KeptImage
 
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
@@ -204,9 +204,9 @@ def real_registry(tmp_path: Path) -> Iterator[str]:
 def test_a_real_registry_gives_what_podman_pushed(
     made: KeptImage, real_registry: str, tmp_path: Path, form: str
 ) -> None:
-    if not podman.installed():
+    if not engine.installed("podman"):
         pytest.skip("podman is not installed")
-    podman.load(made, tmp_path)
+    engine.load(made, tmp_path)
     name, kept = f"{real_registry}/library/small", tmp_path / "digest"
     argv = (
         "podman",
@@ -223,7 +223,7 @@ def test_a_real_registry_gives_what_podman_pushed(
     room = tmp_path / "room"
     room.mkdir()
     subprocess.run(("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True)
-    podman.load(pulled, room)
+    engine.load(pulled, room)
     loaded = subprocess.run(
         ("podman", "image", "inspect", pulled.config[7:]), check=True, capture_output=True
     )

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ImageTable, Recipe
 from tfwright.host.findings import Finding
-from tfwright.tools.container import image, podman, registry
+from tfwright.tools.container import engine, image, registry
 
 ASKED = "asked just now"
-ENGINE = "podman, which runs the recipe's container image"
+WANTED = "podman or Docker, to run the recipe's container image"
 
 
 def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
@@ -18,8 +18,9 @@ def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
 
 
 def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
-    if not podman.installed():
-        yield Finding("no podman", ENGINE, "apt install podman", "check")
+    program = engine.chosen(host_file.container.engine)
+    if not engine.installed(program):
+        yield Finding(f"no {program}", WANTED, f"apt install {program}", "check")
     here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
     place = registry.place_of(pinned.name)
     if place is None:

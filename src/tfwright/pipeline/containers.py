@@ -14,7 +14,7 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 if TYPE_CHECKING:
-    from tfwright.tools.container.podman import ContainerPlan
+    from tfwright.tools.container.engine import ContainerPlan
 
 
 ONLINE = ("fetch",)
@@ -29,15 +29,15 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 def around(job: BuildRequest, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
-    Raises SupplyError if the image is not in the vault, HostError without podman.
+    Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
     if not encloses(job, stage):
         yield
         return
     bring(job)
-    with podman.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
+    with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
 
 
@@ -74,12 +74,12 @@ def encloses(job: BuildRequest, stage: str) -> bool:
 
 def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
     if not encloses(job, stage):
         return ()
     try:
-        return (podman.start_command(plan(job, stage), Path("@ROOM@")),)
+        return (engine.start_command(plan(job, stage), Path("@ROOM@")),)
     except SupplyError:
         return ()
 
@@ -87,19 +87,19 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
 def enter(job: BuildRequest, stage: str, shell: Command) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
-    Raises SupplyError if the image is not in the vault, HostError without podman.
+    Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
     bring(job)
-    with podman.opened(plan(job, stage)) as container:
+    with engine.opened(plan(job, stage)) as container:
         return runner.show(container.interactive(shell))
 
 
 def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
-    from tfwright.tools.container import image
-    from tfwright.tools.container.podman import ContainerPlan
+    from tfwright.tools.container import engine, image
+    from tfwright.tools.container.engine import ContainerPlan
 
     pinned, table = job.recipe.host.image, job.host_file.container
     if pinned is None:
@@ -114,6 +114,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
         network=online,
         runtime=table.runtime,
         options=table.options,
+        engine=engine.chosen(table.engine),
     )
 
 

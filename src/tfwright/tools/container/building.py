@@ -1,7 +1,8 @@
 """Images built by podman from a Containerfile, and kept in the vault by digest.
 
 A second build of the same file gives another image as soon as a package of its distribution
-changed. What a recipe pins is therefore the image that was made, not the file.
+changed. What a recipe pins is therefore the image that was made, not the file. Podman builds it,
+also where Docker runs it: Docker before 25 gives no image in OCI's form.
 """
 
 import re
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from tfwright.errors import RecipeError
 from tfwright.tools import files
-from tfwright.tools.container import image, podman
+from tfwright.tools.container import engine, image
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import runner
 
@@ -52,14 +53,15 @@ def build(containerfile: Path, vault: Path, log: Path) -> KeptImage:
     Raises RecipeError for a base without digest, ToolError where podman fails.
     """
     insist_on_pins(containerfile)
-    podman.insist()
+    engine.insist("podman")
     (vault / "images").mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="building-", dir=vault / "images") as folder:
         room = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
         context, named, layout = room / "context", room / "id", room / "layout"
         context.mkdir()
-        made = podman.client(
+        made = engine.client(
+            "podman",
             "build",
             "--file",
             str(containerfile.absolute()),
@@ -73,7 +75,7 @@ def build(containerfile: Path, vault: Path, log: Path) -> KeptImage:
         )
         runner.run(made, log, remedy=f"Correct {containerfile.name}; look at {log}.")
         identifier = named.read_text("ascii").strip()
-        push = podman.client("push", identifier, f"oci:{layout}")
+        push = engine.client("podman", "push", identifier, f"oci:{layout}")
         runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
         kept = image.adopt(layout, vault)
         files.remove(layout)
