@@ -1,5 +1,6 @@
 """What the attacks share: how long each may take, by which seed, and what came of it."""
 
+import math
 import os
 import random
 import time
@@ -7,7 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 SECONDS = float(os.environ.get("TFWRIGHT_ATTACK_SECONDS", "3600"))
-"""Seconds for all attacks together; those that were chosen share them evenly."""
+"""Seconds for all attacks together; those that were chosen share them."""
+WEIGHTS = {"kills": 10, "disks": 10, "damage": 10, "strangers": 3, "readers": 1, "guided": 1}
+"""How many shares of the time an attack of each part has: a build takes seconds, a reader
+milliseconds."""
+MOST_CASES = 200
+"""Cases after which an attack on whole builds ends, even where there is time left."""
 SEED = int(os.environ.get("TFWRIGHT_ATTACK_SEED", "1"))
 """The same seed tries the same cases in the same order."""
 
@@ -26,14 +32,18 @@ class Attack:
     begun: float = field(default_factory=time.monotonic)
     spent: float = 0.0
 
-    def numbers(self) -> Iterator[int]:
-        """Return the numbers of the cases, for as long as there is time; at least one."""
+    def numbers(self, at_most: float = math.inf) -> Iterator[int]:
+        """Yield the numbers of the rounds, at least one, until the time or the cases are over."""
         self.begun = time.monotonic()
         number = 0
-        while not number or time.monotonic() - self.begun < self.seconds:
+        while not number or (self.time_left() and self.cases < at_most):
             yield number
             number += 1
         self.spent = time.monotonic() - self.begun
+
+    def time_left(self) -> bool:
+        """Tell whether this attack's share of the time is not over yet."""
+        return time.monotonic() - self.begun < self.seconds
 
     def luck(self, number: int) -> random.Random:
         """Return the chance that decides a case: by seed, attack and number alone."""

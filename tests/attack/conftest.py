@@ -4,16 +4,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.attack.campaign import SECONDS, SEED, Attack, table
+from tests.attack.campaign import SECONDS, SEED, WEIGHTS, Attack, table
 
 _DONE: list[Attack] = []
+
+
+def weight(item: pytest.Item) -> int:
+    """Return how many shares of the time a test has, by the part of the campaign it is in."""
+    return WEIGHTS.get(item.path.stem.removeprefix("test_"), 1)
 
 
 @pytest.fixture
 def attack(request: pytest.FixtureRequest) -> Iterator[Attack]:
     """Return an attack with its share of the time; fail if any of its cases ended wrong."""
     name = request.node.name.removeprefix("test_").replace("_", " ")
-    made = Attack(name, SECONDS / len(request.session.items))
+    together = sum(weight(item) for item in request.session.items)
+    made = Attack(name, SECONDS * weight(request.node) / together)
     yield made
     _DONE.append(made)
     if made.wrong:

@@ -14,6 +14,8 @@ from tfwright.tools import files
 
 EXPECTED = {0, 2, 3, 4, 5, 6, 130}
 """Exit statuses that a message goes with; 1 is a fault of tfwright's own."""
+# A campaign that goes on after its terminal closed ignores this, and so would all that it starts.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 LONGEST = 600.0
 """Seconds that a build of the demo may take on a busy machine."""
 
@@ -38,17 +40,22 @@ class Ended:
         return ""
 
 
-class Demo:
-    """The demo in a build directory of its own."""
+def bazels_at_hand() -> str:
+    """Return the host file's table of the Bazels in $TFWRIGHT_BAZELS, which are then not fetched."""
+    folder = os.environ.get("TFWRIGHT_BAZELS")
+    found = sorted(Path(folder).glob("bazel-*")) if folder else []
+    lines = [f'"{path.name.split("-")[1]}" = "{path}"' for path in found]
+    return "\n".join(["[bazels]", *lines, ""]) if lines else ""
 
-    def __init__(self, folder: Path) -> None:
+
+class Program:
+    """The program with a build directory of its own."""
+
+    def __init__(self, folder: Path, host_file: str = "") -> None:
         self.folder, self.build_out = folder, folder / "out"
         self.host_file = folder / "host.toml"
-        self.host_file.write_text(f'build_out = "{self.build_out}"\n', "utf-8")
-        first = self.run("build")
-        assert first.status == 0, first.err
-        self.wheel = Path(first.out.strip().splitlines()[-1])
-        self.sha256 = files.sha256(self.wheel)
+        text = f'build_out = "{self.build_out}"\n{host_file}{bazels_at_hand()}'
+        self.host_file.write_text(text, "utf-8")
 
     def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
         """Start a command in a process group of its own."""
@@ -75,15 +82,34 @@ class Demo:
         return Ended(process.returncode, out, err)
 
     def killed(self, number: int, after: float, *words: str) -> int | None:
-        """Start a command and send it a signal; return its status, None if it ended before."""
+        """Start a command and send it a signal; return its status.
+
+        None if it ended before, or went on for long after it.
+        """
         process = self.start(*words)
         try:
             process.communicate(timeout=after)
         except subprocess.TimeoutExpired:
             process.send_signal(number)
-            process.communicate(timeout=60)
+            try:
+                process.communicate(timeout=LONGEST)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.communicate()
+                return None
             return process.returncode
         return None
+
+
+class Demo(Program):
+    """The demo in a build directory of its own, built once."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        first = self.run("build")
+        assert first.status == 0, first.err
+        self.wheel = Path(first.out.strip().splitlines()[-1])
+        self.sha256 = files.sha256(self.wheel)
 
     def wrong(self, ended: Ended, *, may_fail: bool = False) -> str:
         """Say in what a build ended otherwise than it should: another wheel, or an error."""

@@ -1,3 +1,4 @@
+import functools
 import json
 import tomllib
 from typing import Any
@@ -10,10 +11,15 @@ from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import Recipe
 
 
+@functools.cache
+def schema(document: str) -> Any:  # noqa: ANN401 as JSON gives it
+    return json.loads(schemas.schemas()[document])
+
+
 def errors(document: str, values: object) -> list[str]:
     """Return what the schema of a document says about values, as an editor would show it."""
     plain = json.loads(json.dumps(values, default=str))
-    validator = jsonschema.Draft202012Validator(json.loads(schemas.schemas()[document]))
+    validator = jsonschema.Draft202012Validator(schema(document))
     return [error.message for error in validator.iter_errors(plain)]
 
 
@@ -23,7 +29,7 @@ def values_of(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("document", schemas.DOCUMENTS)
 def test_each_schema_is_valid_by_itself(document: str) -> None:
-    jsonschema.Draft202012Validator.check_schema(json.loads(schemas.schemas()[document]))
+    jsonschema.Draft202012Validator.check_schema(schema(document))
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -50,7 +56,7 @@ def test_a_recipe_without_its_host_is_refused() -> None:
 
 
 def test_every_key_is_described_by_the_docstring_of_its_field() -> None:
-    described = json.loads(schemas.schemas()["recipe"])["$defs"]["CompileTable"]["properties"]
+    described = schema("recipe")["$defs"]["CompileTable"]["properties"]
     assert described["flags"]["description"].startswith("Flags of `bazel build`")
 
 

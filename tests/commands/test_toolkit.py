@@ -22,6 +22,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError
 from tfwright.host import cuda, probes
 from tfwright.pipeline import host_facts
 from tfwright.pipeline.job import BuildRequest
+from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
@@ -411,3 +412,107 @@ def test_the_digest_of_a_toolkit_is_part_of_what_a_wheel_is_made_from(
     facts = host_facts.facts(job.recipe, found, probes.here(), Path(sys.executable))
     assert facts.cuda == root
     assert len(facts.toolkit) == len(tree.read(root).tree)
+
+
+REDISTRIBUTED = {
+    "cuda_nvcc-linux-x86_64-10.1-archive": {"bin/nvcc": "", "LICENSE": "be good"},
+    "cuda_cudart-linux-x86_64-10.1-archive": {
+        "include/cuda.h": CUDA_H,
+        "lib/libcudart.so.10.1": "",
+        "LICENSE": "be good",
+    },
+}
+"""CUDA as NVIDIA redistributes it: one archive for each part."""
+
+
+def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    pins = {}
+    for name, files_inside in REDISTRIBUTED.items():
+        content = tar({f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz")
+        job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
+        pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
+    job = pinned(job, cuda={"archives": pins})
+    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    found = sorted(path for path in provided.part.files if "nvcc.profile" not in path)
+    assert found == ["LICENSE", "bin/nvcc", "include/cuda.h", "lib64/libcudart.so.10.1"]
+
+
+def test_ways_are_tried_in_the_order_that_the_recipe_states(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job, archive = dropped(job, tmp_path / "drop", "cudnn.tgz", CUDNNS["7, Linux"])
+    job, wheel_pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    archives = {f"https://example.com/{name}": pin for name, pin in archive.items()}
+    ways = {"wheels": wheel_pin, "archives": archives}
+    (first,) = toolkit.provide(pinned(job, cudnn=ways), [], licence_accepted=True)
+    turned = pinned(job, cudnn={**ways, "order": ["archives", "wheels"]})
+    files.remove(first.root)
+    (second,) = toolkit.provide(turned, [], licence_accepted=True)
+    assert [first.part.way, second.part.way] == ["wheels", "archives"]
+
+
+def test_files_that_the_recipe_does_not_pin_are_refused(job: BuildRequest, tmp_path: Path) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
+    with pytest.raises(RecipeError, match="cuDNN from wheels has other files") as refused:
+        list(toolkit.provide(wanting, [], licence_accepted=True))
+    assert "[toolkit.cudnn.differs] wheels" in refused.value.remedy
+    assert wanting.host_file.of(wanting.recipe).cudnn is None
+
+
+class Notes(Silence):
+    """A listener that keeps what it is to show."""
+
+    def __init__(self) -> None:
+        self.shown: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.shown.append(text)
+
+
+def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: Path) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    listener = Notes()
+    job = replace(
+        pinned(
+            job,
+            cudnn={"wheels": pin, "tree": "0" * 64, "differs": {"wheels": "no static library"}},
+        ),
+        listener=listener,
+    )
+    (provided,) = toolkit.provide(job, [], licence_accepted=True)
+    assert provided.part.version == "7.6.5"
+    assert "cuDNN from wheels: no static library" in listener.shown
+
+
+def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    installed = tmp_path / "cuda-10.1"
+    for name, content in {"include/cuda.h": CUDA_H, "bin/nvcc": ""}.items():
+        files.write(installed / name, content)
+    (tmp_path / "cuda").symlink_to("cuda-10.1")
+    given = toolkit.downloaded({"cuda": (str(tmp_path / "cuda"), "")})
+    (provided,) = toolkit.provide(job, given, licence_accepted=False)
+    assert (provided.part.version, provided.part.way) == ("10.1", "directory")
+    assert job.host_file.of(job.recipe).cuda == provided.root
+
+
+def test_a_directory_with_another_version_is_refused(job: BuildRequest, tmp_path: Path) -> None:
+    files.write(tmp_path / "cuda/include/cuda.h", CUDA_H.replace("10010", "9020"))
+    with pytest.raises(SupplyError, match=r"CUDA 9\.2; small wants 10\.1"):
+        toolkit.install(job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False)
+
+
+def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_line(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    content = CUDNNS["8, Linux"]
+    archive = tmp_path / "cudnn-8.tar.xz"
+    archive.write_bytes(content)
+    pin = {f"https://example.com/{archive.name}": hashlib.sha256(content).hexdigest()}
+    job = pinned(job, cudnn={"archives": pin})
+    _, part = toolkit.install(job, KINDS["cudnn"], archive, "", licence_accepted=True)
+    assert part.version == "7.6.5"

@@ -221,3 +221,8 @@ def test_a_recipes_question_is_plain_text_with_a_star_for_what_varies() -> None:
 def test_a_question_is_looked_for_at_the_end_of_a_long_text_only() -> None:
     question = "Do you wish to build TensorFlow with GDR support? [y/N]: "
     assert asked("x" * 10_000_000 + question) == "TF_NEED_GDR"
+
+
+@pytest.mark.parametrize("prompt", catalogue.everything(), ids=lambda prompt: prompt.variable)
+def test_every_question_of_the_catalogue_is_a_regular_expression(prompt: Prompt) -> None:
+    assert not prompt.asked or prompt.pattern.pattern.endswith(r"\Z")

@@ -17,7 +17,7 @@ from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
 from tfwright.nightly import builds, night, site
 from tfwright.nightly import state as states
-from tfwright.nightly.builds import Breakage
+from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, NightOutcome
 from tfwright.nightly.notices import Notice
 
@@ -298,6 +298,27 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> No
         pass_night(host)
     assert latest(host)["a"]["state"] == "stale"
     assert heard.kinds == ["stale"]
+
+
+def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_with(tmp_path, "a")
+
+    def taken(_: Path, build: NightlyBuild) -> NightlyBuild:
+        return build.model_copy(update={"unpublished": "The index already has a.whl"})
+
+    monkeypatch.setattr(night.site, "unless_taken", taken)
+    attempts = []
+    for number in range(20):
+        before = len(host.builder.built)
+        # The page has to go on showing the failure, whether or not there was an attempt.
+        assert pass_night(host).verdicts == {"a": "failed"}
+        attempts += [number] * (len(host.builder.built) - before)
+    assert attempts == [0, 1, 3, 7, 15]
+    monkeypatch.undo()
+    host.builder.parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
+    assert pass_night(host).verdicts == {"a": "good"}
 
 
 def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:

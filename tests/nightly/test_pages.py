@@ -15,8 +15,10 @@ from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost
 from tfwright.nightly.pages import build as pages
-from tfwright.nightly.pages import log, timeline, words, write_pages
+from tfwright.nightly.pages import drawing, log, timeline, words, write_pages
+from tfwright.nightly.pages.drawing import Curves
 from tfwright.nightly.pages.redaction import redacted
+from tfwright.nightly.pages.timeline import TimedAction, Timeline
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\x1b]0;title\x07\u202e"
 VOID = {"meta", "link", "br", "img", "path", "rect"}
@@ -215,6 +217,55 @@ def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
         ("Linking", -5.0),
         ("Compiling b.cc", 2.0),
     ]
+
+
+def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
+    actions = [("a", 0.0, 10.0), ("b", 1.0, 2.0), ("c", 4.0, 2.0), ("d", 5.0, 1.0)]
+    now = Timeline(tuple(TimedAction(*action) for action in actions))
+    drawn = ET.fromstring(timeline.lanes(now))  # noqa: S314 our own text
+    boxes = {box[0].text: box.attrib for box in drawn.iter("rect")}
+    lanes = {str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()}
+    # "c" takes the lane that "b" has left, and "d" needs a third one.
+    assert lanes == {"a": 0, "b": 1, "c": 1, "d": 2}
+    assert boxes["b, 2.0 s"]["x"] == "100.0"
+
+
+def test_the_boxes_say_which_actions_are_new_slower_or_faster() -> None:
+    before = Timeline(
+        (TimedAction("slow", 0, 2), TimedAction("fast", 0, 9), TimedAction("x", 0, 5))
+    )
+    now = Timeline(
+        (
+            TimedAction("slow", 0, 4),
+            TimedAction("fast", 0, 3),
+            TimedAction("x", 0, 5.1),
+            TimedAction("<b>", 0, 1),
+        )
+    )
+    drawn = ET.fromstring(timeline.lanes(now, before))  # noqa: S314 our own text
+    kinds = {group.attrib["class"]: group[0][0].text for group in drawn}
+    assert kinds == {
+        "slower": "slow, 4.0 s, before 2.0 s",
+        "faster": "fast, 3.0 s, before 9.0 s",
+        "same": "x, 5.1 s, before 5.0 s",
+        "new": "<b>, 1.0 s",
+    }
+
+
+@pytest.mark.parametrize(
+    "curves", [{}, {"CPU": []}, {"CPU": [(0.0, 5.0)]}, {"CPU": [(64.0, float("nan"))]}]
+)
+def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
+    assert drawing.sweep(curves) == ""
+
+
+def test_a_sweep_has_a_line_for_each_device() -> None:
+    curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
+    drawn = ET.fromstring(drawing.sweep(curves))  # noqa: S314 our own text
+    assert [group.attrib["class"] for group in drawn.iter("g")] == ["cpu", "gpu"]
+    # The last point of the faster device is the highest one, near the upper edge.
+    assert drawn.findall("g")[1][0].attrib["d"].endswith("13.2")
+    assert drawing.sweep({"CPU": [(64.0, 5.0)]})
 
 
 def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import time
 import pytest
 
 from tfwright.rules import repositories as rules
-from tfwright.rules import starlark
-from tfwright.rules.repositories import Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import Nested, Repository, Rules, Unreadable
+from tfwright.rules.starlark import evaluator
 from tfwright.tools.git.clones import Clone
 
 ONE, TWO, THREE = "1" * 64, "2" * 64, "3" * 64
@@ -386,7 +386,7 @@ def test_work_without_end_is_given_up_with_a_reason(
     monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
     monkeypatch.setattr(
-        starlark, "MOST_STEPS", 20_000
+        evaluator, "MOST_STEPS", 20_000
     )  # a tenth of what a real tree takes, to be quick
     found = read('load("//third_party:a.bzl", "f0")\nf0()', a=f"def f0():\n{body}")
     assert (

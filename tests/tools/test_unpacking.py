@@ -1,6 +1,7 @@
 """Foreign archives, real ones: what is unpacked, and what is refused."""
 
 import io
+import lzma
 import shutil
 import subprocess
 import tarfile
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from tfwright.errors import HostError, SupplyError
 from tfwright.tools import unpacking
@@ -180,7 +182,7 @@ def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000)
-    with pytest.raises(HostError, match="no room"):
+    with pytest.raises(HostError, match="does not fit"):
         unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into)
     assert list(into.iterdir()) == []
 
@@ -189,7 +191,7 @@ def test_an_endless_number_of_members_is_refused(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
-    with pytest.raises(HostError, match="no room"):
+    with pytest.raises(HostError, match="does not fit"):
         unpacking.unpack(
             tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
         )
@@ -231,10 +233,19 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
     assert not list(into.rglob("nvcc.profile"))
 
 
+def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
+    plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
+    data = zstandard.ZstdCompressor().compress(plain)
+    archive = tmp_path / "cuda.deb"
+    archive.write_bytes(ar({"debian-binary": b"2.0\n", "data.tar.zst": data}))
+    unpacking.unpack(archive, into)
+    assert (into / "usr/bin/nvcc").read_bytes() == b"x" * 100_000
+
+
 @pytest.mark.parametrize(
     "members",
-    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"x"}, {"data.tar.xz": b"no tar"}],
-    ids=["no files", "zstd", "damaged"],
+    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"no zstd"}, {"data.tar.xz": b"no tar"}],
+    ids=["no files", "damaged zstd", "damaged"],
 )
 def test_a_debian_package_that_cannot_be_read_is_refused(
     tmp_path: Path, into: Path, members: dict[str, bytes]

@@ -7,7 +7,7 @@ import pytest
 
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import RecipeError
-from tfwright.rules.repositories import Nested, Repository, Rules, Unreadable
+from tfwright.rules.model import Nested, Repository, Rules, Unreadable
 from tfwright.vault import lock
 from tfwright.vault.lock import (
     Cloned,

@@ -5,7 +5,7 @@ import pytest
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.repositories import Repository
+from tfwright.rules.model import Repository
 from tfwright.tools.git.archive import Pack
 from tfwright.vault import substitutes
 

@@ -20,7 +20,7 @@ from tfwright.host import compatibility
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
-from tfwright.rules.repositories import Rules
+from tfwright.rules.model import Rules
 from tfwright.tools import files, git
 from tfwright.tools.git import mirror, patching, remote
 from tfwright.tools.git.mirror import Pin

@@ -18,7 +18,7 @@ from tfwright.tools.process import randomisation
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.compare.comparison import Comparison
-from tfwright.wheel.seal import build_record, sealing
+from tfwright.wheel.seal import build_record, compressor, sealing
 from tfwright.wheel.seal.build_record import BuildRecord, Found
 
 DEFAULT = "demo"
@@ -155,7 +155,7 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
     for name in Found.model_fields:
         pairs[name] = getattr(record.found, name), getattr(here, name)
     # Another version of the compressor packs the same files into other bytes.
-    pairs[sealing.COMPRESSOR] = record.sealer.deflate, sealer.deflate
+    pairs[compressor.PACKAGE] = record.sealer.deflate, sealer.deflate
     pairs["tfwright"] = record.sealer.version, sealer.version
     # Only a fetch on this host knows which Bazel binary it would run.
     if inputs and inputs.programs:

@@ -19,6 +19,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import Table, load
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
 from tfwright.host import probes, pythons
+from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
 from tfwright.tools.python import packages
@@ -60,6 +61,16 @@ class Request:
     def venv(self) -> WheelVenv:
         """The venv that it is installed in."""
         return WheelVenv(self.place / "venv")
+
+
+def request_of(job: BuildRequest, wheel: Path) -> Request:
+    """Return the request to try a wheel as its recipe asks for it."""
+    interpreter = job.recipe.host.python
+    python = "" if interpreter == "any" else interpreter
+    table = job.recipe.verify
+    # A recipe for the demo builds another module than TensorFlow.
+    module = next(iter(table.imports), "tensorflow")
+    return Request(wheel, job.host_file, python, table.requirements, module)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.toolkit import PartName, PartTable, Way
+from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError
 from tfwright.host import nvidia, toolchain, versions
 from tfwright.host.place import HERE
@@ -17,7 +17,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import layout, nvidia_archive, sources, tree
+from tfwright.vault.toolkit import directory, layout, nvidia_archive, sources, tree
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -192,9 +192,9 @@ def _provided(
     job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
 ) -> InstalledPart:
     record = tree.read(root)
-    for _, pins in table.ways():
+    for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if record.has(kind.name, named):
+        if record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree):
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.
@@ -221,8 +221,7 @@ def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
 def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
-        (archive,) = obtained.files.values()
-        return nvidia_archive.merge(archive, room, kind.roots)
+        return nvidia_archive.merge(obtained.files.values(), room, kind.roots)
     raw, made = room / "raw", room / "made"
     for folder in (raw, made):
         folder.mkdir()
@@ -279,22 +278,44 @@ def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> Installe
         on=dt.datetime.now(dt.UTC).date().isoformat(),
         files=tree.content(made),
     )
+    _insist_on_tree(job, kind, part)
     tree.add(_root(job, kind), kind.name, part, made)
     return part
+
+
+def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
+    """Refuse files that are not those that the recipe pins; show a stated difference."""
+    table = dict(job.recipe.toolkit.parts()).get(kind.name)
+    if table is None or part.tree == table.tree:
+        return
+    # What a user downloads from the vendor is what the vendor's address gives.
+    way: AnyWay = "directory" if part.way == "directory" else "archives"
+    way = next((pinned for pinned, _ in table.ways() if pinned == part.way), way)
+    if way in table.differs:
+        job.listener.note(f"{kind.title} from {way}: {table.differs[way]}")
+    elif not table.takes(way, part.tree):
+        raise RecipeError(
+            f"{kind.title} from {way} has other files than {job.recipe.name} pins: {part.tree}",
+            remedy="Take another way. If the difference is known and does no harm, state it in "
+            f'the recipe: [toolkit.{kind.name}.differs] {way} = "…".',
+            evidence=Evidence(lines=[f"toolkit.{kind.name}.tree = {table.tree}"]),
+        )
 
 
 def install(
     job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
 ) -> tuple[Path, InstalledPart]:
-    """Unpack what the user downloaded into the toolkit that the recipe uses from then on.
+    """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
     Nothing of it is run as an installer. Raises RecipeError if the recipe wants none, SupplyError
     if the archive has another checksum or is another version than the recipe names, HostError while
     the user has not accepted its licence.
     """
     root = _root(job, kind)
-    digest = _verified(job.recipe, kind, archive, sha256)
     root.parent.mkdir(parents=True, exist_ok=True)
+    if archive.is_dir():
+        return root, _adopt(job, kind, archive, root)
+    digest = _verified(job.recipe, kind, archive, sha256)
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
         if not licence_accepted:
@@ -305,12 +326,23 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
+def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
+    """Copy a part that is installed on this host; whoever installed it accepted its licence."""
+    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".copying-") as folder:
+        made = Path(folder) / "made"
+        made.mkdir()
+        directory.copy(installed, kind.name, made)
+        nvidia_archive.settle(made)
+        sources = {str(installed): tree.digest(tree.content(made))}
+        return _put(job, kind, _Origin("directory", sources, accepted=False), made)
+
+
 def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
     if archive.suffix == ".deb":
         obtained = Obtained("debian", {archive.name: archive})
         return _arranged(kind, obtained, room)
-    return nvidia_archive.merge(archive, room, kind.roots)
+    return nvidia_archive.merge([archive], room, kind.roots)
 
 
 def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
@@ -321,7 +353,7 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
             remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
     digest = files.sha256(archive)
-    wanted = given.lower() or _pinned_digest(recipe, kind)
+    wanted = given.lower() or _pinned_digest(recipe, kind, archive)
     if not wanted:
         raise SupplyError(
             f"No checksum is known for {archive.name}; its sha256 is {digest}",
@@ -336,9 +368,11 @@ def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
     return digest
 
 
-def _pinned_digest(recipe: Recipe, kind: Kind) -> str:
+def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
-    return pins.get(kind.name, "")
+    table = dict(recipe.toolkit.parts()).get(kind.name)
+    named = {url.rpartition("/")[2]: pin for url, pin in table.archives.items()} if table else {}
+    return pins.get(kind.name) or named.get(archive.name, "")
 
 
 def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:

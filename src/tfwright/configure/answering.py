@@ -35,6 +35,7 @@ class Answerer:
         if prompt.variable not in self.interview.answers:
             raise missing([prompt], text)
         line = self.reply(prompt, text)
+        # After the reply, which looks there for the same question asked a second time.
         self.asked.append(prompt.variable)
         return line
 
@@ -43,6 +44,8 @@ class Answerer:
         raise NotImplementedError
 
     def _find(self, text: str) -> Prompt | None:
+        # By text and not by position: which questions come depends on the host and on
+        # other answers.
         return catalogue.matching(text, self.interview.dialect.prompts)
 
 
@@ -52,7 +55,8 @@ class Typist(Answerer):
     def reply(self, prompt: Prompt, text: str) -> str:
         """Return the answer; raise RecipeError if this very answer was given before."""
         line = prompt.typed(self.interview.answers[prompt.variable])
-        # ./configure asks again when it rejects an answer; the same answer would not satisfy it.
+        # ./configure asks again when it rejects an answer; the same answer would not
+        # satisfy it.
         if prompt.variable in self.asked:
             raise RecipeError(
                 f"./configure does not accept {line!r} for {prompt.variable}: it asks again",
@@ -67,6 +71,8 @@ class Watcher(Answerer):
 
     def reply(self, prompt: Prompt, text: str) -> str:
         """Raise RecipeError: the environment did not answer after all."""
+        # From 1.4 on a value that does not work, as a path that does not exist, becomes
+        # a question.
         line = as_text(self.interview.answers[prompt.variable], "1", "0")
         raise RecipeError(
             f"./configure does not accept {prompt.variable}={line!r} "
@@ -87,6 +93,7 @@ def unknown(text: str, dialect: Dialect) -> RecipeError:
             remedy="Find in the script what it waits for; a recipe can answer questions only.",
             evidence=Evidence(lines=last_lines(text)),
         )
+    # The capital letter is the default, which differs between releases.
     yes_no = re.search(r"\[y/n\]", question, re.IGNORECASE) is not None
     variable = stanzas.variable_of(text)
     return RecipeError(
@@ -101,6 +108,8 @@ def missing(prompts: list[Prompt], text: str = "") -> RecipeError:
     """Return the error for questions that the recipe does not answer, with the lines to add."""
     variables = [prompt.variable for prompt in prompts]
     remedy = f"Add to the recipe, with your answers:\n{stanzas.answers(prompts)}"
+    # Paths differ from host to host, so a recipe with one would only work on its
+    # author's.
     if _CUDA_PATHS & set(variables):
         remedy += '\nThe places of CUDA and cuDNN belong in the host file: cuda = "/usr/local/cuda"'
     return RecipeError(

@@ -29,6 +29,7 @@ def complete(
     on this host, are used where neither says anything.
     """
     answers: dict[str, Answer] = {**recipe.configure.answers, **python}
+    # Without CUDA no release asks for any of these places.
     if answers.get("TF_NEED_CUDA") is not True:
         return answers
     if recipe.source.interface == "own":
@@ -38,8 +39,12 @@ def complete(
     toolkit = host_file.cuda or answers.get("CUDA_TOOLKIT_PATH") or cuda
     # cuDNN is unpacked into the toolkit in most cases, so that is the last resort.
     library = host_file.cudnn or answers.get("CUDNN_INSTALL_PATH") or cudnn or toolkit
+    # Clang compiles CUDA code by itself; gcc is only asked for as the host compiler of
+    # nvcc.
     if host_file.compiler and answers.get("TF_CUDA_CLANG") is not True:
         answers["GCC_HOST_COMPILER_PATH"] = str(host_file.compiler)
+    # find_cuda_config.py searches these bases in their order, and stops at the first
+    # hit.
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
         answers |= {"CUDA_TOOLKIT_PATH": str(toolkit), "CUDNN_INSTALL_PATH": str(library)}
         if recipe.source.release >= BASE_PATHS_SINCE:

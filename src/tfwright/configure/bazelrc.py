@@ -18,6 +18,7 @@ def name(release: Release) -> str:
 
 def written_in(release: Release) -> tuple[str, ...]:
     """Return the paths of all files that ./configure spreads the settings over."""
+    # 1.1 alone wrote both: tools/bazel.rc was on its way out, and 1.2 dropped it.
     return ("tools/bazel.rc", ".bazelrc") if release == Release(1, 1) else (name(release),)
 
 
@@ -35,6 +36,7 @@ class Setting(NamedTuple):
 
 def _quoted(flag: str) -> str:
     """Spell a flag so that Bazel and `parse` read it back as one word."""
+    # Most flags need no quotes, and then look as ./configure writes them.
     return flag if re.fullmatch(r"[^\s\"'#\\]+", flag) else shlex.quote(flag)
 
 
@@ -45,6 +47,7 @@ def parse(text: str) -> set[Setting]:
     """
     settings = set[Setting]()
     for line in text.splitlines():
+        # A blank line or a comment has no words, and then no command.
         command, *words = _words(line) or [""]
         head, _, config = command.partition(":")
         settings |= {Setting(head, config, flag) for flag in _flags(words)}
@@ -55,7 +58,8 @@ def _words(line: str) -> list[str]:
     try:
         return shlex.split(line, comments=True)
     except ValueError:
-        # ./configure does not escape answers, so that a quote in an answer may stay open.
+        # ./configure does not escape answers, so that a quote in an answer may stay
+        # open.
         return line.split()
 
 
@@ -91,6 +95,7 @@ class BazelrcDifference(NamedTuple):
 def compare(rendered: str, written: str) -> BazelrcDifference:
     """Say how two bazelrc files differ, as sets of settings."""
     ours, theirs = parse(rendered), parse(written)
+    # As sets: 1.3 writes TF_CUDNN_VERSION twice, and 2.6 --config=cuda_clang.
     return BazelrcDifference(_sorted(ours - theirs), _sorted(theirs - ours))
 
 
@@ -98,7 +103,8 @@ def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
     return tuple(sorted(settings, key=str))
 
 
-# Lines are compared as settings and not as text: Bazel does not care how a flag is spelled.
+# Lines are compared as settings and not as text: Bazel does not care how a flag is
+# spelled.
 def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 

@@ -40,6 +40,7 @@ def matching(text: str, candidates: Iterable[Prompt]) -> Prompt | None:
     # Only the end matters: a question is what ./configure printed last.
     end = text[-LONGEST_QUESTION:]
     for prompt in candidates:
+        # Some entries are variables that ./configure reads without asking.
         if prompt.asked and prompt.pattern.search(end):
             return prompt
     return None

@@ -49,7 +49,8 @@ def of_tensorflow(
     """
     added = tuple(from_recipe(table) for table in own)
     replaced = {prompt.variable for prompt in added}
-    # A program by other authors lacks the signs, which would then read as missing features.
+    # A program by other authors lacks the signs, which would then read as missing
+    # features.
     shown = scripts if scripts and traits.are_of_tensorflow(scripts) else {}
     # The recipe's own wording of a question takes the place of the catalogue's.
     catalogued = _known(version, system, shown.get(traits.SCRIPT))
@@ -66,6 +67,7 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
     prompts = list(catalogue.prompts(version, system))
     if script is None:
         return prompts
+    # Only questions of yes or no: configure.py spells their variables as plain text.
     asked = set(_YES_NO.findall(script))
     own = {prompt.variable for prompt in prompts}
     prompts = [prompt for prompt in prompts if not prompt.feature or prompt.variable in asked]

@@ -25,6 +25,7 @@ def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = Non
     """
     answers = complete(recipe, host_file, UNKNOWN_PYTHON, UNKNOWN_CUDA, UNKNOWN_CUDNN)
     target = recipe.host.python
+    # "any": only the first digit gets into the file.
     version = target if target != "any" else str(sys.version_info.major)
     spoken = dialect(recipe, system(recipe), scripts or {})
     return Interview(spoken, answers, recipe.configure.by, version)
@@ -77,6 +78,7 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
     places = {name: value for name, value in answers if isinstance(value, str)}
     if not interview.dialect.own:
         return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
+    # Nothing is known of what such a program writes until somebody has recorded it.
     if not changes.lines:
         return None
     recorded = bazelrc.filled("\n".join(changes.lines), places)
@@ -87,4 +89,5 @@ def written_in(table: ConfigureTable, dialect: Dialect) -> tuple[str, ...]:
     """Return the paths, in the tree, of the files that ./configure writes for Bazel."""
     if table.writes:
         return (table.writes,)
+    # Bazel reads .bazelrc at the root of each workspace, whoever wrote it.
     return (".bazelrc",) if dialect.own else bazelrc.written_in(dialect.release)

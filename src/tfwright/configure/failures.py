@@ -25,6 +25,7 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
     evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)
+    # Up to 1.12 configure.py exits with 0 after this, having written nothing.
     for pattern, limit in ((_TOO_OLD, "newer"), (_TOO_NEW, "older")):
         found = pattern.search(spoken.text)
         if found:
@@ -36,6 +37,8 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
     # What was not found comes before the crash that follows from it.
     missing = list(_not_found(spoken.text))
     if missing:
+        # The last one: from 1.14 on a first search runs before any question, and may
+        # fail harmlessly.
         return _toolkit_lacks(missing[-1], spoken, command, log)
     if crash:
         return ToolError(

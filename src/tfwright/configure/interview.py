@@ -28,6 +28,7 @@ class Interview:
     def _lacks(self, prompt: Prompt) -> bool:
         if prompt.variable in self.answers or prompt.optional or prompt.environment:
             return False
+        # A prompt that depends on a yes is not asked after a no.
         return prompt.applies(self.answers)
 
     def exports(self) -> dict[str, str]:
@@ -69,6 +70,7 @@ def _is_exported(prompt: Prompt, *, everything: bool) -> bool:
 
 def as_text(value: bool | str, yes: str, no: str) -> str:  # noqa: FBT001 an answer, not a switch
     """Spell an answer."""
+    # The dialogue types y or n; the environment takes 1 or 0.
     if isinstance(value, str):
         return value
     return yes if value else no

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from tfwright.documents.names import Line
 from tfwright.documents.recipe import PromptTable, Variable
@@ -18,20 +16,11 @@ Answers = Mapping[str, Answer]
 """By TensorFlow's variables."""
 
 
-def _compiles(pattern: str) -> str:
-    try:
-        re.compile(pattern)
-    except re.error as fault:
-        message = f"not a regular expression: {fault}"
-        raise ValueError(message) from fault
-    return pattern
-
-
 class Prompt(Table):
     """One question, or one variable that ./configure reads without asking."""
 
     variable: Variable
-    question: Annotated[str, AfterValidator(_compiles)] = ""
+    question: str = ""
     """Regular expression of the whole question."""
     support: Line = ""
     """Short for the question whether to build TensorFlow with this support."""
@@ -76,6 +65,8 @@ class Prompt(Table):
             rf"Do you wish to build TensorFlow with {re.escape(self.support)} support\? "
             r"\[(Y/n|y/N)\]:? "
         )
+        # At the very end only: a warning above the next question may repeat the words
+        # of the last one.
         return re.compile(rf"(?:{self.question or short})\Z")
 
     def belongs_to(self, version: ExactRelease, system: str) -> bool:
@@ -88,6 +79,7 @@ class Prompt(Table):
         """Say whether it is asked, given the other answers; one without an answer counts as no."""
         if not self.when:
             return True
+        # "or" binds weaker than "and"; the catalogue needs no brackets.
         alternatives = [part.split(" and ") for part in self.when.split(" or ")]
         return any(all(_holds(term, answers) for term in terms) for terms in alternatives)
 
@@ -106,7 +98,8 @@ def _holds(term: str, answers: Answers) -> bool:
 
 def from_recipe(table: PromptTable) -> Prompt:
     """Return a recipe's own question in the form of the catalogue's."""
-    # Recipes write plain text: a regular expression of a stranger could take for ever to match.
+    # Recipes write plain text: a regular expression of a stranger could take for ever
+    # to match.
     parts = [re.escape(part) for part in table.question.split("*")]
     return Prompt(
         variable=table.variable,

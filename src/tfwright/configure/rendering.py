@@ -50,8 +50,11 @@ def settled(interview: Interview) -> dict[str, Answer]:
     """Return the answers as the version writes them: it cuts versions and follows links."""
     answers = dict(interview.answers)
     for variable, value in answers.items():
+        # 1.7 to 1.13 cut versions: CUDA to two numbers, cuDNN to one.
         if isinstance(value, str) and value:
             answers[variable] = _settle(interview, variable, value)
+    # After the loop: where a library lies depends on its version, which may have been
+    # cut.
     if "TENSORRT_INSTALL_PATH" in answers:
         answers["TENSORRT_INSTALL_PATH"] = _library_folder(interview, answers)
     if interview.dialect.traits["nccl_by_library"] and "NCCL_INSTALL_PATH" in answers:
@@ -81,6 +84,7 @@ _KEPT_PARTS = {"TF_CUDA_VERSION": 2, "TF_CUDNN_VERSION": 1}
 
 def _cut(version: str, parts: int) -> str:
     """Return a version with exactly so many numbers: 9.2.148 is 9.2, and 9 is 9.0."""
+    # CUDA 9 becomes 9.0, as configure.py fills it up to the parts that it keeps.
     return ".".join([*version.split("."), *["0"] * parts][:parts])
 
 
@@ -100,6 +104,7 @@ def _followed(interview: Interview, variable: str) -> bool:
     traits, release = interview.dialect.traits, interview.dialect.release
     match variable:
         case "CUDNN_INSTALL_PATH":
+            # The bash scripts before 1.4 resolve the path only where it was typed.
             return release >= Release(1, 4) or interview.by == "dialogue"
         case "NCCL_INSTALL_PATH" | "TENSORRT_INSTALL_PATH":
             return True
@@ -117,7 +122,7 @@ def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     """Return where TensorRT's library really lies, which configure writes instead of the answer."""
     prefix = Path(str(answers["TENSORRT_INSTALL_PATH"]))
     name = f"libnvinfer.so.{answers.get('TF_TENSORRT_VERSION', '')}"
-    # On another system than the recipe's, there are no links to follow.
+    # Links of another system cannot be followed here.
     if _follows(interview):
         for folder in (prefix, prefix / "lib", prefix / "lib64"):
             links = sorted(folder.glob("libnvinfer.so*"))
@@ -138,6 +143,7 @@ def _nccl_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     for folder in _NCCL_FOLDERS:
         if _follows(interview) and Path(prefix, folder, name).exists():
             return str(Path(prefix, folder))
+    # On a host without the library, as in a plan, its first place is assumed.
     return f"{prefix}/lib"
 
 

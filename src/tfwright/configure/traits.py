@@ -71,6 +71,8 @@ def of(version: ExactRelease, scripts: Scripts) -> dict[str, bool]:
     """
     traits = dict[str, bool]()
     for trait in everything():
+        # The entries of a trait are read in order, so a narrow range comes after the
+        # wide one.
         traits.setdefault(trait.name, False)
         if trait.covers(version):
             traits[trait.name] = trait.holds

@@ -43,6 +43,7 @@ def faults(interview: Interview) -> list[AnswerFault]:
     """Return all faults of the answers, in the order of the recipe."""
     found = list[AnswerFault]()
     for variable, answer in interview.answers.items():
+        # The host adds them for every release: the recipe cannot be blamed for them.
         if variable not in FROM_THE_HOST:
             found += _of_answer(interview, variable, answer)
     return [*found, *_of_platforms(interview), *_of_the_way(interview)]
@@ -79,6 +80,8 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
         what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
     # A no that the release ignores is a lie only if the feature is built in.
     ended = [prompt for prompt in known if prompt.afterwards]
+    # 1.12 dropped the questions for GCP, HDFS, AWS and Kafka, and built most of them
+    # in.
     if ended and dialect.version.numbers > _end(ended[-1]):
         what += f"; {ended[-1].afterwards}"
     built_in = "built in" in what
@@ -88,6 +91,8 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
     names = [prompt.variable for prompt in interview.dialect.prompts]
+    # A typing error, as TF_NEED_CUDNN, is more likely than a variable of another
+    # program.
     near = difflib.get_close_matches(variable, names, n=1)
     guess = f"; did you mean {near[0]}?" if near else ""
     what = f"no ./configure of {interview.dialect} reads it{guess}"
@@ -113,6 +118,7 @@ def _end(prompt: Prompt) -> tuple[int, int, int]:
 def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
     """Judge one answer by what its prompt takes."""
     if prompt.yes_no:
+        # A text that is not empty would count as a yes, even "no".
         if isinstance(answer, str):
             yield AnswerFault(
                 prompt.variable,
@@ -176,6 +182,8 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
         if not prefixed and not plain:
             return f"{capability!r} is not a compute capability", remedy
         major = int((prefixed and prefixed[2]) or (plain and plain[1]) or 0)
+        # configure.py prints a warning and asks again; the bash scripts before 1.4 take
+        # any.
         if major < OLDEST_CAPABILITY and release >= Release(1, 4):
             what = f"TensorFlow does not accept {capability}, only 3.0 and higher"
             return what, f"Remove {capability} from the list."
@@ -187,6 +195,7 @@ OLDEST_CAPABILITY = 3
 
 def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
+    # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
         try:
             shlex.split(word)
@@ -199,6 +208,7 @@ def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
 def _of_platforms(interview: Interview) -> Iterator[AnswerFault]:
     """Refuse two GPU platforms at once where configure does, after all its questions."""
     release = interview.dialect.release
+    # ROCm came with 1.12; before, OpenCL and CUDA could be answered yes together.
     if interview.dialect.own or release < Release(1, 12):
         return
     answers = interview.answers

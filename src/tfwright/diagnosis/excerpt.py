@@ -60,7 +60,7 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     following = _following(kept, found.at)
     return Excerpt(
         line=line.number,
-        what=lines.shown(_from_message(line.text.strip(), found)),
+        what=lines.shown(_from_message(line.text.strip(), found), lines.SHOWN_OF_ROOT),
         action=lines.shown(action),
         where=lines.shown(own["where"] if own else where),
         command=command,
@@ -72,12 +72,12 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
 
 def _from_message(text: str, found: Complaint) -> str:
     """Return a line that is too long to be shown whole from where its message begins."""
-    if len(text) <= lines.SHOWN:
+    if len(text) <= lines.SHOWN_OF_ROOT:
         return text
     message = found.family.regex.search(text)
     start = message.start() if message else 0
     # Of a short end, more of what stands before it is shown.
-    start = min(start, max(0, len(text) - lines.SHOWN))
+    start = min(start, max(0, len(text) - lines.SHOWN_OF_ROOT))
     return ("… " if start else "") + text[start:]
 
 

@@ -25,6 +25,7 @@ ORDER = (
     "configure",
     "fetch",
     "bazel",
+    "analysis",
     "sandbox",
     "gpu",
     "nvcc",
@@ -92,6 +93,8 @@ class Family(Table):
     remedy: Line
     sources: tuple[Line, ...] = ()
     evidence: tuple[Fact, ...] = ()
+    detail: Line = ""
+    """A regular expression whose groups complete the parameters, on one of the next lines."""
     remark: bool = False
     """Whether the line may be one that its tool calls information or a warning."""
     unless: Line = ""
@@ -107,6 +110,11 @@ class Family(Table):
     def regex(self) -> re.Pattern[str]:
         """The compiled pattern."""
         return re.compile(self.pattern)
+
+    @cached_property
+    def detail_regex(self) -> re.Pattern[str] | None:
+        """The compiled expression for the next lines."""
+        return re.compile(self.detail) if self.detail else None
 
     @cached_property
     def literals(self) -> tuple[str, ...]:
@@ -138,7 +146,10 @@ class Family(Table):
     @property
     def parameters(self) -> frozenset[str]:
         """The names that a sentence may use."""
-        return frozenset(group.rstrip("0123456789") for group in self.regex.groupindex)
+        groups = [*self.regex.groupindex]
+        if self.detail_regex:
+            groups += self.detail_regex.groupindex
+        return frozenset(group.rstrip("0123456789") for group in groups)
 
     def matches(self, line: str) -> bool:
         """Say whether one line of a log shows this failure."""

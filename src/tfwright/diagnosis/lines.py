@@ -10,6 +10,8 @@ WIDEST = 4096
 """Characters of one line that are read; what comes later in the line is not looked at."""
 SHOWN = 600
 """Characters of one line that are shown."""
+SHOWN_OF_ROOT = 960
+"""Characters of the root line: old versions of Bazel put a whole chain of causes into one line."""
 
 _ESCAPE = re.compile(
     r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
@@ -56,13 +58,13 @@ def said(text: str) -> str:
     return text
 
 
-def shown(text: str) -> str:
-    """Return a line as it can be shown: of bounded length, and printable."""
-    short = text[:SHOWN]
+def shown(text: str, most: int = SHOWN) -> str:
+    """Return a line as it can be shown: of at most that many characters, and printable."""
+    short = text[:most]
     if not short.isprintable():
         letters = (letter if letter.isprintable() or letter == "\t" else "?" for letter in short)
         short = "".join(letters)
-    return short + (" …" if len(text) > SHOWN else "")
+    return short + (" …" if len(text) > most else "")
 
 
 def indent(text: str) -> int:

@@ -5,7 +5,7 @@ once, from a file, from gzip or from a pipe, in bounded time and memory.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tfwright.diagnosis import complaints, excerpt, facts, finder, sketch, tables
 from tfwright.diagnosis.complaints import Complaint, Line, Recognition
@@ -14,6 +14,8 @@ from tfwright.diagnosis.facts import Facts
 from tfwright.diagnosis.families import Family
 from tfwright.diagnosis.sketch import LogStream
 
+DETAIL_LINES = 6
+"""Lines below the root that may name what it is about."""
 MOST_MATCHES = 12
 """Matches that a diagnosis keeps; a log that holds more kinds of errors is not one failed build."""
 
@@ -90,7 +92,25 @@ def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
 def _explaining(kept: Sequence[Line], root: Complaint, shown: Facts) -> list[Match]:
     """Return what is known of the root, the most particular first."""
     line = kept[root.at]
-    return [_match(line, reading, shown, explains=True) for reading in root.readings]
+    following = kept[root.at + 1 : root.at + 1 + DETAIL_LINES]
+    readings = [_detailed(reading, following) for reading in root.readings]
+    return [_match(line, reading, shown, explains=True) for reading in readings]
+
+
+def _detailed(reading: Recognition, following: Sequence[Line]) -> Recognition:
+    """Complete the parameters of a reading from the lines below the root.
+
+    Some tools name the symbol, or the header, on the line after their message.
+    """
+    detail = reading.family.detail_regex
+    if detail is None:
+        return reading
+    parameters = dict(reading.parameters)
+    for line in following:
+        found = detail.search(line.text)
+        for name, value in found.groupdict().items() if found else ():
+            parameters[name] = parameters.get(name) or value or ""
+    return replace(reading, parameters=parameters)
 
 
 def _others(

@@ -5,9 +5,11 @@ The tables are in ``tables.toml``: ordered rows of a regular expression and a se
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
+
+from tfwright.diagnosis import bazel_names
 
 FILE = Path(__file__).with_name("tables.toml")
 
@@ -26,6 +28,13 @@ _GAPS = (
 """What is replaced in a sentence whose parameters are in place, in this order."""
 _LONGEST = 300
 """Characters of a parameter that a sentence shows."""
+_COMPUTED: Mapping[str, Callable[[str], str]] = {
+    "bazel_option": bazel_names.option,
+    "bazel_symbol": bazel_names.symbol,
+    "bazel_member": bazel_names.member,
+    "bazel_attribute": bazel_names.attribute,
+}
+"""Tables whose sentences follow from what versions of Bazel say of themselves."""
 
 
 @lru_cache
@@ -43,6 +52,8 @@ def look_up(table: str, value: str) -> str:
 
     A sentence may use the groups of its pattern, as ``\1``.
     """
+    if table in _COMPUTED:
+        return _COMPUTED[table](value)
     for pattern, text in _tables()[table]:
         found = pattern.search(value)
         if found:
@@ -52,7 +63,7 @@ def look_up(table: str, value: str) -> str:
 
 def known_tables() -> frozenset[str]:
     """Return the names of all tables."""
-    return frozenset(_tables())
+    return frozenset((*_tables(), *_COMPUTED))
 
 
 def fill(template: str, parameters: Mapping[str, str]) -> str:

@@ -162,13 +162,13 @@ class HostFile(Table):
     """The host compiler of nvcc; overrides the recipe's GCC_HOST_COMPILER_PATH."""
     debian: HttpUrl | None = None
     """Address of a Debian archive that `invoke toolkit` uses instead of this host's own."""
-    cache: CacheTable = CacheTable()
+    cache: CacheTable = CacheTable.defaults()
     """The cache of compile actions."""
     workers: tuple[WorkerTable, ...] = ()
     """Machines that 'invoke build' with several recipes and 'invoke nightly' hand builds to."""
     slurm: SlurmTable | None = None
     """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
-    container: ContainerTable = ContainerTable()
+    container: ContainerTable = ContainerTable.defaults()
     """How containers are run."""
     remote_execution: tuple[RemoteFlag, ...] = ()
     """Flags of Bazel for remote execution, ``--remote_executor=grpcs://HOST``. tfwright passes them

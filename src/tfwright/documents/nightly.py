@@ -199,9 +199,9 @@ class NightlyFile(Table):
     """What is built: one ``[[recipe]]`` each."""
     projects: dict[Name, ProjectTable] = {}
     """Status of a project in the index, by its normalised name."""
-    retention: RetentionTable = RetentionTable()
+    retention: RetentionTable = RetentionTable.defaults()
     """How long builds are kept."""
-    notices: NoticesTable = NoticesTable()
+    notices: NoticesTable = NoticesTable.defaults()
     """How tfwright reports failures."""
 
     @model_validator(mode="after")

@@ -384,7 +384,7 @@ class ConfigureTable(Table):
     """The file that the program writes for Bazel; needed only with ``interface = "own"``."""
     prompts: tuple[PromptTable, ...] = ()
     """Questions that tfwright's catalogue does not have, in the order in which they are asked."""
-    bazelrc: BazelrcTable = BazelrcTable()
+    bazelrc: BazelrcTable = BazelrcTable.defaults()
     """How the file that ./configure writes for Bazel differs from that of this TensorFlow."""
     timeout: Annotated[int, Field(gt=0, le=3600)] = 60
     """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
@@ -504,19 +504,19 @@ class Recipe(Table):
     """What the machine that builds must have."""
     bazel: BazelTable
     """The Bazel that builds."""
-    fetch: FetchTable = FetchTable()
+    fetch: FetchTable = FetchTable.defaults()
     """What a build downloads in addition to what the tree itself names."""
-    toolkit: ToolkitTable = ToolkitTable()
+    toolkit: ToolkitTable = ToolkitTable.defaults()
     """Where CUDA, its libraries and nvcc's host compiler come from."""
-    configure: ConfigureTable = ConfigureTable()
+    configure: ConfigureTable = ConfigureTable.defaults()
     """The answers to ``./configure``."""
-    compile: CompileTable = CompileTable()
+    compile: CompileTable = CompileTable.defaults()
     """What Bazel builds, and how."""
-    nccl: NcclTable = NcclTable()
+    nccl: NcclTable = NcclTable.defaults()
     """The separate rebuild of ``_nccl_ops.so``."""
-    package: PackageTable = PackageTable()
+    package: PackageTable = PackageTable.defaults()
     """How the wheel is made from what was built."""
-    verify: VerifyTable = VerifyTable()
+    verify: VerifyTable = VerifyTable.defaults()
     """The checks that the wheel must pass."""
     verified: VerifiedTable | None = None
     """How far this recipe was really run."""

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -47,6 +47,13 @@ class Table(BaseModel):
 
     # Most commands read few of the tables, so pydantic compiles a validator at its first use.
     model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
+
+    @classmethod
+    def defaults(cls) -> Self:
+        """Return the table of a document that does not have it."""
+        # An ordinary call would compile a validator of its own for each of these tables, which
+        # takes longer than reading a recipe.
+        return cls.model_construct()
 
 
 Document = TypeVar("Document", bound=Table)

@@ -6,12 +6,15 @@ from typing import Annotated, Literal
 
 from pydantic import StringConstraints
 
-from tfwright.documents.names import DebFile, HttpsUrl, WheelFile
+from tfwright.documents.names import DebFile, HttpsUrl, Line, WheelFile
 from tfwright.documents.toml import Table
 
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 PartName = Literal["cuda", "cudnn", "nccl", "tensorrt", "compiler"]
 Way = Literal["wheels", "debian", "archives"]
+"""A way to obtain packages of a part."""
+AnyWay = Literal["wheels", "debian", "archives", "directory"]
+"""Those, and a directory of this host that holds the part already."""
 
 
 class DebianTable(Table):
@@ -33,16 +36,31 @@ class PartTable(Table):
     debian: DebianTable | None = None
     """Packages of Debian that contain this part."""
     archives: dict[HttpsUrl, Digest] = {}
-    """Archives that the vendor publishes without a login: url = SHA-256 checksum."""
+    """Archives that the vendor publishes without a login: url = SHA-256 checksum. Several are
+    merged, as NVIDIA publishes one for each part of CUDA."""
+    order: tuple[Way, ...] = ("wheels", "debian", "archives")
+    """The order in which the ways are tried. A way that is left out is never tried."""
+    tree: Digest | None = None
+    """One checksum for all files of the part as they are arranged; `invoke toolkit` prints it.
+    Every way must give the same files."""
+    differs: dict[AnyWay, Line] = {}
+    """Way = how its files differ from those of ``tree``. The files of such a way are not compared,
+    and the text is shown when it is used."""
 
     def ways(self) -> Iterator[tuple[Way, Mapping[str, str]]]:
         """Yield each way with the digests of its files, in the order in which they are tried."""
-        if self.wheels:
-            yield "wheels", self.wheels
-        if self.debian:
-            yield "debian", self.debian.files
-        if self.archives:
-            yield "archives", self.archives
+        pinned: Mapping[Way, Mapping[str, str]] = {
+            "wheels": self.wheels,
+            "debian": self.debian.files if self.debian else {},
+            "archives": self.archives,
+        }
+        for way in dict.fromkeys(self.order):
+            if pinned[way]:
+                yield way, pinned[way]
+
+    def takes(self, way: AnyWay, tree: str) -> bool:
+        """Say whether files that came in some way are those of the recipe."""
+        return self.tree in (None, tree) or way in self.differs
 
 
 class ToolkitTable(Table):

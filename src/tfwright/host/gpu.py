@@ -7,8 +7,15 @@ from typing import Literal
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
-from tfwright.documents.toolkit import PartName
-from tfwright.host import compatibility, cuda, nvidia, remedies, toolchain, versions
+from tfwright.host import (
+    compatibility,
+    cuda,
+    nvidia,
+    remedies,
+    toolchain,
+    toolkit_ways,
+    versions,
+)
 from tfwright.host.findings import Finding
 from tfwright.host.place import Place, Seen
 from tfwright.host.probes import Host
@@ -33,7 +40,7 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = _pinned(recipe, "cuda", host) or remedies.of(
+    remedy = toolkit_ways.remedy(recipe, "cuda", host) or remedies.of(
         "cuda",
         host.installer,
         recipe=recipe.name,
@@ -69,7 +76,7 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
     found = nvidia.cudnn(host.place, prefixes)
-    remedy = _pinned(recipe, "cudnn", host) or _get_cudnn(recipe, host)
+    remedy = toolkit_ways.remedy(recipe, "cudnn", host) or _get_cudnn(recipe, host)
     if not found:
         yield Finding(
             f"no cuDNN at {' or '.join(map(str, prefixes))}",
@@ -99,22 +106,6 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _pinned(recipe: Recipe, part: PartName, host: Host) -> str:
-    """Say how to obtain the packages that a recipe pins; empty if it pins none of that part."""
-    table = dict(recipe.toolkit.parts()).get(part)
-    if table is None:
-        return ""
-    open_ways = {
-        "wheels": "from the Python index",
-        "debian": "through apt" if host.has("apt-get") else "",
-        "archives": "from NVIDIA",
-    }
-    ways = [open_ways[way] for way, _ in table.ways() if open_ways[way]]
-    if not ways:
-        return remedies.of("toolkit-by-hand", host.installer, recipe=recipe.name)
-    return remedies.of("toolkit", host.installer, recipe=recipe.name, ways=" or ".join(ways))
-
-
 def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
     """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
     # The fork includes cudnn.h from files whose include path has CUDA's own root only.
@@ -127,7 +118,8 @@ def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findi
         yield Finding(
             f"cuDNN's headers are not in {root}",
             "CUDA and cuDNN in one root",
-            _pinned(recipe, "cudnn", host) or f"Copy cuDNN into {root}, or link it there.",
+            toolkit_ways.remedy(recipe, "cudnn", host)
+            or f"Copy cuDNN into {root}, or link it there.",
             blocks="compile",
             why=f"bias_op_gpu.cu.cc does not find cudnn.h otherwise; {apart.by}",
         )
@@ -155,7 +147,7 @@ def _library(
     places = [cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)]
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
-    remedy = _pinned(recipe, part, host) or remedies.of(
+    remedy = toolkit_ways.remedy(recipe, part, host) or remedies.of(
         part, host.installer, recipe=recipe.name, version=wanted
     )
     if not found:
@@ -204,7 +196,8 @@ def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[
         yield Finding(
             f"no compiler at {program}",
             "the host compiler of nvcc",
-            _pinned(recipe, "compiler", host) or remedies.of("compiler", host.installer),
+            toolkit_ways.remedy(recipe, "compiler", host)
+            or remedies.of("compiler", host.installer),
             blocks="configure",
         )
     elif compiler.family == "Apple clang":
@@ -261,7 +254,7 @@ def _too_new(
         (rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None
     )
     if broken:
-        remedy = _pinned(recipe, "compiler", host) or remedies.of(
+        remedy = toolkit_ways.remedy(recipe, "compiler", host) or remedies.of(
             "gcc", host.installer, gcc=broken[0]
         )
         yield Finding(

@@ -110,6 +110,8 @@ class NightlyBuild(_Frozen):
     """Identifier of that last good build."""
     broken: Breakage | None = None
     smoke: tuple[SmokeLine, ...] = ()
+    sweep: dict[str, tuple[tuple[float, float], ...]] = {}
+    """What the smoke program ``sweep`` measured: by device, rows of a matrix and GFLOP/s."""
     stages: dict[str, float] = {}
     """Seconds by stage."""
     needs: dict[str, str] = {}

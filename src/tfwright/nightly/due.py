@@ -12,7 +12,11 @@ from tfwright.nightly.state import Nightfall, State
 UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
 
-Why = Literal["changed", "never built", "failed before", "asked for", "unchanged"]
+Why = Literal[
+    "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
+]
+LONGEST_WAIT = 32
+"""Nights between two attempts at a wheel whose name is taken."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +33,17 @@ class DueTarget:
     within_budget: bool = True
     last_good: str = ""
     """Identifier of the last good build."""
+    detail: str = ""
+    """Why the last wheel is not in the index."""
 
     @property
     def due(self) -> bool:
         """Whether a night has to build it."""
-        return self.why != "unchanged"
+        return self.why not in {"unchanged", "its name is taken"}
 
 
-RANK = {"asked for": 0, "changed": 1, "never built": 1, "failed before": 2, "unchanged": 3}
+RANK = {"asked for": 0, "changed": 1, "never built": 1, "failed before": 2}
+RANK |= {"unchanged": 3, "its name is taken": 3}
 
 
 @dataclass(frozen=True)
@@ -84,9 +91,37 @@ def judge(
         why = "changed"
     # The same inputs may build tonight: a server or a disk may have been at fault.
     elif not past.last.good:
-        why = "failed before"
+        waits = past.last.unpublished and _waits(past.nights)
+        why = "its name is taken" if waits else "failed before"
     identifier = good.id if good else ""
-    return DueTarget(target, fingerprint, why, tuple(changed), seconds, last_good=identifier)
+    detail = past.last.unpublished if past.last else ""
+    return DueTarget(
+        target,
+        fingerprint,
+        why,
+        tuple(changed),
+        seconds,
+        last_good=identifier,
+        detail=detail,
+    )
+
+
+def _waits(nights: Sequence[Nightfall]) -> bool:
+    """Say whether a target waits with its next attempt: 1, 2, 4 nights and so on.
+
+    The same inputs give the same name again, which the index refuses again. Only different bytes
+    from the same inputs, or a person who corrects ``local``, can change that.
+    """
+    attempts = since = 0
+    for fell in reversed(nights):
+        # Another failure before this one was no attempt at this name.
+        if fell.verdict != "failed" or fell.detail != nights[-1].detail:
+            break
+        attempts += bool(fell.build)
+        # Nights since the newest attempt: those before it do not count.
+        since += attempts == 0
+    wait = min(2 ** max(0, attempts - 1), LONGEST_WAIT)
+    return since + 1 < wait
 
 
 def differing(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[str, ...]:

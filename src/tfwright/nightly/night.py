@@ -157,12 +157,21 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         for target, why in blocked.items():
             state.judge(target, night, "blocked", detail=why)
         waiting = [item for item in found if item.target.name not in done]
-        idle = [item.target.name for item in waiting if not item.due]
-        state.judge_unchanged(idle, night)
+        _judge_idle(state, night, [item for item in waiting if not item.due])
         _attempt_all(host, state, night, [item for item in waiting if item.due])
         reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
         linked = _links(host, state, found) if host.nightly.links else ""
         return _close(host, state, night, NightOutcome(reproduced=reproduced, linked=linked))
+
+
+def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
+    """Keep the verdicts on what is not built tonight."""
+    unchanged = [item.target.name for item in idle if item.why == "unchanged"]
+    state.judge_unchanged(unchanged, night)
+    for item in idle:
+        # It still fails, also in the nights in which it waits with the next attempt.
+        if item.why == "its name is taken":
+            state.judge(item.target.name, night, "failed", detail=item.detail)
 
 
 def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> NightOutcome:
@@ -415,7 +424,8 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    pinned = [item.target for item in found if not item.due and not item.target.follow]
+    unchanged = [item.target for item in found if item.why == "unchanged"]
+    pinned = [target for target in unchanged if not target.follow]
     past: Mapping[str, Past] = due.past_of(state, pinned)
     with_wheel = [target for target in pinned if past[target.name].last_good]
     turns = {name: check.at for name, check in state.checks("reproduced").items()}

@@ -1,8 +1,11 @@
 """What a build took: time, processors, memory, disk; over all runs of Bazel that it needed."""
 
+import gzip
 import json
 import os
+import shutil
 import stat
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +18,8 @@ from tfwright.tools.bazel.client import Spent
 
 SLOWEST = 20
 """Actions that are named."""
+PROFILES = 10
+"""Profiles of earlier runs that a recipe keeps, so that two builds can be compared."""
 BLOCK = 512
 """Bytes; what st_blocks counts in."""
 
@@ -67,20 +72,44 @@ def profile(job: Job) -> Path:
     return job.places.logs / "compile.profile.json"
 
 
+def profiles(job: Job) -> list[Path]:
+    """Return the profiles of the last runs that ran an action, oldest first, packed with gzip."""
+    return sorted((job.places.own / "profiles").glob("*.json.gz"))
+
+
 def note(job: Job, spent: Spent) -> None:
-    """Keep what a run of Bazel took, with its slowest actions."""
+    """Keep what a run of Bazel took, with its slowest actions and its profile."""
     run = Run(spent, _slowest(_actions(profile(job))))
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
+    # A run with nothing to do would push out the profiles that have something to compare.
+    if run.slowest:
+        _keep_profile(job)
+
+
+def _keep_profile(job: Job) -> None:
+    """Copy the profile of this run to where a fresh build leaves it; drop the oldest ones."""
+    folder = job.places.own / "profiles"
+    folder.mkdir(parents=True, exist_ok=True)
+    # UTC, to a microsecond: names sort by age, and retries follow each other within a second.
+    seconds, fraction = divmod(time.time_ns(), 10**9)
+    stamp = time.strftime("%Y%m%dT%H%M%S", time.gmtime(seconds))
+    target = folder / f"{stamp}.{fraction // 1000:06}.json.gz"
+    with profile(job).open("rb") as plain, gzip.open(target, "wb", compresslevel=6) as packed:
+        shutil.copyfileobj(plain, packed)
+    for old in profiles(job)[:-PROFILES]:
+        old.unlink(missing_ok=True)
 
 
 def of(job: Job, pipeline: Sequence[Stage]) -> Cost:
     """Read what the stages of a recipe took, from what they left behind."""
-    found = ((stage.name, stamps.read(job, stage)) for stage in pipeline)
-    stages = tuple(StageCost(name, stamp.seconds, stamp.cpu) for name, stamp in found if stamp)
-    return Cost(
-        stages, tuple(_runs(_kept(job))), {name: size(path) for name, path in _places(job).items()}
-    )
+    stages = []
+    for stage in pipeline:
+        stamp = stamps.read(job, stage)
+        if stamp:
+            stages.append(StageCost(stage.name, stamp.seconds, stamp.cpu))
+    disk = {name: size(path) for name, path in _places(job).items()}
+    return Cost(tuple(stages), tuple(_runs(_kept(job))), disk)
 
 
 def size(path: Path) -> int:
@@ -89,8 +118,8 @@ def size(path: Path) -> int:
     A file with several hard links counts once, and a symbolic link counts as itself.
     """
     seen = dict[tuple[int, int], int]()
-    for one in _walk(path):
-        seen[one.st_dev, one.st_ino] = one.st_blocks * BLOCK
+    for state in _walk(path):
+        seen[state.st_dev, state.st_ino] = state.st_blocks * BLOCK
     return sum(seen.values())
 
 
@@ -99,9 +128,11 @@ def _kept(job: Job) -> Path:
 
 
 def _runs(path: Path) -> Iterator[Run]:
-    for line in path.read_text("utf-8").splitlines() if path.is_file() else ():
+    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    for line in lines:
         said = json.loads(line)
-        yield Run(Spent(**said["spent"]), tuple(Action(**one) for one in said["slowest"]))
+        slowest = tuple(Action(**action) for action in said["slowest"])
+        yield Run(Spent(**said["spent"]), slowest)
 
 
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
@@ -112,9 +143,9 @@ def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
     longest: dict[str, float] = {}
     for action in actions:
         longest[action.name] = max(longest.get(action.name, 0.0), action.seconds)
-    return tuple(
-        sorted((Action(*one) for one in longest.items()), key=lambda one: -one.seconds)[:SLOWEST]
-    )
+    named = [Action(name, seconds) for name, seconds in longest.items()]
+    named.sort(key=lambda action: -action.seconds)
+    return tuple(named[:SLOWEST])
 
 
 def _actions(path: Path) -> Iterator[Action]:
@@ -122,9 +153,9 @@ def _actions(path: Path) -> Iterator[Action]:
 
     A killed Bazel leaves a profile without its end, which is read as far as it goes.
     """
-    for event in map(
-        _event, path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
-    ):
+    lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
+    for line in lines:
+        event = _event(line)
         if event.get("cat") == "action processing" and "dur" in event:
             yield Action(event["name"], event["dur"] / 1e6)
 

@@ -11,8 +11,10 @@ from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Inputs, Programs, Substituted
 from tfwright.progress import SILENCE, Progress
 from tfwright.rules import patched_tree, repositories
-from tfwright.rules.repositories import Rules
-from tfwright.tools import files, git
+from tfwright.rules.model import Rules
+from tfwright.rules.patched_tree import PatchedTree
+from tfwright.rules.readings import Readings
+from tfwright.tools import git
 from tfwright.tools.bazel import workspaces
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -50,18 +52,29 @@ def origin(job: Job, url: str) -> Origin:
 
 
 def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
-    """Read the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
+    """Return the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
 
-    No file is checked out.
+    No file is checked out, and what was read before is not read again.
     """
-    tree = job.places.own / "reading"
-    content = patched_tree.make(tree, pins.source, repository, pins.source.commit)
-    found = repositories.read(patched_tree.texts(tree, pins.source, content))
-    files.remove(tree)
-    files.remove(git.repository_of(tree))
+    table, tree = pins.source, job.places.patched
+    content = PatchedTree(tree, table, repository, table.commit).patched()
+    readings = Readings(job.places.readings)
+    found = rules_of(readings, tree, table, content)
     if programs is None:
         return found
-    return found + repositories.of_bazel(workspaces.workspaces(programs.bazel.path))
+    texts = workspaces.workspaces(programs.bazel.path)
+    of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
+    return found + of_bazel if of_bazel else found
+
+
+def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -> Rules:
+    """Return the rules of a content of the patched tree."""
+    names = patched_tree.rule_files(tree, table, content)
+    # git's ids decide the texts: where those are as before, the files are not even taken out.
+    found = readings.remembered(
+        names, lambda: repositories.read(patched_tree.texts(tree, table, content))
+    )
+    return found or Rules((), ())
 
 
 def bring(
@@ -75,13 +88,14 @@ def bring(
     ways = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
     found, tables = read(job, pins, repository, programs), pins.fetch.substitutes
     substitutes.insist(tables, found.repositories)
+    readings = Readings(job.places.readings)
     obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
     reached = reach.bring(
         found,
         tables,
         locked,
         store(job),
-        Suppliers(obtain, partial(clone, job, offline=job.offline)),
+        Suppliers(obtain, partial(clone, job, offline=job.offline), readings),
     )
     missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
     if missing or refused:

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tfwright.documents.host_file import HostFile, compiler_root
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.probes import Host
@@ -27,13 +27,15 @@ def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) ->
         compiler=host.compiler.value,
         cuda=toolkit,
         cudnn=cudnn,
-        toolkit=_digest(recipe, host_file, toolkit),
+        toolkit=_digest(host_file, toolkit),
     )
 
 
-def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+def _digest(host_file: HostFile, toolkit: Path | None) -> str:
     """Return one digest for the toolkit and its compiler, as their records state them."""
-    compiler = compiler_root(host_file.build_out, recipe)
+    # By where the compiler is, not by build_out: `reproduce` builds below another directory.
+    program = host_file.compiler
+    compiler = program.parent.parent.parent if program else None
     records = [tree.read(root) for root in (toolkit, compiler) if root]
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""

@@ -42,6 +42,16 @@ class Places:
         return self.own / "tree"
 
     @property
+    def patched(self) -> Path:
+        """The patched commit in git's index, without files, and what each patch made of it."""
+        return self.own / "patched"
+
+    @property
+    def readings(self) -> Path:
+        """The rules that were read, by what they were read from."""
+        return self.own / "readings"
+
+    @property
     def bazel(self) -> Path:
         """Bazel's output base."""
         return self.own / "bazel"

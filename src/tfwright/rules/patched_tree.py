@@ -1,50 +1,172 @@
-"""The tree of a recipe in git's index: the pinned commit, assets and patches, not checked out."""
+"""The tree of a recipe in git's index: the pinned commit, assets and patches, not checked out.
 
-from collections.abc import Callable, Mapping
+What each patch made is kept, so that after a change only that patch and the later ones are applied.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from tfwright.documents.recipe import SourceTable
+from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools import files, git
 
+STEPS = "tfwright-steps.json"
+"""The file, in the tree's repository, that says which content each step made."""
 
-def make(
-    tree: Path,
-    table: SourceTable,
-    mirror: Path,
-    commit: str,
-    note: Callable[[str], None] = lambda _: None,
-) -> str:
-    """Put the commit, the assets and the patches into the index of a tree that has no file yet.
 
-    Returns git's id of the content; `note` hears of each patch that applies elsewhere than it says.
-    Raises RecipeError for an asset that does not fit, or with all patches that do not.
+class TreeStep(Table):
+    """One step from the pinned commit to the tree that is built, and what came of it."""
+
+    key: str
+    """Digest of everything that decides the content: what the step does, after which others."""
+    content: str
+    """git's id of the tree after it."""
+    notes: tuple[str, ...] = ()
+
+
+class KeptSteps(Table):
+    """What stays of a run, next to the objects that it made."""
+
+    steps: tuple[TreeStep, ...]
+    objects: tuple[str, ...]
+    """Ids of the objects that the steps added to those of the commit."""
+
+
+class PatchedTree:
+    """A scratch tree without files, brought from the commit to a content step by step.
+
+    Contents are objects of git in the tree's own repository, by their digests; no step that was
+    taken before is taken again.
     """
-    from tfwright.tools.git import patching
 
-    git.prepare(tree, mirror, commit, table.exclude)
-    # Assets come first: a patch may change one, as it may any file of the tree.
-    for path, asset in table.assets.items():
-        _refuse_left_out(table, f"The asset {asset}", path)
-        git.add(tree, path, table.file(asset))
-    # Before any patch is applied, so that a refusal does not leave half of them in the index.
-    for patch in table.patches:
-        for file in patching.read(table.file(patch)):
-            _refuse_left_out(table, f"The patch {patch}", file.path)
-    for moved in patching.apply_all(tree, [table.file(patch) for patch in table.patches]):
-        note(moved)
-    return git.content(tree)
+    def __init__(self, tree: Path, table: SourceTable, mirror: Path, commit: str) -> None:
+        """Use what an earlier run left at `tree`, as far as it is sound."""
+        self._tree, self._table = tree, table
+        self._mirror, self._commit = mirror, commit
+        self._known = _kept(tree)
+        self._taken: list[TreeStep] = []
+        self._index = ""
+        """What the index is known to hold; empty where that is not known."""
+        self._new = False
+        """Whether a step was taken that is not written down yet."""
+
+    def patched(self, note: Callable[[str], None] = lambda _: None) -> str:
+        """Return git's id of the content after all patches.
+
+        `note` hears of each patch that applies elsewhere than it says. Raises RecipeError for an
+        asset that does not fit, or with all patches that do not.
+        """
+        _insist_on_included(self._table)
+        try:
+            self._take(_first_key(self._table, self._mirror, self._commit), self._prepare)
+            self._apply_patches()
+        finally:
+            self._keep()
+        for step in self._taken:
+            for moved in step.notes:
+                note(moved)
+        return self._taken[-1].content
+
+    def replaced(self, key: str, texts: Callable[[str], Mapping[str, str]]) -> str:
+        """Return git's id of the content after whole files were replaced.
+
+        `texts` is handed the content before, and returns the new files by path; `key` is a digest
+        of what else decides them.
+        """
+        before = self._taken[-1].content
+
+        def replace() -> tuple[str, ...]:
+            for path, text in texts(before).items():
+                git.replace(self._tree, path, text)
+            return ()
+
+        step = self._take(self._key_after(key), replace)
+        self._keep()
+        return step.content
+
+    def _take(self, key: str, work: Callable[[], tuple[str, ...]]) -> TreeStep:
+        """Take a step, or believe that it was taken before."""
+        place = len(self._taken)
+        if place < len(self._known) and self._known[place].key == key:
+            step = self._known[place]
+        else:
+            # What was made after another step is of no use any more.
+            self._known = []
+            self._put_into_index()
+            notes = work()
+            step = TreeStep(key=key, content=git.content(self._tree), notes=notes)
+            self._index, self._new = step.content, True
+        self._taken.append(step)
+        return step
+
+    def _put_into_index(self) -> None:
+        """Let the index hold what the last step made; it may have been left with anything."""
+        if self._taken and self._index != self._taken[-1].content:
+            git.put(self._tree, self._taken[-1].content)
+
+    def _key_after(self, key: str) -> str:
+        return _digest([self._taken[-1].key, key])
+
+    def _prepare(self) -> tuple[str, ...]:
+        """Start from nothing with the commit, then put the assets in."""
+        git.prepare(self._tree, self._mirror, self._commit, self._table.exclude)
+        # Assets come first: a patch may change one, as it may any file of the tree.
+        for path, asset in self._table.assets.items():
+            git.add(self._tree, path, self._table.file(asset))
+        return ()
+
+    def _apply_patches(self) -> None:
+        """Apply every patch, also after one that does not fit, and raise for all of those."""
+        from tfwright.tools.git import patching
+
+        faults: list[RecipeError] = []
+        for patch in self._table.patches:
+            path = self._table.file(patch)
+
+            def apply(path: Path = path) -> tuple[str, ...]:
+                before = self._taken[-1].content
+                return tuple(patching.apply_to(self._tree, before, path).notes)
+
+            try:
+                self._take(self._key_after(files.sha256(path)), apply)
+            except RecipeError as fault:
+                faults.append(fault)
+                # git leaves the index alone, or half changed, and the next patch needs it whole.
+                self._index = ""
+        if faults:
+            raise patching.combined(faults)
+
+    def _keep(self) -> None:
+        """Write down which steps were taken, and the objects that their contents consist of."""
+        if not self._new:
+            return
+        repository = git.repository_of(self._tree)
+        kept = KeptSteps(
+            steps=tuple(self._taken), objects=tuple(sorted(git.own_objects(repository)))
+        )
+        files.write(repository / STEPS, kept.model_dump_json(indent=1))
+        self._new = False
+
+
+def make(tree: Path, table: SourceTable, mirror: Path, commit: str) -> str:
+    """Make a tree from nothing, and return git's id of its content after all patches."""
+    git.discard(tree)
+    return PatchedTree(tree, table, mirror, commit).patched()
+
+
+def rule_files(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
+    """Return git's ids of the files of a content that can hold repository rules, by path."""
+    return git.named(git.repository_of(tree), content, _holding_rules(table))
 
 
 def texts(tree: Path, table: SourceTable, content: str) -> dict[str, str]:
-    """Return the files of a tree's content that can hold repository rules."""
-    from tfwright.rules import repositories
-
-    return git.texts(
-        git.repository_of(tree),
-        content,
-        lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude),
-    )
+    """Return the files of a tree's content that can hold repository rules, by path."""
+    return git.texts(git.repository_of(tree), content, _holding_rules(table))
 
 
 def digests(table: SourceTable) -> Mapping[str, str]:
@@ -53,11 +175,50 @@ def digests(table: SourceTable) -> Mapping[str, str]:
     return {file: files.sha256(table.file(file)) for file in named}
 
 
-def _refuse_left_out(table: SourceTable, what: str, path: str) -> None:
-    """Refuse to change what is never checked out."""
-    if git.left_out(path, table.exclude):
-        raise RecipeError(
-            f"{what} changes {path}, which source.exclude leaves out",
-            remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
-            evidence=Evidence(where=path),
-        )
+def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
+    from tfwright.rules import repositories
+
+    return lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude)
+
+
+def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
+    assets = {path: files.sha256(table.file(asset)) for path, asset in table.assets.items()}
+    return _digest([str(mirror), commit, list(table.exclude), assets])
+
+
+def _digest(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _kept(tree: Path) -> Sequence[TreeStep]:
+    """Return the steps that an earlier run took; none where anything is not as it was left."""
+    repository = git.repository_of(tree)
+    try:
+        kept = KeptSteps.model_validate_json((repository / STEPS).read_bytes())
+    except (OSError, ValidationError):
+        return ()
+    # The commit's own objects are in the mirror, which is verified when the commit comes in.
+    whole = tree.is_dir() and git.own_objects(repository).issuperset(kept.objects)
+    return kept.steps if whole else ()
+
+
+def _insist_on_included(table: SourceTable) -> None:
+    """Refuse to change what is never checked out, before anything is changed."""
+    for what, path in _changed(table):
+        if git.left_out(path, table.exclude):
+            raise RecipeError(
+                f"{what} changes {path}, which source.exclude leaves out",
+                remedy=f"Take {path} out of source.exclude, or drop the patch or asset.",
+                evidence=Evidence(where=path),
+            )
+
+
+def _changed(table: SourceTable) -> Iterator[tuple[str, str]]:
+    """Yield what changes a file, and its path."""
+    from tfwright.tools.git import patching
+
+    for path, asset in table.assets.items():
+        yield f"The asset {asset}", path
+    for patch in table.patches:
+        for file in patching.read(table.file(patch)):
+            yield f"The patch {patch}", file.path

@@ -1,140 +1,52 @@
 """What a TensorFlow tree downloads: its repository rules, read as text. Nothing is executed.
 
-Reading starts where Bazel starts, at WORKSPACE, and follows macros and the code of rules. Calls
-that declare a download are recognised by their arguments, so that a rule of a later release needs
-no change here. What comes from another repository can be read once that is there (`follow`); what
-cannot be read without running it is reported with file and line.
+Reading starts where Bazel starts, at WORKSPACE, and follows macros and the code of rules. What
+comes from another repository can be read once that is there (`follow`); what cannot be read without
+running it is reported with file and line.
 """
 
 import ast
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from tfwright.rules.starlark import (
+from tfwright.rules.model import BAZELS_PLACE, Nested, Repository, Rules, Unreadable
+from tfwright.rules.recognisers import (
+    DOWNLOADS,
+    TELLING,
+    called,
+    declares,
+    digest_of,
+    files_of,
+    line_of,
+    name_of,
+    tells_origin,
+    urls_of,
+)
+from tfwright.rules.starlark.evaluator import Program
+from tfwright.rules.starlark.model import (
     Arguments,
     ExhaustedError,
     External,
     Function,
     GivenError,
     MissingError,
-    Program,
     Rule,
     Scope,
     UnknownError,
 )
-from tfwright.tools.git.clones import Clone
 
 PLACES = ("tensorflow/workspace", "third_party/", "tensorflow/third_party/")
 """Where a tree keeps its repository rules: .bzl files whose path starts so are read whole, reached
 or not."""
 OWN_NAMES = ("", "org_tensorflow")
 """Names by which TensorFlow calls its own repository in labels."""
-DOWNLOADS = {"download", "download_and_extract"}
-"""Methods through which a rule's own code downloads: url, output and sha256 come in this order."""
-BY_DIGEST = "sha256_urls"
-"""Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external``
-rules)."""
-ORIGINS = {"url", "urls", "sha256", "remote", "registry", "artifact"}
-"""Arguments that say where a repository comes from, or what it is; so do those that end as these
-do."""
-TELLING = {"name", "commit", "tag", "digest", "repository"}
-"""Further arguments that are read."""
-NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
-"""What a repository can be called."""
-URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
-BAZELS_PLACE = "@bazel//"
-"""Where the files are that a Bazel brings along, as findings say it."""
 BAZELS_OWN = "bazel_tools"
 """The repository that is part of Bazel: its rules download only what their arguments name."""
 
 
-@dataclass(frozen=True)
-class Repository:
-    """One file that a repository rule downloads.
-
-    A rule with one file per platform gives several.
-    """
-
-    name: str
-    """As other rules refer to it; empty if only a caller would tell."""
-    rule: str
-    file: str
-    line: int
-    urls: tuple[str, ...] = ()
-    """For a rule that clones, the remote; for a container, its image."""
-    sha256: str = ""
-    """Empty if the rule has none: then nothing can be locked."""
-    strip_prefix: str = ""
-    patches: tuple[str, ...] = ()
-    """Labels of the patches that the rule applies after unpacking, as far as they can be read."""
-    commit: str = ""
-    """For rules that clone: the commit, or the tag, that they check out; for a container, its
-    digest."""
-    reached: bool = True
-    """Whether WORKSPACE leads there; Bazel never sees a repository that nothing declares."""
-
-    @property
-    def lockable(self) -> bool:
-        """Tell whether the rule pins the bytes that it downloads."""
-        return bool(self.sha256)
-
-    @property
-    def of_bazel(self) -> bool:
-        """Tell whether Bazel itself declares it, and not the tree or what that leads to."""
-        return self.file.startswith(BAZELS_PLACE)
-
-    @property
-    def clone(self) -> Clone | None:
-        """What the rule clones, if it pins a whole commit id: a tag may move."""
-        pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
-        return Clone(self.urls[0], self.commit) if pinned and self.urls else None
-
-
-@dataclass(frozen=True)
-class Unreadable:
-    """A place that declares a download which only running it would reveal."""
-
-    file: str
-    line: int
-    why: str
-
-
-@dataclass(frozen=True)
-class Nested:
-    """A call of a symbol of another repository: `follow` reads it once its files are there."""
-
-    archive: str
-    """Name of that repository. Not all are archives: a rule of the tree may write one itself, as
-    ``local_config_android``."""
-    path: str
-    """The file in it."""
-    symbol: str
-    file: str
-    """Where it is called."""
-    line: int
-
-
-@dataclass(frozen=True)
-class Rules:
-    """Everything that was found to be downloaded."""
-
-    repositories: tuple[Repository, ...]
-    unreadable: tuple[Unreadable, ...]
-    nested: tuple[Nested, ...] = ()
-
-    def __add__(self, other: "Rules") -> "Rules":
-        """Put two findings together."""
-        return Rules(
-            (*self.repositories, *other.repositories),
-            (*self.unreadable, *other.unreadable),
-            (*self.nested, *other.nested),
-        )
-
-
 def relevant(path: str) -> bool:
-    """Tell whether WORKSPACE can lead to a file of a tree."""
+    """Say whether WORKSPACE can lead to a file of a tree."""
     return path == "WORKSPACE" or (path.endswith(".bzl") and path.isprintable())
 
 
@@ -162,12 +74,16 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
     """
     found = Rules((), ())
     for path in sorted(texts):
+        # Each text is a WORKSPACE of its own: Bazel puts one before and one after the
+        # tree's.
         reading = _Reading(Program({path: texts[path]}), place=BAZELS_PLACE)
         with reading.bounded(path):
             reading.start(path)
         found += reading.rules()
     marked = []
     for repository in found.repositories:
+        # rules_cc from Bazel 0.29 on, rules_java from 2.0: these it downloads for every
+        # build.
         of_language = repository.name.startswith("rules_")
         marked.append(replace(repository, reached=of_language))
     return replace(found, repositories=tuple(marked))
@@ -256,12 +172,13 @@ class _Reading:
         """Read all calls of a function, or of a file."""
         for _, expression, there in self._program.walk(body, scope):
             for call, inner in self._program.calls(expression, there):
-                with self._reporting(inner.module.path, call.lineno, _called(call.func)):
+                with self._reporting(inner.module.path, call.lineno, called(call.func)):
                     self._call(call, inner)
 
     def _call(self, call: ast.Call, scope: Scope) -> None:
         """Read one call: what it declares, and what is behind it."""
         path, line = scope.module.path, call.lineno
+        # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
             self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
             return
@@ -272,7 +189,7 @@ class _Reading:
 
         made: list[Repository] = []
         # A rule's own code cannot declare repositories: what looks so there is a helper's call.
-        if self._rule is None and _declares(arguments.named):
+        if self._rule is None and declares(arguments.named):
             made = self._try_forms(path, line, rule, declared)
         if made and isinstance(callee, External):
             # Another repository's rule, like Bazel's own, downloads what its arguments say.
@@ -288,10 +205,10 @@ class _Reading:
     def _resolve(self, call: ast.Call, scope: Scope) -> tuple[str, object, Arguments]:
         """Return the name of what is called, what it is (None if unknown), and with what."""
         arguments = self._program.arguments(call, scope)
-        callee, name = self._meant(call.func, scope), _called(call.func)
+        callee, name = self._meant(call.func, scope), called(call.func)
         if isinstance(callee, External) and callee.symbol == "maybe" and call.args:
             # Bazel's own macro `maybe(rule, name = …)` calls the rule unless the name is taken.
-            callee, name = self._meant(call.args[0], scope), _called(call.args[0])
+            callee, name = self._meant(call.args[0], scope), called(call.args[0])
             positional = dict(zip(("name",), arguments.positional[1:], strict=False))
             named = positional | dict(arguments.named)
             arguments = Arguments(arguments.positional[2:], named)
@@ -347,15 +264,15 @@ class _Reading:
         known = {
             name: self._known(thing)
             for name, thing in named.items()
-            if _tells_origin(name) or name in TELLING
+            if tells_origin(name) or name in TELLING
         }
         strip_prefix = self._text(named.get("strip_prefix"))
         # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
         patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
-        for urls, sha256 in _files(known):
+        for urls, sha256 in files_of(known):
             yield Repository(
-                name=_name(known["name"]),
+                name=name_of(known["name"]),
                 rule=rule,
                 file=self._place + path,
                 line=line,
@@ -363,21 +280,21 @@ class _Reading:
                 sha256=sha256,
                 strip_prefix=strip_prefix,
                 patches=patches,
-                commit=_line(commit),
+                commit=line_of(commit),
                 reached=self.reached,
             )
 
     def _download(self, call: ast.Call, scope: Scope) -> Repository:
         """Make a repository of a download in a rule's own code."""
-        method = _called(call.func)
+        method = called(call.func)
         named: dict[str | None, ast.expr] = dict(
             zip(("url", "output", "sha256"), call.args, strict=False)
         )
         named.update({keyword.arg: keyword.value for keyword in call.keywords})
         if "url" not in named:
             raise UnknownError("does not say what it downloads")
-        sha256 = _digest(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
-        urls = _urls(self._program.value(named["url"], scope))
+        sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
+        urls = urls_of(self._program.value(named["url"], scope))
         return Repository(
             self._name,
             method,
@@ -436,7 +353,7 @@ class _Reading:
             return
         except UnknownError as fault:
             # The declarations of such a rule name what its code downloads, and they are read.
-            if not (self._rule and any(map(_tells_origin, self._rule.attributes))):
+            if not (self._rule and any(map(tells_origin, self._rule.attributes))):
                 self._report(path, line, f"{what}: {fault}" if what else str(fault))
         except RecursionError:
             # An expression of thousands of terms: Python's own stack is the limit here.
@@ -452,97 +369,3 @@ class _Reading:
             if repeats or replace(finding, reached=True) in self._found:
                 return
         self._found[finding] = None
-
-
-def _declares(named: Mapping[str, object]) -> bool:
-    """Tell whether a call with these arguments declares a download."""
-    return "name" in named and any(map(_tells_origin, named))
-
-
-def _tells_origin(argument: str) -> bool:
-    """Tell whether an argument says where a file comes from, or what it is."""
-    return (
-        argument in ORIGINS
-        or argument.endswith(("_urls", "_url", "_sha256"))
-        or argument.startswith(BY_DIGEST)
-    )
-
-
-def _files(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
-    if "artifact" in known:
-        yield (
-            tuple(_jars(_line(known["artifact"]), known.get("server_urls"))),
-            _digest(known.get("artifact_sha256")),
-        )
-    elif "registry" in known:
-        yield (f"{_line(known['registry'])}/{_line(known.get('repository') or '')}",), ""
-    elif "remote" in known:
-        yield (_line(known["remote"]),), ""
-    else:
-        yield from _files_with_urls(known)
-
-
-def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Yield urls and digest of each file of a rule that downloads by url."""
-    for name, value in known.items():
-        if name.startswith(BY_DIGEST) and isinstance(value, dict):
-            yield from ((_urls(urls), _digest(sha256)) for sha256, urls in value.items())
-    plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
-    matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
-    for prefix in dict.fromkeys(found[1] for found in matches if found):
-        urls = (*_urls(plain.get(f"{prefix}urls")), *_urls(plain.get(f"{prefix}url")))
-        if urls or plain.get(f"{prefix}sha256"):
-            yield urls, _digest(plain.get(f"{prefix}sha256"))
-
-
-def _jars(artifact: str, servers: object) -> Iterator[str]:
-    """Yield where Maven's servers keep an artifact, given as ``group:name:version``."""
-    group, _, rest = artifact.partition(":")
-    name, _, version = rest.partition(":")
-    for server in _urls(servers):
-        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
-        yield f"{folder}/{name}-{version}.jar"
-
-
-def _urls(value: object) -> tuple[str, ...]:
-    """Return one url, or a list of them, each once."""
-    given = value if isinstance(value, list) else [value]
-    urls = tuple(dict.fromkeys(_line(address) for address in given if address))
-    for url in urls:
-        if not re.fullmatch(URL, url):
-            message = f"{url[:80]!r} is not an address that Bazel could download from"
-            raise UnknownError(message)
-    return urls
-
-
-def _digest(value: object) -> str:
-    """Return a SHA-256, or an empty text where there is none."""
-    text = _line(value or "").lower()
-    if text and not re.fullmatch(r"[0-9a-f]{64}", text):
-        message = f"sha256 {text[:80]!r} is not a SHA-256"
-        raise UnknownError(message)
-    return text
-
-
-def _name(value: object) -> str:
-    """Insist on what Bazel takes for the name of a repository."""
-    text = _line(value)
-    if not re.fullmatch(NAME, text):
-        message = f"{text[:80]!r} is not the name of a repository"
-        raise UnknownError(message)
-    return text
-
-
-def _line(value: object) -> str:
-    """Insist on a text without control characters."""
-    if not (isinstance(value, str) and value.isprintable()):
-        raise UnknownError("a name or address is not a line of text")
-    return value
-
-
-def _called(node: ast.expr) -> str:
-    """Return the name of what is called, without what it is an attribute of."""
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""

@@ -2,7 +2,8 @@
 
 import ast
 
-from tfwright.rules.starlark import Program, Scope
+from tfwright.rules.starlark.evaluator import Program
+from tfwright.rules.starlark.model import Scope
 
 
 def pins(text: str) -> dict[str, str]:
@@ -11,6 +12,7 @@ def pins(text: str) -> dict[str, str]:
     One name may be declared several times, with different digests: Bazel tells which it took.
     """
     program = Program({"resolved.bzl": text})
+    # The file is Starlark, `resolved = [...]`: it is read here, not run.
     module = program.module("resolved.bzl")
     made = program.value(ast.Name("resolved", ast.Load()), Scope(module))
     entries = made if isinstance(made, list) else []
@@ -18,7 +20,8 @@ def pins(text: str) -> dict[str, str]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        # The original attributes are those of WORKSPACE; Bazel adds resolved ones next to them.
+        # The original attributes are those of WORKSPACE; Bazel adds resolved ones next
+        # to them.
         attributes = program.force(entry["original_attributes"])
         if isinstance(attributes, dict):
             pin = attributes.get("sha256") or attributes.get("commit") or ""

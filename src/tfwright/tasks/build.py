@@ -160,7 +160,7 @@ def plan(
             sys.stdout.write(plans.bazelrc(job))
             return
         planned, findings = plans.plan(job, again=again)
-        page.show_plan(planned, findings, as_json=json)
+        page.show_plan(planned, findings, tuple(plans.doubled(job)), as_json=json)
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})

@@ -114,20 +114,21 @@ def report(_: Context, build: str = "", html: bool = False) -> None:
 
 
 @task(
-    help={
+    help=JSON
+    | {
         "recipe": "a recipe of nightly.toml that fails",
-        "good": "identifier of a good build; default: the last one",
+        "good": "identifier of a good build; default: the last one before the failure",
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(_: Context, recipe: str, good: str = "", bad: str = "") -> None:
-    """Find the change that broke a nightly recipe: a table of it, a patch, or a commit."""
-    with explained():
+def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
+    """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
+    with explained(resume="invoke bisect"):
         from tfwright.commands import bisect
         from tfwright.terminal import bisect as page
         from tfwright.terminal import console
-        from tfwright.terminal.text import tell
 
         wanted = bisect.prepare(recipe, good, bad)
         page.show_start(wanted)
-        page.show_culprits(wanted, bisect.bisect(wanted, tell, console.Terminal()))
+        outcome = bisect.bisect(wanted, page.show_trial, console.Terminal())
+        page.show_outcome(wanted, outcome, as_json=json)

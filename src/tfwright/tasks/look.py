@@ -103,15 +103,30 @@ def smoke(
         smoking.insist(request, seen)
 
 
-@task(help=RECIPE | JSON)
-def cost(_: Context, recipe: str = "demo", json: bool = False) -> None:
+@task(
+    help=RECIPE
+    | JSON
+    | {
+        "page": "write a page with a timeline of Bazel's actions into this file",
+        "against": "compare with a build: 'previous', a nightly build, or the path of a profile",
+    }
+)
+def cost(
+    _: Context, recipe: str = "demo", page: str = "", against: str = "", json: bool = False
+) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
     with explained():
+        if page or against:
+            from tfwright.commands import cost as pages
+            from tfwright.terminal import cost as shown
+
+            shown.show_page(pages.write(job_of(recipe), page, against))
+            return
         from tfwright.pipeline import cost as costs
         from tfwright.pipeline.stages import PIPELINE
-        from tfwright.terminal import cost as page
+        from tfwright.terminal import cost as shown
 
-        page.show_cost(costs.of(job_of(recipe), PIPELINE), as_json=json)
+        shown.show_cost(costs.of(job_of(recipe), PIPELINE), as_json=json)
 
 
 @task(

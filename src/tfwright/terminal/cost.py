@@ -8,6 +8,7 @@ from tfwright.terminal import text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
+    from tfwright.commands.cost import CostPage
     from tfwright.pipeline.cost import Cost
 
 GIB = 1024**3
@@ -41,6 +42,17 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         )
     _heading("On disk")
     text.table(DISK, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
+
+
+def show_page(page: "CostPage") -> None:
+    """Say where the page is, and what changed most against the other build."""
+    if page.changed:
+        text.line("Actions whose time changed most:")
+        rows = [(f"  {row.value}", f"{row.name} {row.change}".rstrip()) for row in page.changed]
+        text.table(ACTIONS, rows)
+    elif page.other:
+        text.line(f"No action took another time than in {page.other}.")
+    text.line(f"page: {page.path}")
 
 
 def _heading(title: str) -> None:

@@ -16,16 +16,25 @@ STEP = 7
 
 
 def show_plan(
-    plan: "Iterable[Planned]", findings: "Sequence[Finding]" = (), *, as_json: bool
+    plan: "Iterable[Planned]",
+    findings: "Sequence[Finding]" = (),
+    doubled: Sequence[str] = (),
+    *,
+    as_json: bool,
 ) -> None:
     """Print what keeps the recipe from being built here, then each stage: run or keep, and why.
 
-    A stage that runs is followed by its commands and files.
+    A stage that runs is followed by its commands and files. `doubled` says what makes Bazel
+    compile the same sources twice.
     """
     if as_json:
         text.as_json([_planned(planned) for planned in plan])
         return
     _show_findings(findings)
+    for warning in doubled:
+        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+    if doubled:
+        text.line()
     shown: dict[str, str] = {}
     for planned in plan:
         mark = Styled("run ", text.WARNING) if planned.why else Styled("keep", text.GOOD)

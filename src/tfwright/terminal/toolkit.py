@@ -16,4 +16,5 @@ def show(provided: Provided) -> None:
         f"{provided.title} {part.version} from {sources} ({part.way}), "
         f"{len(part.files):,} files{licence}"
     )
+    text.tell(f"  tree {part.tree}")
     print(provided.root)

@@ -34,6 +34,8 @@ def here() -> bool:
 
 def address(log: Path) -> str:
     """Return the address of the Debian archive that this host itself uses; empty if none."""
+    # Read from apt and not from its files: a host may name its archive in either of two
+    # formats.
     argv = ("apt-get", "indextargets", "--format", "$(SITE)")
     command = Command(argv, Path("/"), environment.clean(Path("/")))
     try:
@@ -52,7 +54,8 @@ class PackageArchive:
     suite: str
 
     def __str__(self) -> str:
-        # apt need not know the archive's signature: every file is compared with a pinned digest.
+        # apt need not know the archive's signature: every file is compared with a
+        # pinned digest.
         return f"deb [trusted=yes] {self.address} {self.suite} {_COMPONENTS}\n"
 
 
@@ -62,20 +65,33 @@ def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Pat
     The caller compares each file with a digest. Raises SupplyError if apt cannot get one of them.
     """
     room = into / "apt"
+    wanted = [_package(name) for name in names]
+    _prepare(room, archive, _architecture(wanted))
+    pins = [f"{name}={version}" for name, version, _ in wanted]
+    for arguments in (("update", "-q"), ("download", "-q", *pins)):
+        _run(arguments, room, log)
+    return sorted((room / "got").iterdir())
+
+
+def _architecture(wanted: Iterable[tuple[str, str, str]]) -> str:
+    """Return the architecture whose index lists all of some packages."""
+    for _, _, architecture in wanted:
+        # Packages for "all" do not say which index has to be read: each lists them.
+        if architecture != "all":
+            return architecture
+    return "amd64"
+
+
+def _prepare(room: Path, archive: PackageArchive, architecture: str) -> None:
+    """Write the configuration by which apt works in `room` and reads one archive."""
+    # apt does not start without its "partial" directories.
     for folder in ("state/lists/partial", "cache/archives/partial", "got"):
         (room / folder).mkdir(parents=True, exist_ok=True)
     # With an empty list of installed packages apt takes every version for a new one.
     files.write(room / "status", "")
     files.write(room / "sources.list", str(archive))
-    wanted = [_package(name) for name in names]
-    # Packages for "all" architectures do not say which one the index has to be read for.
-    architectures = [architecture for _, _, architecture in wanted if architecture != "all"]
-    architecture = architectures[0] if architectures else "amd64"
-    files.write(room / "apt.conf", _CONFIGURATION.format(room=room, architecture=architecture))
-    pins = [f"{name}={version}" for name, version, _ in wanted]
-    for arguments in (("update", "-q"), ("download", "-q", *pins)):
-        _run(arguments, room, log)
-    return sorted((room / "got").iterdir())
+    configuration = _CONFIGURATION.format(room=room, architecture=architecture)
+    files.write(room / "apt.conf", configuration)
 
 
 def _package(file: str) -> tuple[str, str, str]:
@@ -102,5 +118,6 @@ def _run(arguments: Iterable[str], room: Path, log: Path) -> None:
 
 
 def _complaint(fault: ToolError) -> str:
+    # apt prints warnings (W:) about the same server before the error that matters.
     errors = [line for line in fault.evidence.lines if line.startswith("E: ")]
     return errors[0] if errors else fault.what

@@ -21,6 +21,8 @@ class FileBatch:
         if _holds(path, content):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Names of files are at most 255 bytes, and mkstemp adds its own part to the
+        # prefix.
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
@@ -34,6 +36,8 @@ class FileBatch:
         with ThreadPoolExecutor(AT_ONCE) as workers:
             list(workers.map(_sync, [temporary for temporary, _ in self._staged]))
         for temporary, path in self._staged:
+            # Only now, when all bytes are on the disk: after a power cut each file is
+            # old or new.
             temporary.replace(path)
         count = len(self._staged)
         self._staged.clear()
@@ -41,7 +45,7 @@ class FileBatch:
 
 
 def _holds(path: Path, content: bytes) -> bool:
-    """Say whether a file has exactly these bytes; most are told apart by their size."""
+    """Say whether a file has exactly these bytes; the sizes of most differ."""
     try:
         return path.stat().st_size == len(content) and path.read_bytes() == content
     except OSError:

@@ -19,7 +19,7 @@ REFUSED = {
     errno.ENAMETOOLONG: "has a name that is too long for this disk",
     errno.EIO: "cannot be read or written: the disk reports an error",
     errno.ESTALE: "is on a network disk that has lost it",
-    errno.ELOOP: "leads through links in a circle",
+    errno.ELOOP: "is behind symbolic links that form a circle",
 }
 """What the system calls EROFS and so on, as the end of a sentence about a path."""
 NO_ROOM = 1 << 20
@@ -34,6 +34,7 @@ PLACE = "Correct build_out in the host file, or the permissions of that path."
 def is_full(place: Path) -> bool:
     """Say whether the disk of a directory has no room left, or none for another file."""
     try:
+        # A user's quota may be used up while the disk has room: only EDQUOT shows that.
         state = os.statvfs(place)
     except OSError:
         return False
@@ -54,6 +55,7 @@ def is_about_disk(fault: OSError) -> bool:
 
 def failure(fault: OSError, path: Path | None = None) -> HostError:
     """Return the error for a file that the system did not let us read or write."""
+    # write() and close() raise without a name: only open() knows which file it was.
     place = path or fault.filename or "build_out"
     if fault.errno in FULL:
         return full(f"{place} cannot be written")
@@ -71,6 +73,7 @@ def explained() -> Iterator[None]:
     try:
         yield
     except OSError as fault:
+        # Any other OSError is a bug of ours, and must be shown as one.
         if not is_about_disk(fault):
             raise
         raise failure(fault) from fault

@@ -22,9 +22,11 @@ def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     The content reaches the disk before the name does, so that a power cut leaves no empty file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same directory: rename is atomic only within one file system.
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     os.close(handle)
     temporary = Path(name)
+    # Whatever goes wrong, also Ctrl-C, leaves no temporary file behind.
     try:
         yield temporary
         temporary.chmod(mode)

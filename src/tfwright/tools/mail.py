@@ -39,6 +39,7 @@ def send(server: MailServer, letter: Letter) -> None:
     """Send one mail; raise SupplyError if the server does not take it."""
     try:
         with _connected(server) as connection:
+            # A relay inside a company takes mail without a login.
             if server.user:
                 connection.login(server.user, server.password)
             connection.send_message(message(letter))
@@ -56,10 +57,13 @@ def message(letter: Letter) -> EmailMessage:
     mail["To"] = ", ".join(letter.to)
     mail["Subject"] = " ".join(letter.subject.split())
     mail["Date"] = formatdate(usegmt=True)
+    # RFC 2606 reserves .invalid: the identifier cannot be that of somebody's mail
+    # server.
     mail["Message-ID"] = make_msgid(domain="tfwright.invalid")
     # Every mail of a thread refers to the same root, which need not exist.
     root = f"<{letter.thread.replace(' ', '.')}@tfwright.invalid>"
     mail["In-Reply-To"] = mail["References"] = root
+    # RFC 3834: vacation responders do not answer such a mail.
     mail["Auto-Submitted"] = "auto-generated"
     mail.set_content(letter.text)
     return mail
@@ -71,5 +75,6 @@ def _connected(server: MailServer) -> smtplib.SMTP:
         return smtplib.SMTP_SSL(server.host, server.port, timeout=SECONDS, context=context)
     connection = smtplib.SMTP(server.host, server.port, timeout=SECONDS)
     if server.security == "starttls":
+        # The default context verifies the certificate; starttls() without one does not.
         connection.starttls(context=ssl.create_default_context())
     return connection

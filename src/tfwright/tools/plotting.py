@@ -9,6 +9,7 @@ from tfwright.errors import HostError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Point = tuple[float, float]
 
@@ -32,32 +33,39 @@ def growth(
     curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]
 ) -> bytes:
     """Draw curves over sizes that double, both axes logarithmic, each named at its end."""
+    # Figure and not pyplot, which opens a display and keeps each figure until it is
+    # closed.
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    # Letters stay letters, in the page's own font; the salt gives the same plot the same bytes.
+    # Letters stay letters, in the page's own font; the salt gives the same plot the
+    # same bytes.
     style: dict[Any, Any] = {"font.size": 11, "svg.fonttype": "none", "svg.hashsalt": "tfwright"}
     with rc_context(style | dict.fromkeys(INKED, INK)):
         figure = Figure(figsize=(5.8, 3.6), layout="constrained")
         axes = figure.add_subplot()
         for colour, (name, points) in zip(COLOURS, curves.items(), strict=False):
             _draw(axes, name, points, colour)
-        _label(axes, sorted({size for points in curves.values() for size, _ in points}), across, up)
-        output = io.BytesIO()
-        # An SVG goes into a page that may be dark; without a date it has the same bytes each time.
-        figure.savefig(
-            output,
-            format=form,
-            transparent=form == "svg",
-            dpi=200,
-            metadata={"Date": None} if form == "svg" else None,
-        )
+        sizes = {size for points in curves.values() for size, _ in points}
+        _label(axes, sorted(sizes), across, up)
+        return _svg(figure) if form == "svg" else _png(figure)
+
+
+def _svg(figure: "Figure") -> bytes:
+    """Return a figure as an element for an HTML page, which may be dark."""
+    output = io.BytesIO()
+    # Without a date the same plot has the same bytes.
+    figure.savefig(output, format="svg", transparent=True, metadata={"Date": None})
     drawn = output.getvalue()
-    return (
-        drawn[drawn.index(b"<svg") :].replace(INK.encode(), b"currentColor")
-        if form == "svg"
-        else drawn
-    )
+    # The XML declaration and the document type must not stand inside of a page.
+    element = drawn[drawn.index(b"<svg") :]
+    return element.replace(INK.encode(), b"currentColor")
+
+
+def _png(figure: "Figure") -> bytes:
+    output = io.BytesIO()
+    figure.savefig(output, format="png", dpi=200)
+    return output.getvalue()
 
 
 def _draw(axes: "Axes", name: str, points: Sequence[Point], colour: str) -> None:
@@ -80,9 +88,11 @@ def _label(axes: "Axes", sizes: Sequence[float], across: str, up: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(sizes, [f"{size:g}" for size in sizes])
+    # Room at the right for the names of the curves.
     axes.set_xlim(sizes[0] / 1.3, sizes[-1] * 1.9)
     axes.set_xlabel(across)
     axes.set_ylabel(up)
+    # A logarithmic axis would say 10^2 where the table says 100.
     axes.yaxis.set_major_formatter("{x:g}")
     axes.grid(visible=True, color=INK, alpha=0.12)
     axes.minorticks_off()

@@ -65,7 +65,8 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         try:
             brought = bring(package, Path(folder))
-            # apt downloads the member itself; npm and pip download an archive that holds it.
+            # apt downloads the member itself; npm and pip download an archive that
+            # holds it.
             if (brought / member).is_file():
                 shutil.copyfile(brought / member, target)
                 return
@@ -79,6 +80,8 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
 
 def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Path) -> None:
     """Copy a member of the one archive in a folder; no path of the archive is written to."""
+    # A wheel or a zip from pip, a .tgz from npm; a folder also holds the log, which is
+    # neither.
     for archive in sorted(folder.iterdir()):
         if zipfile.is_zipfile(archive):
             with zipfile.ZipFile(archive) as zipped:
@@ -88,6 +91,8 @@ def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Pa
                     return
         elif tarfile.is_tarfile(archive):
             with tarfile.open(archive) as tarred:
+                # Not extractall(): a hostile archive may name paths outside of the
+                # folder, and devices.
                 for info in tarred:
                     stream_of_member = tarred.extractfile(info) if info.isfile() else None
                     if info.name == member and stream_of_member:
@@ -127,6 +132,7 @@ def _npm(package: RegistryPackage, folder: Path) -> Path:
         npm,
         "pack",
         "--ignore-scripts",
+        # npm retries twice by default, after ten seconds and more.
         "--fetch-retries=1",
         f"{package.name}@{package.version}",
     )
@@ -159,6 +165,8 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
     env = environment.clean(folder, extra=package_clients.proxies())
     _run((apt, *options, "update"), state, env)
     wanted = f"{package.name}={package.version}" if package.version else package.name
+    # --only-source: apt takes the name of a program for that of its source package
+    # otherwise.
     _run((apt, *options, "source", "--download-only", "--only-source", wanted), brought, env)
     return brought
 
@@ -166,21 +174,34 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
 def _deb_sources(folder: Path) -> Path:
     """Write a list of the servers that this host's apt uses, for sources instead of programs."""
     # Debian 12 and Ubuntu 24.04 have stanzas in *.sources, older ones lines in *.list.
-    modern = sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
-    found = [path.read_text("utf-8", "replace") for path in modern]
-    if any("Types: deb" in text for text in found):
-        stanzas = re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
+    # apt tells the two formats apart by the suffix of the file.
+    if stanzas := _stanzas():
         listed = folder / "own.sources"
         files.write(listed, stanzas)
-        return listed
-    lines = []
-    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
-        if path.is_file():
-            listed_here = path.read_text("utf-8", "replace").splitlines()
-            lines += [line for line in listed_here if re.match(r"deb\s", line)]
-    listed = folder / "own.list"
-    files.write(listed, "".join(f"deb-src{line[3:]}\n" for line in lines))
+    else:
+        listed = folder / "own.list"
+        files.write(listed, _lines())
     return listed
+
+
+def _stanzas() -> str:
+    """Return the stanzas of *.sources files, for sources; empty where there are none."""
+    modern = sorted(APT_SOURCES.glob("sources.list.d/*.sources"))
+    found = [path.read_text("utf-8", "replace") for path in modern]
+    if not any("Types: deb" in text for text in found):
+        return ""
+    return re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
+
+
+def _lines() -> str:
+    """Return the lines of *.list files, for sources."""
+    found = []
+    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
+        # A host with *.sources only has no sources.list.
+        if path.is_file():
+            found += path.read_text("utf-8", "replace").splitlines()
+    binary = [line for line in found if re.match(r"deb\s", line)]
+    return "".join(f"deb-src{line.removeprefix('deb')}\n" for line in binary)
 
 
 def _complaint(fault: ToolError) -> str:

@@ -20,12 +20,17 @@ def render(template: str, values: Mapping[str, object]) -> str:
 @lru_cache
 def renderer(template: str) -> Callable[[Mapping[str, object]], str]:
     """Return a template as a function, for pages that are made by the hundred."""
+    # Loaded here: most commands render nothing, and the import takes part of their
+    # start.
     import jinja2
 
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
+        # Jinja writes nothing for an unknown name by default: a line of a bazelrc would
+        # be gone.
         undefined=jinja2.StrictUndefined,
         autoescape=jinja2.select_autoescape(("html.j2",), default=False, default_for_string=False),
+        # The rendered bazelrc is compared with the one that ./configure wrote.
         keep_trailing_newline=True,
         lstrip_blocks=True,
         trim_blocks=True,

@@ -27,8 +27,11 @@ def sign(payload: bytes, kind: str, key: Path) -> bytes:
     """
     from securesystemslib.dsse import Envelope
 
+    # DSSE signs the length and type of the payload with it, so that neither can be
+    # exchanged.
     envelope = Envelope(payload, kind, {})
     envelope.sign(signer(key))
+    # One line: envelopes of several wheels make a JSON Lines file.
     return json.dumps(envelope.to_dict(), separators=(",", ":")).encode() + b"\n"
 
 
@@ -72,6 +75,8 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
 
     envelope = _envelope(file)
     try:
+        # A threshold of one: an envelope may hold signatures of other keys, which prove
+        # nothing.
         envelope.verify([public], 1)
     except VerificationError as fault:
         what = f"{file.name} has no valid signature of the key {key}"
@@ -84,7 +89,8 @@ def verified(file: Path, kind: str, key: Path) -> tuple[bytes, str]:
             remedy=remedy,
             evidence=Evidence(where=str(file), lines=_signers(envelope, public)),
         ) from fault
-    # The signature covers the payload's type: an envelope of another kind proves nothing here.
+    # The signature covers the payload's type: an envelope of another kind proves
+    # nothing here.
     if envelope.payload_type != kind:
         raise WheelError(
             f"{file.name} holds {envelope.payload_type!r}, not {kind}",
@@ -129,6 +135,7 @@ def _envelope(file: Path) -> "Envelope":
     try:
         return Envelope.from_dict(json.loads(content))
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
+        # from_dict() checks no types: each kind of damage has an exception of its own.
         raise WheelError(
             f"{file.name} is not a DSSE envelope: {_line(fault)}",
             remedy="Bring it again from where the wheel is from.",

@@ -38,6 +38,7 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
         name = path.relative_to(root).as_posix()
         if name.endswith(tuple(without)):
             continue
+        # Of the mode only what git keeps as well: the rest depends on the umask.
         executable = "x" if state.st_mode & stat.S_IXUSR else "-"
         whole.update(
             f"{_kind(path, state)} {executable} {name}\0".encode("utf-8", "surrogateescape")
@@ -55,6 +56,7 @@ def glance(root: Path, *, follow: bool = False) -> str:
     """
     whole = hashlib.sha256()
     for path, state in _walk(root, follow=follow):
+        # Not the time of access: reading changes nothing.
         seen = (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
     return whole.hexdigest()
@@ -91,6 +93,7 @@ def _walk(root: Path, *, follow: bool) -> Iterator[tuple[str, os.stat_result]]:
         state = _state(entry, follow=follow)
         yield entry.path, state
         if stat.S_ISDIR(state.st_mode) and depth < DEEPEST:
+            # With `follow` a link to its own parent would be walked for ever.
             waiting += [(inner, depth + 1) for inner in _entries(entry)]
 
 

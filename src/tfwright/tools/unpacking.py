@@ -25,6 +25,8 @@ _DEB = b"!<arch>\n"
 _AR_HEADER = 60
 """Bytes before each member of an ar archive; the name is in the first 16, the size in 10 from 48
 on."""
+_WINDOW = 128 << 20
+"""Bytes of memory that a zstd stream may ask for: what dpkg's highest level needs."""
 _SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
 _SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
 _BROKEN = (
@@ -49,6 +51,7 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
     are; neither that script nor those of a package are run. Raises SupplyError if it is none of
     these, is damaged or reaches outside of the directory, HostError if the disk is too full for it.
     """
+    # PEP 706, which the security releases of older Pythons have as well.
     if not hasattr(tarfile, "data_filter"):
         raise HostError(
             "This Python cannot unpack a foreign archive safely",
@@ -87,10 +90,11 @@ class _Room:
         """Count a member of so many bytes."""
         self.left -= size
         self.members -= 1
+        # Before a member is written: a bomb must not fill the disk first.
         if self.left < 0 or self.members < 0:
             what = (
-                f"There is no room for {self.archive.name} on the disk of {self.into}, "
-                f"less {KEPT_FREE // GIB} GiB that are left free"
+                f"{self.archive.name} does not fit on the disk of {self.into}, "
+                f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
             )
             raise HostError(
                 what, remedy="Free some space, or set build_out in the host file to a larger disk."
@@ -102,11 +106,10 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
         name, size = header[:16].decode("ascii").strip(), int(header[48:58])
-        if name.startswith("data.tar.zst"):
-            raise NotImplementedError("its files are compressed by zstd, which Python cannot read")
         if name.startswith("data.tar"):
+            part = _Part(stream, size)
             # A tar that is streamed needs only `read`.
-            return _Part(stream, size)  # type: ignore[return-value]
+            return _Zstd(part) if ".zst" in name else part  # type: ignore[return-value]
         # Members begin at even places.
         stream.seek(size + size % 2, 1)
     raise ValueError("it is a Debian package without files")
@@ -115,14 +118,24 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
 def _payload(stream: BufferedReader) -> IO[bytes]:
     """Return what is to be read as tar: of a makeself archive what stands behind its script."""
     head = stream.peek(_HEADER)[:2] and stream.read(_HEADER)
-    lines = _SCRIPT_LINES.search(head) if head.startswith(b"#!") else None
-    start = (
-        sum(map(len, head.splitlines(keepends=True)[: int(lines[1] or lines[2])])) if lines else 0
-    )
+    start = _script_size(head)
     size = _SIZES.search(head[:start])
     stream.seek(start)
     # A tar that is streamed needs only `read`.
     return _Part(stream, int(size[1])) if size else stream  # type: ignore[return-value]
+
+
+def _script_size(head: bytes) -> int:
+    """Return the bytes of the script at the start of a makeself archive; 0 for other files."""
+    if not head.startswith(b"#!"):
+        return 0
+    # The script says how many lines it has: old versions in `head -n`, newer ones in
+    # `skip`.
+    count = _SCRIPT_LINES.search(head)
+    if not count:
+        return 0
+    lines = head.splitlines(keepends=True)[: int(count[1] or count[2])]
+    return sum(len(line) for line in lines)
 
 
 class _Part:
@@ -135,6 +148,26 @@ class _Part:
         read = self.stream.read(min(size, self.left))
         self.left -= len(read)
         return read
+
+
+class _Zstd:
+    """What a stream holds that was compressed by zstd, as Ubuntu's packages are since 21.10.
+
+    Python reads this compression itself only from 3.14 on.
+    """
+
+    def __init__(self, stream: _Part) -> None:
+        import zstandard
+
+        self.damaged = zstandard.ZstdError
+        decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+        self.reader = decompressor.stream_reader(stream)
+
+    def read(self, size: int) -> bytes:
+        try:
+            return self.reader.read(size)
+        except self.damaged as fault:
+            raise ValueError(str(fault)) from fault
 
 
 @dataclass(frozen=True)
@@ -151,10 +184,13 @@ class _Choice:
 
 
 def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
+    # "r|*": read once from front to back, since the part of a stream cannot seek.
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for member in tar:
             if choice.takes(member):
                 room.take(member.size)
+                # The filter refuses absolute names, "..", devices, and links that lead
+                # out.
                 tar.extract(member, into, filter="data")
 
 
@@ -162,6 +198,8 @@ def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
     with zipfile.ZipFile(archive) as packed:
         for member in packed.infolist():
             path = PurePosixPath(member.filename)
+            # zipfile would silently write such a member to another place inside of
+            # `into`.
             if path.is_absolute() or ".." in path.parts or "\\" in member.filename:
                 _reject(member.filename)
             if wanted(path):

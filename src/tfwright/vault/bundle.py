@@ -207,7 +207,8 @@ def write(
             output.write(_header(member.path, member.size))
             source = sources[member]
             with source.open("rb") as stream:
-                # Its checksum was taken earlier, and somebody may have written to it since.
+                # Its checksum was taken earlier, and somebody may have written to it
+                # since.
                 _move(_Whole(stream, f"{source} changed while it was bundled"), member, output)
             output.write(_padding(member.size))
             report(Progress(output.tell(), manifest.size, "B", member.path))
@@ -221,6 +222,8 @@ def _put(output: BinaryIO, path: str, content: bytes) -> None:
 def _header(path: str, size: int) -> bytes:
     """Return the one header that a member can have."""
     info = tarfile.TarInfo(path)
+    # Everything else keeps tarfile's default: mode 644, no user, no group, a plain
+    # file.
     info.size, info.mtime = size, DATED
     return info.tobuf(tarfile.GNU_FORMAT, "utf-8", "strict")
 
@@ -294,7 +297,8 @@ def _opened(path: Path) -> BinaryIO:
 def _manifest(path: Path, stream: BinaryIO) -> Manifest:
     """Read the manifest, which has to be written as this version would write it."""
     head = stream.read(BLOCK)
-    # Where tar keeps a size, in octal digits. The comparison below verifies the whole header.
+    # Where tar keeps a size, in octal digits. The comparison below verifies the whole
+    # header.
     digits = head[124:135]
     # int() alone would also take blanks, signs and underscores.
     octal = digits.isdigit() and digits.isascii() and not set(digits) & set(b"89")
@@ -355,14 +359,16 @@ def unpack(
     _insist_on_room(into, manifest)
     placed: dict[BundleMember, Path] = {}
     with _opened(path) as stream:
-        # The file was opened a second time, so it may be another one than was read before.
+        # The file was opened a second time, so it may be another one than was read
+        # before.
         packed = _packed_manifest(manifest)
         _whole(path, stream, MANIFEST).expect(packed, "it changed while it was read")
         for number, member in enumerate(manifest.members):
             source = _whole(path, stream, member.path)
             header = _header(member.path, member.size)
             source.expect(header, "its header is not the one that the manifest asks for")
-            # A number for a name: nothing that the bundle says decides where a file is written.
+            # A number for a name: nothing that the bundle says decides where a file is
+            # written.
             placed[member] = into / str(number)
             with placed[member].open("xb") as output:
                 _move(source, member, output)
@@ -378,7 +384,8 @@ def _packed_manifest(manifest: Manifest) -> bytes:
 
 
 def _insist_on_room(folder: Path, manifest: Manifest) -> None:
-    # Before the first byte: unpacking takes minutes, and a full disk stops other builds too.
+    # Before the first byte: unpacking takes minutes, and a full disk stops other builds
+    # too.
     free = shutil.disk_usage(folder).free
     if free < manifest.size:
         raise HostError(

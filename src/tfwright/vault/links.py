@@ -61,6 +61,7 @@ def report(
         (archive, source)
         for archive in wanted
         for source in _sources(archive, origins)
+        # A git mirror or an index can only be asked by a download.
         if deep or source.way == URL or not source.remote
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -72,6 +73,7 @@ def report(
     links = [(archive, link) for (archive, _), link in zip(asked, answers, strict=True)]
     rows = []
     for archive in wanted:
+        # By identity: two archives of one name and digest are still two rows.
         own = tuple(link for other, link in links if other is archive)
         kept = store.holds(archive.sha256)
         rows.append(LinkRow(archive.name, archive.sha256, kept, own))
@@ -96,12 +98,14 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
     """Ask one source."""
     if source.way == URL and not deep:
         return _head(wanted, source, store)
+    # Not in the vault: the report must not change what a build finds.
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "file"
         try:
             source.fill(target)
         except SupplyError as fault:
             return Link(source.way, source.where, GONE, fault.what)
+        # A server may answer 200 with a page that says the file is gone.
         found = files.sha256(target)
     if found == wanted.sha256:
         return Link(source.way, source.where, SERVES)
@@ -115,5 +119,6 @@ def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
         return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
+    # None: a time-out or a refused connection, which may be this host's own network.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
     return Link(source.way, source.where, state, answer.why)

@@ -12,7 +12,8 @@ from pydantic import AfterValidator, Field, StringConstraints
 from tfwright.documents.names import Commit, InnerPath, Line, Sha256, Version
 from tfwright.documents.recipe import BazelTable, SourceTable
 from tfwright.documents.toml import Table, load
-from tfwright.rules.repositories import DOWNLOADS, NAME, URL, Repository, Rules
+from tfwright.rules.model import Repository, Rules
+from tfwright.rules.recognisers import DOWNLOADS, NAME, URL
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import registries
 
@@ -28,6 +29,8 @@ Pin = TypeVar("Pin", str, Clone)
 
 
 def _url(text: str) -> str:
+    # Locks come with bundles and repositories of strangers, and an address reaches
+    # Bazel and git.
     if not re.fullmatch(f"{URL}|{registries.PATTERN}", text) or not text.isprintable():
         raise ValueError(
             "must be one http, https, ftp or file url, or a package url, "
@@ -40,8 +43,8 @@ def _sorted(key: Callable[[Entry], str]) -> AfterValidator:
     """Bring entries into the order of their keys, and refuse two of one key."""
 
     def check(entries: tuple[Entry, ...]) -> tuple[Entry, ...]:
-        # The order is that of the keys, so that a new lock differs from the old one only in what
-        # changed, whatever order the rules were read in.
+        # The order is that of the keys, so that a new lock differs from the old one
+        # only in what changed, whatever order the rules were read in.
         for name, count in Counter(map(key, entries)).items():
             if count > 1:
                 message = f"{name} is there {count} times"
@@ -63,7 +66,7 @@ class LockedBinary(Table):
     """A Bazel binary."""
 
     url: Url
-    """Where it was had from."""
+    """Where it is published."""
     sha256: Sha256
     size: Size
 
@@ -245,6 +248,8 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
     Nested calls that were followed are to be joined to the rules before.
     """
     return Lock(
+        # The tree as well: the commit's id changes when history is rewritten, the
+        # content need not.
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
         bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
         archives=tuple(_archives(rules, gathered)),
@@ -263,6 +268,8 @@ def write(lock: Lock) -> str:
     # Every command reads locks and few write one: the import would cost all of them.
     import tomli_w  # noqa: PLC0415 only a new lock needs it
 
+    # exclude_defaults would leave out the format, by which later versions know what
+    # they read.
     return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
 
 
@@ -278,6 +285,8 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     a binary for another platform, the place that the same binary came from) does not count. Where
     no Bazel runs, what it declares is not known either.
     """
+    # Only a Bazel that runs on this host can be asked which archives it declares by
+    # itself.
     archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
@@ -304,7 +313,10 @@ def _changed_binaries(
 
 def _archives(rules: Rules, gathered: Gathered) -> Iterator[LockedArchive]:
     """Yield an archive for each digest, with all names and urls that the rules give it."""
+    # By digest: WORKSPACE may make several repositories of one file.
     for sha256, users in _grouped(rules, lambda entry: entry.sha256):
+        # Package URLs, since the address depends on which registry or mirror the rules
+        # name.
         urls = (registries.named(url) for entry in users for url in entry.urls)
         yield LockedArchive(
             names=_names(users),
@@ -343,22 +355,26 @@ def _names(users: Iterable[Repository]) -> tuple[str, ...]:
 
 
 def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
-    """Tell whether Bazel wants an archive or commit.
+    """Say whether Bazel wants an archive or commit.
 
     A rule that downloads in its own code may be wanted, and not have downloaded it.
     """
     if gathered.wanted is None:
         return None
-    # Bazel reports the substitute's digest; the lock has the archive that the tree pins.
+    # Bazel reports the substitute's digest; the lock has the archive that the tree
+    # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
     made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
+    # A download in a rule's own code may depend on the host, so an unused one proves
+    # nothing.
     return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
 
 
 def _without_digest(rules: Rules) -> Iterator[Unlockable]:
     """Yield what no checksum holds: rules without one, unreadable places, calls not followed."""
     for entry in rules.repositories:
+        # A tag or a branch may move: only a whole commit id holds what a rule clones.
         if not (entry.lockable or entry.clone):
             yield Unlockable(
                 name=entry.name or entry.rule,

@@ -25,7 +25,8 @@ from tfwright.vault.lock import (
 def binaries(version: str, binary: Path, sha256: str) -> dict[str, LockedBinary]:
     """Return the Bazel of this platform, with the address of its release."""
     return {
-        # The official address, also where a mirror gave the file: a lock holds for every host.
+        # The official address, also where a mirror gave the file: a lock holds for
+        # every host.
         bazel.here(): LockedBinary(
             url=bazel.release(version), sha256=sha256, size=binary.stat().st_size
         )
@@ -44,6 +45,8 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
 
     Nothing but the two is read.
     """
+    # Without a tree or a network: a build says at its start that its lock is out of
+    # date.
     commit, bazel = recipe.source.commit, recipe.bazel.version
     patches = {*recipe.source.patches, *recipe.source.assets.values()}
     changed = []
@@ -77,8 +80,8 @@ def unlocked(requirements: Sequence[str], lock: Lock) -> list[str]:
 
 def requirements(wanted: Sequence[str], folder: Path) -> tuple[LockedRequirement, ...]:
     """Return the locked form of requirements, given the folder that pip downloaded them into."""
-    # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The project's
-    # canonical name joins them.
+    # A requirement may be spelled otherwise than its file: numpy_x, NumPy-X. The
+    # project's canonical name joins them.
     brought = {packages.project(path): path for path in folder.iterdir()}
     parsed = [Parsed(line.partition(" --hash")[0]) for line in wanted]
     return tuple(
@@ -119,6 +122,7 @@ def toolkit(table: ToolkitTable) -> tuple[LockedPackage, ...]:
     return tuple(
         LockedPackage(part=part, name=name, sha256=sha256)
         for part, packages in table.parts()
+        # All ways: which of them a host takes depends on what it can reach.
         for _, pins in packages.ways()
         for name, sha256 in pins.items()
     )
@@ -129,9 +133,11 @@ def _source(table: SubstituteTable) -> str:
 
 
 def _hashed(line: str, locked: LockedRequirement | None) -> str:
-    # Hashes that the recipe itself states come first: pip would accept either of two sets.
+    # Hashes that the recipe itself states come first: pip would accept either of two
+    # sets.
     if locked is None or "--hash" in line:
         return line
+    # With one hash pip insists on hashes for every requirement.
     return line + "".join(f" --hash=sha256:{digest}" for digest in locked.hashes)
 
 

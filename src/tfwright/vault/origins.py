@@ -103,6 +103,7 @@ class Supply:
 
 def _listed(names: Iterable[str]) -> str:
     """List names, each once with its count, so that the total agrees with them."""
+    # A rule with a file for each platform gives several archives of one name.
     counts = Counter(name.partition(",")[0] for name in names)
     shown = []
     for name, count in list(counts.items())[:SHOWN]:
@@ -185,6 +186,8 @@ class Origins:
     def _recipe(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield the places that the recipe names for a file."""
         for table in self.fetch.sources_of(wanted.sha256):
+            # Packages carry archives of others byte for byte: npm's sqlite3 has
+            # SQLite's own tarball.
             if table.package and table.member:
                 package = RegistryPackage.of(table.package)
                 fill = partial(registry.extract, package, table.member)
@@ -233,6 +236,7 @@ def _from_git(
 ) -> Iterator[tuple[str, Callable[[Path, Path], None]]]:
     """Yield how a file is made of a repository that the recipe names: ref, and writer."""
     if table.blob:
+        # A file that somebody committed whole: git has its bytes, whatever made it.
         yield table.blob, partial(archive.write_blob, table.blob)
     elif table.ref and table.prefix:
         yield table.ref, partial(archive.pack_ref, table.prefix, table.ref)
@@ -256,13 +260,18 @@ def obtain(
     ways = {file.sha256: VAULT for file in wanted if store.sound(file.sha256)}
     asked = [file for file in wanted if file.sha256 not in ways]
     attempts: dict[str, list[Attempt]] = {}
+    # Servers first and all at once: most archives come from there, and waiting is most
+    # of the time.
     for file, outcome in _downloaded(asked, store, origins, report):
         attempts[file.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
         if outcome.obtained:
-            # The host file's mirrors are asked in the same download, after the urls themselves.
+            # The host file's mirrors are asked in the same download, after the urls
+            # themselves.
             own = outcome.url is None or outcome.url in file.urls
             ways[file.sha256] = URL if own else MIRROR
     rest = [file for file in asked if file.sha256 not in ways]
+    # One after the other: making an archive from git is work for this host, not
+    # waiting.
     for number, file in enumerate(rest):
         report(Progress(number, len(rest), "archives", file.name))
         failed = attempts.setdefault(file.sha256, [])
@@ -300,7 +309,8 @@ def _first(
     """
     for source in sources:
         try:
-            # The store verifies the checksum, so a wrong file counts as a failed attempt.
+            # The store verifies the checksum, so a wrong file counts as a failed
+            # attempt.
             with store.admitting(wanted.sha256, source.where) as target:
                 source.fill(target)
         except SupplyError as fault:

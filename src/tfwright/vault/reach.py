@@ -6,15 +6,16 @@ An archive may hold rules that declare more: they are read once the archive is t
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import RecipeError, SupplyError, TfwrightError
 from tfwright.rules import repositories
-from tfwright.rules.repositories import Nested, Repository, Rules
-from tfwright.rules.starlark import LONGEST_FILE
+from tfwright.rules.model import Nested, Repository, Rules
+from tfwright.rules.readings import Readings
+from tfwright.rules.starlark.syntax import LONGEST_FILE
 from tfwright.tools import git
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import substitutes
@@ -31,6 +32,8 @@ class Suppliers:
     clone: Callable[[Clone], Path]
     """Brings a commit that a rule clones and returns its repository, or raises SupplyError or
     RecipeError."""
+    readings: Readings = field(default_factory=lambda: Readings(None))
+    """The rules that earlier runs read."""
 
 
 @dataclass(frozen=True)
@@ -119,12 +122,13 @@ def bring(
     """
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
+        # Each round may bring archives whose rules declare more, as rules_closure does.
         archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
         reached = _more(reached, archives, commits, suppliers)
-        texts = {nested: _texts(nested, reached, tables, store) for nested in reached.rules.nested}
-        more = {
-            nested: repositories.follow(nested, given) for nested, given in texts.items() if given
-        }
+        more = {}
+        for nested in reached.rules.nested:
+            if behind := _followed(nested, reached, tables, store, suppliers.readings):
+                more[nested] = behind
         # A call that was followed leaves the nested ones, so each round has fewer of them to read.
         if not more:
             return reached
@@ -172,6 +176,8 @@ def wanted(
     sizes = {archive.sha256: archive.size for archive in locked}
     files: dict[str, WantedArchive] = {}
     for repository in found.repositories:
+        # The lock knows of archives that Bazel wants although reading did not find the
+        # way to them.
         sought = repository.reached or repository.sha256 in needed
         if not (repository.lockable and sought) or repository.sha256 in idle:
             continue
@@ -208,24 +214,44 @@ def _file(
     )
 
 
-def _texts(
-    nested: Nested, reached: Reached, tables: Mapping[str, SubstituteTable], store: Store
-) -> dict[str, str]:
-    """Return the .bzl files of the repository that a nested call leads into.
-
-    Nothing if that is not here.
-    """
+def _followed(
+    nested: Nested,
+    reached: Reached,
+    tables: Mapping[str, SubstituteTable],
+    store: Store,
+    before: Readings,
+) -> Rules | None:
+    """Return the rules behind a nested call; None if its repository is not here, or has none."""
     for repository in reached.rules.repositories:
         if repository.name != nested.archive or not repository.reached:
             continue
         table, clone = tables.get(repository.name), repository.clone
-        path = store.path(table.sha256 if table else repository.sha256)
+        sha256 = table.sha256 if table else repository.sha256
+        path = store.path(sha256)
         if repository.lockable and path.is_file():
+            # A substitute may be laid out otherwise than the archive that the rule
+            # expects.
             own = table.strip_prefix if table else None
-            return texts(path, repository.strip_prefix if own is None else own)
+            prefix = repository.strip_prefix if own is None else own
+            return _read(nested, [sha256, prefix], partial(texts, path, prefix), before)
         if clone and clone in reached.clones:
-            return git.texts(reached.clones[clone], clone.commit, repositories.relevant)
-    return {}
+            place = reached.clones[clone]
+            files = partial(git.texts, place, clone.commit, repositories.relevant)
+            return _read(nested, [clone.commit], files, before)
+    return None
+
+
+def _read(
+    nested: Nested, where: Sequence[str], files: Callable[[], dict[str, str]], before: Readings
+) -> Rules | None:
+    """Read the files that a nested call leads into, unless an earlier run read the same."""
+
+    def follow() -> Rules | None:
+        found = files()
+        return repositories.follow(nested, found) if found else None
+
+    # The digest of an archive decides all of its files, so that it is not even opened again.
+    return before.remembered([*where, asdict(nested)], follow)
 
 
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
@@ -255,6 +281,7 @@ def _members(archive: Path) -> Iterable[tuple[str, Callable[[], bytes]]]:
 def _zipped(archive: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
     with zipfile.ZipFile(archive) as packed:
         for entry in packed.infolist():
+            # A file of rules is small: larger members are not even unpacked.
             if entry.file_size <= LONGEST_FILE:
                 yield entry.filename, partial(packed.read, entry)
 

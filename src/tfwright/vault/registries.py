@@ -21,6 +21,7 @@ _FORMS: Mapping[str, str] = {
 def named(url: str) -> str:
     """Return the package URL of a registry's file, also on a mirror; any other url as it is."""
     for kind, form in _FORMS.items():
+        # Only the path is known: every mirror has another host, and often a prefix.
         if found := re.fullmatch(r"https?://\S+?" + form, url):
             return _package_url(kind, found.groupdict())
     return url
@@ -32,10 +33,13 @@ def of_file(name: str) -> str:
     A url as it is.
     """
     if name.endswith(".deb"):
+        # Debian's file names part by underscores, which no field of theirs may hold.
         package, version, architecture = name.removesuffix(".deb").split("_")
         parts = {"space": "debian", "name": package, "version": version, "arch": architecture}
         return _package_url("deb", parts)
     if name.endswith(".whl"):
+        # PEP 427: a wheel's name parts by hyphens, and project names have theirs
+        # replaced.
         project, version = name.split("-")[:2]
         return _package_url("pypi", {"name": project, "version": version})
     return name
@@ -45,7 +49,8 @@ def _package_url(kind: str, parts: Mapping[str, str | None]) -> str:
     space = (parts.get("space") or "").replace("/", "." if kind == "maven" else "/")
     name = parts["name"] or ""
     if kind == "pypi":
-        # The specification of package URLs asks for this form of a Python project's name.
+        # The specification of package URLs asks for this form of a Python project's
+        # name.
         name = name.lower().replace("_", "-")
     path = "/".join(quote(part, safe="") for part in (space, name) if part)
     qualifiers = "&".join(_qualifiers(parts))
@@ -60,5 +65,6 @@ def _qualifiers(parts: Mapping[str, str | None]) -> Iterator[str]:
         yield f"arch={parts['arch']}"
     if parts.get("classifier"):
         yield f"classifier={parts['classifier']}"
+    # A jar is Maven's default, which a package URL leaves out.
     if parts.get("type") not in {None, "jar"}:
         yield f"type={parts['type']}"

@@ -28,6 +28,7 @@ class Shortage:
 
         Every attempt is written to `log`.
         """
+        # Written before the error is raised, which names this file.
         files.write(log, "".join(f"{line}\n" for line in self._report()))
         names = [
             *(missing.wanted.name for missing in self.archives),
@@ -64,6 +65,8 @@ class Shortage:
         """Describe each file in one line: checksum, and what the last source said."""
         for missing in self.archives:
             tried = _attempts(missing)
+            # The sources go from upstream's servers to what the user put there: the
+            # last one says most.
             last = tried[-1]
             more = f" ({len(tried)} sources in all)" if len(tried) > 1 else ""
             yield f"{missing.wanted.name}: {last.source}: {last.why}{more}"

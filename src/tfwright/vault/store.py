@@ -29,11 +29,11 @@ class Store:
         return self._digests / sha256 / "file"
 
     def holds(self, sha256: str) -> bool:
-        """Tell whether the file is there; what got in was verified on the way in."""
+        """Say whether the file is there; what got in was verified on the way in."""
         return self.path(sha256).is_file()
 
     def sound(self, sha256: str) -> bool:
-        """Tell whether the file is there and still what it was; one that is not is removed."""
+        """Say whether the file is there and still what it was; one that is not is removed."""
         if self.holds(sha256) and files.sha256(self.path(sha256)) != sha256:
             self.drop(sha256)
         return self.holds(sha256)
@@ -45,10 +45,12 @@ class Store:
         Raises SupplyError naming both digests and the origin otherwise. Two processes may admit the
         same file at once: the content is the same, and the last rename wins.
         """
-        # Read-only, so that a build cannot change what later builds trust; `vault --gc` also tells
-        # by this what tfwright admitted from what Bazel wrote by itself.
+        # Read-only, so that a build cannot change what later builds trust; `vault --gc`
+        # also tells by this what tfwright admitted from what Bazel wrote by itself.
         with files.replacing(self.path(sha256), mode=0o444) as temporary:
             yield temporary
+            # On the temporary file: until the rename no build can see what was not
+            # verified.
             found = files.sha256(temporary)
             if found != sha256:
                 raise SupplyError(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.errors import Evidence, RecipeError
 from tfwright.rules import repositories
-from tfwright.rules.repositories import Repository
+from tfwright.rules.model import Repository, Rules
 from tfwright.tools.git.archive import Pack
 from tfwright.vault.origins import WantedArchive
 
@@ -20,6 +20,7 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
     if table.git is None or table.commit is None:
         return WantedArchive(name, table.sha256, table.urls, substitute=True)
     folder = table.prefix if table.prefix is not None else replaced.strip_prefix
+    # Bazel chooses how to unpack by the url's ending, so the kind of archive must stay.
     zipped = any(url.endswith(".zip") for url in replaced.urls)
     return WantedArchive(
         name,
@@ -85,6 +86,7 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
                 "or declare the repository in the tree by a patch."
             ),
         )
+    # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
         why = "names no archive with a sha256 so" if not own else "names several files so"
         raise RecipeError(
@@ -94,15 +96,17 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
     return own[0]
 
 
-def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -> dict[str, str]:
+def rewritten(
+    texts: Mapping[str, str], tables: Mapping[str, SubstituteTable], rules: Rules | None = None
+) -> dict[str, str]:
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
-    Each rule's sha256 is replaced, and its urls and strip_prefix where the substitute has its own;
-    then the result is read again. Raises RecipeError for a rule that does not come out as it
-    should.
+    `rules` are those of the texts, where they were read already. Each rule's sha256 is replaced,
+    and its urls and strip_prefix where the substitute has its own; then the result is read again.
+    Raises RecipeError for a rule that does not come out as it should.
     """
     changed: dict[str, str] = {}
-    found = repositories.read(texts).repositories
+    found = (rules or repositories.read(texts)).repositories
     for name in tables:
         replaced(name, found)
     places = {
@@ -113,12 +117,16 @@ def rewritten(texts: Mapping[str, str], tables: Mapping[str, SubstituteTable]) -
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
         changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
+    # Read again by the same reader: an edit that Bazel would misread must not get into
+    # a build.
     _verify(repositories.read({**texts, **changed}).repositories, tables)
     return changed
 
 
 def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) -> str:
     """Return a file in which one rule asks for the substitute."""
+    # Edited as text and not written from the tree: comments and lines of the file must
+    # stay.
     tree = ast.parse(text)
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
     call = next(
@@ -145,6 +153,7 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
 def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> Iterator[Edit]:
     """Yield what to change in a rule."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
+    # Starlark reads JSON's texts as its own.
     yield _over(given["sha256"], json.dumps(table.sha256))
     if table.urls:
         which = "urls" if "urls" in given else "url"
@@ -183,7 +192,8 @@ def _mirrors(tree: ast.Module) -> list[str]:
             continue
         values = [item.value for item in node.elts if isinstance(item, ast.Constant)]
         urls = [value for value in values if isinstance(value, str)]
-        # A mirror comes first, and its path repeats the url that it mirrors, without a scheme.
+        # A mirror comes first, and its path repeats the url that it mirrors, without a
+        # scheme.
         for other in urls[1:]:
             mirrored = other.partition("://")[2]
             if mirrored and urls[0].endswith(mirrored):

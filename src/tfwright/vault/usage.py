@@ -136,7 +136,8 @@ def collect(
     Raises HostError if a build is running: it may be about to need something.
     """
     with ExitStack() as stack:
-        # Every recipe has a lock of its own, and any of their builds may be about to need an entry.
+        # Every recipe has a lock of its own, and any of their builds may be about to
+        # need an entry.
         for path in sorted(build_out.glob("*/lock")):
             stack.enter_context(file_lock.held(path, "invoke vault --gc"))
         taken = look(build_out, recipes).garbage
@@ -149,6 +150,7 @@ def remove(build_out: Path, things: Iterable[VaultEntry]) -> None:
     taken = list(things)
     for entry in taken:
         files.remove(entry.path)
+    # pip's page would go on to link files that are gone.
     if any(entry.kind == PACKAGE for entry in taken):
         packages.write_page(build_out / "vault")
 
@@ -160,9 +162,12 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
         *_records(build_out, recipe.name),
         *([locked.read_text("utf-8", "replace")] if locked.is_file() else []),
     ]
+    # By pattern and not by field: a digest in a table of the future keeps its file,
+    # too.
     keys = _named([path.read_text("utf-8", "replace"), *records])
     verify = recipe.verify
     installed = (*recipe.host.requirements, *verify.requirements, *verify.plugins)
+    # Packages of pip are kept under digests that a recipe without hashes does not know.
     pins = {_pin(line) for line in installed}
     own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
     # A record of an earlier state of the recipe is not all that it needs now.
@@ -219,7 +224,8 @@ def _archive(path: Path) -> VaultEntry:
     file, keys = path / "file", frozenset({path.name})
     if not file.is_file():
         return VaultEntry(LEFTOVER, path.name, path, keys)
-    # What tfwright admits is read-only; Bazel writes what it downloads by itself as any other file.
+    # What tfwright admits is read-only; Bazel writes what it downloads by itself as any
+    # other file.
     writable = file.stat().st_mode & 0o222
     return VaultEntry(BY_BAZEL if writable else ARCHIVE, path.name, path, keys, file)
 

@@ -52,7 +52,8 @@ def toolkits(build_out: Path) -> list[Path]:
 
 
 def _of_entry(entry: VaultEntry) -> str:
-    # An archive, a package and a Bazel binary lie in a directory named after their checksum.
+    # An archive, a package and a Bazel binary lie in a directory named after their
+    # checksum.
     if entry.file and files.sha256(entry.file) != entry.path.name:
         return "its checksum is not the one that it is kept under"
     if entry.kind == VENV and (changed := installed.changes(entry.path)):
@@ -69,6 +70,7 @@ def _of_mirror(mirror: Path) -> str:
     """Let git read every pack: a changed byte changes the pack's checksum."""
     packs = sorted(mirror.glob("objects/pack/*.idx"))
     try:
+        # verify-pack reads packs only: a damaged config or HEAD shows in these two.
         git.run(git.command(mirror, "config", "--local", "--get", "core.bare"))
         git.run(git.command(mirror, "rev-parse", "--is-bare-repository"))
         if packs:

@@ -50,7 +50,7 @@ def insist_on_file(path: Path) -> None:
     """Raise WheelError if a path that a user gave is not a file."""
     if not path.is_file():
         raise WheelError(
-            f"There is no wheel {path}",
+            f"The wheel {path} does not exist",
             remedy="Give the path of a .whl file.",
             evidence=Evidence(where=str(path)),
         )
@@ -71,7 +71,7 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
                 raise _refused(path, found)
             yield wheel
     except (*BROKEN, OSError) as bad:
-        # A full disk is no fault of the wheel, and must not be reported as a damaged archive.
+        # A full disk must not be reported as a damaged wheel.
         if isinstance(bad, OSError) and bad.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise _no_room(path, bad) from bad
         # EINVAL: a damaged directory sent zipfile to a place before the file begins.
@@ -111,10 +111,13 @@ def fault(wheel: zipfile.ZipFile) -> str | None:
 
 def _fault_of(member: zipfile.ZipInfo) -> str | None:
     """Say what is wrong with a member on its own."""
+    # Wheels are unpacked by others with less care: the names are judged before anything
+    # is read.
     path = PurePosixPath(member.filename)
     if not path.parts:
         return f"{member.filename!r} is not a name for a file"
-    # A backslash separates directories on Windows; a control character could steer a terminal.
+    # A backslash separates directories on Windows; a control character could steer a
+    # terminal.
     outside = path.is_absolute() or ".." in path.parts
     if outside or "\\" in member.filename or not member.filename.isprintable():
         return f"{member.filename!r} would leave the directory"
@@ -141,7 +144,8 @@ def _overlap(wheel: zipfile.ZipFile) -> str | None:
 
 def _excess(wheel: zipfile.ZipFile) -> str | None:
     """Say how large the files would be, where that is more than can be meant."""
-    # The sizes are the archive's own claim; zipfile stops reading a member where its claim ends.
+    # The sizes are the archive's own claim; zipfile stops reading a member where its
+    # claim ends.
     total = sum(member.file_size for member in wheel.infolist())
     packed = sum(member.compress_size for member in wheel.infolist())
     if total > LARGEST:
@@ -174,7 +178,7 @@ def unpacked(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[Conten
     Raises what `opened` turns into WheelError where the member is damaged.
     """
     if wheel.filename is None:
-        # An archive in memory: there is no file of which parts could be read by their place.
+        # An archive in memory has no file descriptor, by which parts could be read.
         yield wheel.read(member)
         return
     if _fits(member):
@@ -203,7 +207,8 @@ def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytear
     """Unpack a member with libdeflate, in a fifth of the time that zlib takes."""
     import deflate  # noqa: PLC0415 start-up is part of the product
 
-    # zipfile looks at the member's own header, which may say something else than the directory.
+    # zipfile looks at the member's own header, which may say something else than the
+    # directory.
     wheel.open(member).close()
     content: bytes | bytearray = _as_packed(wheel, member)
 
@@ -252,7 +257,7 @@ def metadata_directory(wheel: zipfile.ZipFile) -> str:
     found = sorted(top for top in tops if top.endswith(".dist-info"))
     if len(found) != 1:
         raise WheelError(
-            f"A wheel has one .dist-info directory; this one has {len(found)}",
+            f"The wheel has {len(found)} .dist-info directories instead of one",
             remedy="Look at what build_pip_package put together.",
             evidence=Evidence(where=str(wheel.filename), lines=found[:20]),
         )

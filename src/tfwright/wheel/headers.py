@@ -21,6 +21,7 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
     """
     place = f"{archive.metadata_directory(wheel)}/{name}"
     content = archive.text(wheel, place, LARGEST)
+    # The body is the README: a megabyte of it would be parsed for nothing.
     head = content.replace(b"\r\n", b"\n").partition(b"\n\n")[0]
     # A bare carriage return ends a line for the mail parser too.
     lines = max(head.count(b"\n"), head.count(b"\r"))
@@ -30,4 +31,5 @@ def read(wheel: zipfile.ZipFile, name: str) -> "Message[str, str]":
             remedy="Do not trust this wheel: no tool that builds wheels writes so many.",
         )
     text = head.decode("utf-8", "replace")
+    # compat32 hands values out as they stand; newer policies parse and fold them.
     return email.parser.Parser(policy=email.policy.compat32).parsestr(text, headersonly=True)

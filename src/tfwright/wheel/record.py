@@ -39,6 +39,7 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
     place = f"{archive.metadata_directory(wheel)}/RECORD"
     content = archive.text(wheel, place, _limit(wheel))
     try:
+        # csv, since the name of a file may hold a comma or a quotation mark.
         rows = list(csv.reader(io.StringIO(content.decode())))
     except (UnicodeDecodeError, csv.Error) as fault:
         raise WheelError(f"{place} cannot be read: {fault}", remedy=UNUSABLE) from fault
@@ -86,7 +87,8 @@ def describe(
     wheel: zipfile.ZipFile, member: zipfile.ZipInfo, copy: IO[bytes] | None = None
 ) -> RecordEntry:
     """Return a file's line, with its digest; the file is written to `copy` on the way."""
-    # Small files are most of a wheel, and libdeflate unpacks them in a fraction of the time.
+    # Small files are most of a wheel, and libdeflate unpacks them in a fraction of the
+    # time.
     if copy is None and member.file_size <= CHUNK:
         with archive.unpacked(wheel, member) as content:
             return entry(member.filename, content)
@@ -113,5 +115,7 @@ def _line(path: str, digest: bytes, size: int) -> RecordEntry:
 def render(entries: Iterable[RecordEntry]) -> str:
     """Return the text of a RECORD."""
     text = io.StringIO()
+    # The csv module ends lines with CR LF by default; the bytes of a wheel must not
+    # change.
     csv.writer(text, lineterminator="\n").writerows(entries)
     return text.getvalue()

@@ -51,6 +51,7 @@ def _copy(
     wanted: WantedCommands,
 ) -> tuple[str, ...]:
     """Copy a member, rewritten if it is a macOS library; return the changes."""
+    # zipfile's own streams cannot be written to in the middle.
     with tempfile.TemporaryFile() as copy:
         with wheel.open(member) as source:
             shutil.copyfileobj(source, copy, record.CHUNK)
@@ -70,6 +71,8 @@ def _rewritten(library: IO[bytes], wanted: WantedCommands, name: str) -> tuple[s
     library.flush()
     try:
         with mmap.mmap(library.fileno(), 0) as content:
+            # In place and mapped: a library of a gigabyte is not read to change some
+            # hundred bytes.
             return load_commands.rewrite(content, wanted, name)
     except (ValueError, struct.error, OverflowError) as fault:
         raise WheelError(

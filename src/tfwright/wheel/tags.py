@@ -32,10 +32,12 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
     stated = stated_tags(wheel)
     if stated != named:
         yield f"the file WHEEL says {said(stated)}, the name says {said(named)}"
-    # A wheel for any platform with a shared library in it installs everywhere, and fails there.
+    # A wheel for any platform with a shared library in it installs everywhere, and
+    # fails there.
     machine_code = any(member.filename.endswith(LIBRARIES) for member in archive.files(wheel))
     if machine_code and any(tag.platform == "any" for tag in named):
         yield f"it holds machine code and says {said(named)}, which is any machine"
+    # The target Python is another one than the Python that runs tfwright.
     if not named & supported_tags(python):
         yield f"{said(named)} is not for CPython {python} on this machine"
 
@@ -61,6 +63,7 @@ def supported_tags(python: str) -> frozenset[Tag]:
     """Return the tags that CPython `python` (as ``3.6.15``) installs on this machine."""
     major, minor = map(int, python.split(".")[:2])
     interpreter = f"cp{major}{minor}"
+    # platform_tags() describes this machine, whatever Python the wheel is for.
     platforms = list(platform_tags())
     abis = [interpreter + suffix for suffix in _abi_suffixes(major, minor)]
     exact = cpython_tags((major, minor), abis, platforms)
@@ -74,6 +77,7 @@ def _abi_suffixes(major: int, minor: int) -> tuple[str, ...]:
     """
     if major == 2:  # noqa: PLR2004 Python's own version numbers
         return "mu", "m"
+    # PEP 3149 gave the ABI its letters; Python 3.8 dropped "m".
     return ("m", "") if (major, minor) < (3, 8) else ("",)
 
 

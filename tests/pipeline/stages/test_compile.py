@@ -101,7 +101,14 @@ def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> Bu
     return made
 
 
-def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str = "cc") -> Built:
+def run(
+    job: BuildRequest,
+    binary: Path,
+    target: str,
+    *flags: str,
+    compiler: str = "cc",
+    toolkit: str = "",
+) -> Built:
     table = CompileTable(target=target, flags=flags)
     tree = job.places.tree
     facts = HostFacts(
@@ -111,6 +118,7 @@ def run(job: BuildRequest, binary: Path, target: str, *flags: str, compiler: str
         interpreter=Path(sys.executable),
         python="3.11",
         compiler=compiler,
+        toolkit=toolkit,
     )
     inputs = Inputs(
         mirror=tree,
@@ -339,7 +347,9 @@ def stubbed(
 ) -> Stubbed:
     """Return a build on four processors whose Bazel is a script."""
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
-    made = replace(job, host_file=job.host_file.model_copy(update={"jobs": 4}), listener=ears)
+    # The stub asks no cache, and the digest of a toolchain takes most of a second.
+    settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
+    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
@@ -554,7 +564,16 @@ def test_a_target_is_built_and_again_nothing_is_done(
 
 
 @pytest.mark.slow
-def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
+def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_not(
+    workspace: BuildRequest, binary: Path
+) -> None:
+    job = workspace.without_cache()
+    actions = [run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"]
+    assert actions[1] <= 1 < actions[0] == actions[2]
+
+
+@pytest.mark.slow
+def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     made = workspace.places.bazel / "external/local_config_cc/BUILD"
@@ -563,7 +582,7 @@ def test_a_changed_compiler_is_configured_anew_and_the_same_one_is_not(
         run(workspace, binary, "//:hello", compiler=compiler)
         seen.append(made.stat().st_ctime_ns)
     assert seen[0] == seen[1] < seen[2]
-    assert ears.notes == ["The compiler changed; Bazel configures it anew"]
+    assert ears.notes == ["The compiler changed; Bazel configures it again"]
 
 
 @pytest.mark.slow

@@ -1,12 +1,14 @@
 """Bazel's client: its options, its run on a terminal, and its end; played by small programs that behave like it."""
 
 import json
+import shutil
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tfwright.errors import HostError
+from tfwright.errors import HostError, TfwrightError, ToolError
 from tfwright.progress import Progress
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel import events as bazel_events
@@ -53,6 +55,33 @@ def test_what_bazel_understands_is_asked_once_and_kept_beside_it(tmp_path: Path)
     assert options.build["local_resources"].startswith("comma-separated")
     assert bazel_client.options(binary, tmp_path) == options
     assert (tmp_path / "asked").read_text("utf-8") == "asked\nasked\n"
+
+
+UNPACKS = """\
+mkdir -p "{install}/install/abc.tmp.999999999"
+echo 'Extracting Bazel installation...'
+echo 'FATAL: Failed to extract embedded binaries: Failed to write zipped file: No such file'
+exit 36
+"""
+
+
+@pytest.mark.parametrize(("free", "error"), [(1_000, HostError), (10**12, ToolError)])
+def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
+    free: int, error: type[TfwrightError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install = tmp_path / "install"
+    binary = program(tmp_path, UNPACKS.format(install=install))
+    with zipfile.ZipFile(binary, "a") as archive:
+        archive.writestr("libjvm.so", bytes(10_000))
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    with pytest.raises(error) as caught:
+        bazel_client.options(binary, install)
+    assert ("disk is full" in caught.value.what) == (error is HostError)
+    # The log of the help was in a temporary directory.
+    assert caught.value.evidence.log is None
+    assert any("Failed to extract" in line for line in caught.value.evidence.lines)
+    assert not list((install / "install").iterdir())
 
 
 @pytest.mark.parametrize(

@@ -193,22 +193,6 @@ def test_a_change_that_upstream_made_in_other_words_is_recognised(tree: Path, pa
     assert "Compare the lines below" in caught.value.remedy
 
 
-def test_all_patches_are_tried_before_any_misfit_is_reported(tree: Path, tmp_path: Path) -> None:
-    texts = {
-        "0001-bad.patch": FITS.replace("-line 3", "-line x"),
-        "0002-good.patch": FITS,
-        "0003-bad.patch": FITS.replace("core/op.cc", "core/gone.cc"),
-    }
-    patches = [tmp_path / name for name in texts]
-    for path in patches:
-        path.write_text(texts[path.name], "utf-8")
-    with pytest.raises(RecipeError, match="2 patches do not fit") as caught:
-        patching.apply_all(tree, patches)
-    assert "0001-bad.patch" in caught.value.what
-    assert "0003-bad.patch" in caught.value.what
-    assert "0002-good.patch" not in caught.value.what
-
-
 def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:
     with pytest.raises(RecipeError, match=r"core/gone\.cc changes a file that does not exist"):
         put_in(tree, patch, FITS.replace("core/op.cc", "core/gone.cc"))

@@ -110,11 +110,13 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
     ) as first:
         assert first.stdout
         assert first.stdout.readline() == b"there\n"
-        look = isolation.beside(
+        look = isolation.in_network_of(
             first.pid, Command(("readlink", "/proc/self/ns/net"), Path("/"), ENV)
         )
         assert runner.answer(look) == str(Path(f"/proc/{first.pid}/ns/net").readlink())
-        reach = isolation.beside(first.pid, Command(python(REACH, str(port)), Path("/"), ENV))
+        reach = isolation.in_network_of(
+            first.pid, Command(python(REACH, str(port)), Path("/"), ENV)
+        )
         assert (
             subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
             == 1
@@ -123,7 +125,7 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
 
 def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
     command = Command(("true",), Path("/"), ENV)
-    assert isolation.beside(os.getppid(), command) is command
+    assert isolation.in_network_of(os.getppid(), command) is command
 
 
 def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
@@ -144,5 +146,5 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_pa
 def test_in_a_closed_block_a_server_of_our_own_network_is_still_reached() -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), Path("/"), ENV)
     with isolation.closed():
-        beside = pipes.collect(isolation.beside(os.getppid(), look))
+        beside = pipes.collect(isolation.in_network_of(os.getppid(), look))
     assert beside.printed.decode().strip() == str(Path("/proc/self/ns/net").readlink())

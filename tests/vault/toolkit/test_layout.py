@@ -69,6 +69,7 @@ def test_debians_cuda_is_arranged_as_nvidia_lays_it_out(tmp_path: Path) -> None:
         "licences/nvidia-cuda-toolkit",
         "nvvm/bin/cicc",
         "nvvm/libdevice/libdevice.10.bc",
+        "tfwright/bin/cicc",
     ]
     assert (made / "bin/nvcc").read_text() == "the real one"
 

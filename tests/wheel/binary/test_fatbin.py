@@ -22,7 +22,7 @@ KERNEL = (
 
 
 def read(content: bytes) -> set[str]:
-    return fatbin.architectures(content)
+    return set(fatbin.architectures(content))
 
 
 def test_kind_and_architecture_come_from_each_entrys_header(container: Container) -> None:
@@ -59,7 +59,25 @@ def test_all_containers_are_read_whatever_lies_between_them(container: Container
 def test_only_the_section_is_read(container: Container) -> None:
     before = container((SASS, 30, 0))
     content = before + container((SASS, 75, 0)) + container((SASS, 86, 0))
-    assert fatbin.architectures(content, len(before), 2 * len(before)) == {"sm_75"}
+    assert fatbin.architectures(content, len(before), 2 * len(before)) == {
+        "sm_75": len(before) - 16
+    }
+
+
+def test_the_code_of_an_architecture_is_added_up(container: Container) -> None:
+    content = container((SASS, 70, 0), (SASS, 86, 0)) + container((SASS, 70, 0))
+    sizes = fatbin.architectures(content)
+    # Each container has a header of 16 bytes, which belongs to no architecture.
+    assert sum(sizes.values()) == len(content) - 32
+    assert sizes["sm_70"] == 2 * sizes["sm_86"]
+
+
+def test_an_entry_that_claims_more_than_its_container_counts_up_to_its_end(
+    container: Container,
+) -> None:
+    content = bytearray(container((SASS, 70, 0)))
+    content[16 + 8 : 16 + 16] = (2**62).to_bytes(8, "little")
+    assert fatbin.architectures(content) == {"sm_70": len(content) - 16}
 
 
 def test_an_empty_section_holds_nothing() -> None:

@@ -85,7 +85,7 @@ def test_a_true_wheel_has_no_fault(make_wheel: MakeWheel) -> None:
 
 
 def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> None:
-    with pytest.raises(WheelError, match="There is no wheel"):
+    with pytest.raises(WheelError, match="does not exist"):
         inspection.inspect(tmp_path / "none.whl")
 
 

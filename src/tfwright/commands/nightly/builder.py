@@ -20,8 +20,9 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.errors import HostError, TfwrightError
 from tfwright.host import examination, probes
-from tfwright.nightly import cache, due, labels
+from tfwright.nightly import cache, due, inputs, labels
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.inputs import KeptInputs
 from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
 from tfwright.pipeline.job import BuildRequest
@@ -30,7 +31,6 @@ from tfwright.pipeline.stages import PIPELINE, publish
 from tfwright.progress import SILENCE, Listener
 from tfwright.tools import files
 from tfwright.tools.git import remote
-from tfwright.trial.run import TrialOutcome
 from tfwright.wheel import archive
 from tfwright.wheel.compare import comparison
 from tfwright.wheel.inspect import inspection
@@ -60,7 +60,13 @@ class PipelineBuilder:
         """Return what decides the target's wheel now."""
         followed = targets.resolve(target, self.host_file)
         self._followed[target.name] = followed
-        return targets.fingerprint(self.job(target), followed)
+        return self.decides(target)
+
+    def decides(self, target: Target) -> Mapping[str, str]:
+        """Return what decides the target's wheel, with the commit that was found before."""
+        parts = targets.fingerprint(self.job(target), self.followed(target))
+        # It is part of the wheel's name: whoever corrects it wants a new wheel.
+        return {**parts, "the local version": target.local} if target.local else parts
 
     def followed(self, target: Target) -> FollowedCommit | None:
         """Return what a target follows, as `fingerprint` found it."""
@@ -83,6 +89,8 @@ class PipelineBuilder:
         begun = time.monotonic()
         # The same commit as in the fingerprint, even if the branch moved since.
         job = self.job(order.target)
+        # First of all: `invoke bisect` needs them most where a build fails.
+        inputs.keep(KeptInputs(job.recipe, job.locked), order.work)
         build = NightlyBuild(
             id=order.id,
             target=order.target.name,
@@ -137,7 +145,12 @@ class PipelineBuilder:
             raise TypeError("the last stage makes Published")
         wheel = self._labelled(order, job, made)
         report = inspection.inspect(wheel)
-        inspection.insist(report)
+        try:
+            inspection.insist(report)
+        except TfwrightError as fault:
+            # It comes after the pipeline, whose stages name themselves.
+            fault.stage = "inspect"
+            raise
         _write_bill(wheel)
         found = {
             "wheel": wheel.name,
@@ -146,9 +159,10 @@ class PipelineBuilder:
             "size": wheel.stat().st_size,
             "needs": _needs(report),
             "sizes": _sizes(wheel),
+            "architectures": report.summary.gpu_bytes if report.summary else {},
             "differences": tuple(_differences(order.last_wheel, wheel)),
         }
-        return {**found, "smoke": tuple(self._smoke(order, job, wheel))}
+        return {**found, **self._smoke(order, job, wheel)}
 
     def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
@@ -192,31 +206,30 @@ class PipelineBuilder:
             signed = envelope.write(text, job.host_file.sign.key)
             files.write(_beside(wheel, envelope.SUFFIX), signed)
 
-    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> Iterator[SmokeLine]:
-        """Try the wheel in a fresh venv; a trial that cannot begin leaves it untested."""
+    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
+        """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
-            return
-        # A recipe for the demo builds another module than TensorFlow.
-        module = next(iter(job.recipe.verify.imports), "tensorflow")
-        interpreter = job.recipe.host.python
-        python = "" if interpreter == "any" else interpreter
-        request = smoking.Request(
-            wheel, job.host_file, python, job.recipe.verify.requirements, module
-        )
-        outcomes: list[TrialOutcome] = []
+            return {}
+        request = smoking.request_of(job, wheel)
         try:
-            report = smoking.smoke(request, outcomes.append)
+            report = smoking.smoke(request, lambda _: None)
         except TfwrightError as fault:
-            yield SmokeLine(program="install", status="failed", detail=fault.what)
-            return
+            failed = SmokeLine(program="install", status="failed", detail=fault.what)
+            return {"smoke": (failed,)}
         files.write(order.work / "smoke.json", report.dump())
+        lines = []
         for outcome in report.outcomes:
-            yield SmokeLine(
+            line = SmokeLine(
                 program=outcome.program,
                 status=outcome.status,
                 detail=outcome.reason,
                 seconds=outcome.seconds,
             )
+            lines.append(line)
+        sweep = {}
+        for device, points in report.curves.items():
+            sweep[device] = tuple((float(point.size), point.gflops) for point in points)
+        return {"smoke": tuple(lines), "sweep": sweep}
 
     def reproduce(self, target: Target, wheel: Path) -> str:
         """Build a wheel again from nothing, offline; say how it differs."""

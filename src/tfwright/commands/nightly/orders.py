@@ -86,7 +86,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     builder = PipelineBuilder(nightly, host_file.read(), listener)
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
-    _insist_on_same(document, builder, followed)
+    _insist_on_same(document, builder)
     result = folder / RESULT
     # A lost worker may have left a part of it in a shared directory.
     files.remove(result)
@@ -127,12 +127,9 @@ def _read(folder: Path) -> OrderDocument:
         ) from fault
 
 
-def _insist_on_same(
-    document: OrderDocument, builder: PipelineBuilder, followed: FollowedCommit | None
-) -> None:
+def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
     """Refuse an order where this machine's recipe, patches or compiler are others."""
-    here = targets.fingerprint(builder.job(document.target), followed)
-    differing = due.differing(document.fingerprint, here)
+    differing = due.differing(document.fingerprint, builder.decides(document.target))
     if differing:
         raise HostError(
             f"This machine would build another wheel: it differs in {', '.join(differing)}",

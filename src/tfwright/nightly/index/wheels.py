@@ -60,6 +60,9 @@ class IndexedWheel:
 
     def noted(self, **changes: object) -> "IndexedWheel":
         """Return the same wheel with other notes, such as ``yanked``."""
+        # Most wheels have the notes of the last run, and copying 5,000 of them takes 0.1 s.
+        if all(getattr(self, name) == value for name, value in changes.items()):
+            return self
         return replace(self, **changes)  # type: ignore[arg-type]  # the fields check themselves
 
 

@@ -92,10 +92,8 @@ class _Scan:
 
     def wheels(self, notes: Notes, batch: FileBatch) -> Iterator[IndexedWheel]:
         """Yield each wheel that can be listed; stage the metadata of the new ones."""
-        names = _names(self._packages)
-        for filename, stat in names.items():
-            if not filename.endswith(".whl"):
-                continue
+        names, stats = _files(self._packages)
+        for filename, stat in stats.items():
             self._seen.add(filename)
             try:
                 found = self._wheel(filename, stat, batch, names)
@@ -107,9 +105,7 @@ class _Scan:
                 self._kept.append((noted, stat))
             yield noted
 
-    def _wheel(
-        self, filename: str, stat: Stat, batch: FileBatch, names: Mapping[str, Stat]
-    ) -> IndexedWheel:
+    def _wheel(self, filename: str, stat: Stat, batch: FileBatch, names: set[str]) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
         if before and before[0] == stat and f"{filename}.metadata" in names:
@@ -132,18 +128,25 @@ class _Scan:
             self._catalog.drop(filename)
 
 
-def _names(packages: Path) -> dict[str, Stat]:
-    """Return the regular files of a folder with size and time, in the order of their names."""
-    found = {}
+def _files(packages: Path) -> tuple[set[str], dict[str, Stat]]:
+    """Return the names of the regular files in a folder, and the wheels with size and time.
+
+    The wheels are in the order of their names.
+    """
+    names, stats = set(), {}
     with os.scandir(packages) as entries:
         for entry in entries:
-            if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
+            if not entry.is_file(follow_symlinks=False) or entry.name.startswith("."):
+                continue
+            names.add(entry.name)
+            # Only of wheels: a call for each of their companions would double the time.
+            if entry.name.endswith(".whl"):
                 state = entry.stat()
-                found[entry.name] = (state.st_size, state.st_mtime_ns)
-    return dict(sorted(found.items()))
+                stats[entry.name] = (state.st_size, state.st_mtime_ns)
+    return names, dict(sorted(stats.items()))
 
 
-def _extras(filename: str, names: Mapping[str, Stat]) -> tuple[str, ...]:
+def _extras(filename: str, names: set[str]) -> tuple[str, ...]:
     return tuple(suffix for suffix in EXTRAS if filename + suffix in names)
 
 

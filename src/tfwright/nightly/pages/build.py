@@ -31,6 +31,9 @@ class TimelineView:
     """Bazel's actions, and how they differ from the last good build's."""
 
     svg: str
+    """How many actions ran at once."""
+    lanes: str
+    """When each action ran."""
     seconds: str
     actions: int
     longest: tuple[MeasuredRow, ...]
@@ -51,6 +54,7 @@ def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home
         "stages": measured(build.stages, stages, seconds=True),
         "sizes": measured(build.sizes, sizes, seconds=False),
         "architectures": measured(build.architectures, architectures, seconds=False),
+        "sweep": drawing.sweep(build.sweep),
         "timeline": _timeline(build, folder, last_good, home),
         "logs": shown_logs(build, folder),
         "clean": log.clean,
@@ -105,6 +109,7 @@ def compared(profile: Path, earlier: Path | None) -> TimelineView | None:
         rows.append(MeasuredRow(action.name, words.duration(action.seconds), "", width))
     return TimelineView(
         svg=timeline.drawn(now, before),
+        lanes=timeline.lanes(now, before if before and before.actions else None),
         seconds=words.duration(now.seconds),
         actions=len(now.actions),
         longest=tuple(rows),

@@ -1,7 +1,9 @@
 """Small drawings as inline SVG, made from numbers alone: no text of a build reaches them."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 
 from tfwright.nightly.state import Nightfall, Verdict
 
@@ -18,6 +20,8 @@ KIND: Mapping[Verdict, str] = {
     "blocked": "b",
     "skipped": "s",
 }
+WIDE, HIGH, LEFT, RIGHT, BELOW = 560, 260, 60, 50, 40
+"""Size of a plot, and the room for its labels, in SVG units."""
 NAMED = {
     "g": "built",
     "u": "unchanged",
@@ -66,3 +70,75 @@ def bars(values: Sequence[float], width: int = 100) -> list[float]:
     """Return the width of a bar for each value, in hundredths of the largest."""
     largest = max(values, default=0.0)
     return [round(width * value / largest, 1) if largest else 0.0 for value in values]
+
+
+Curves = Mapping[str, Sequence[tuple[float, float]]]
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """A logarithmic axis: from a value to a place in the drawing."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        span = math.log(self.high / self.low) or 1.0
+        share = math.log(value / self.low) / span
+        return round(self.start + share * (self.end - self.start), 1)
+
+
+def sweep(curves: Curves) -> str:
+    """Draw operations a second over the size of matrices, one line a device, as an SVG.
+
+    Both axes are logarithmic, since the sizes double. Returns nothing if there is no point.
+    """
+    shown = {
+        name: [point for point in own if _can_be_drawn(*point)] for name, own in curves.items()
+    }
+    points = [point for own in shown.values() for point in own]
+    if not points:
+        return ""
+    sizes = sorted({size for size, _ in points})
+    speeds = [speed for _, speed in points]
+    across = _Scale(sizes[0], sizes[-1], LEFT, WIDE - RIGHT)
+    # Whole powers of ten, so that the lines of the grid have short names.
+    low, high = math.floor(math.log10(min(speeds))), math.ceil(math.log10(max(speeds)))
+    high = max(high, low + 1)
+    up = _Scale(10.0**low, 10.0**high, HIGH - BELOW, 10)
+    grid = [_grid_line(up, 10.0**power) for power in range(low, high + 1)]
+    named = [_tick(across, size) for size in sizes]
+    lines = [_curve(name, own, across, up) for name, own in shown.items() if own]
+    said = "GFLOP/s over rows of a matrix"
+    return (
+        f'<svg class="sweep" viewBox="0 0 {WIDE} {HIGH}" role="img" aria-label="{said}">'
+        f"<title>{said}</title>{''.join([*grid, *named, *lines])}"
+        f'<text x="{LEFT}" y="{HIGH - 6}">rows and columns; upwards GFLOP/s</text></svg>'
+    )
+
+
+def _can_be_drawn(size: float, speed: float) -> bool:
+    """Say whether a point has a place on logarithmic axes: the wheel's own code measured it."""
+    return math.isfinite(size) and math.isfinite(speed) and min(size, speed) > 0
+
+
+def _grid_line(up: _Scale, speed: float) -> str:
+    y = up(speed)
+    line = f'<path class="grid" d="M{LEFT} {y}H{WIDE - RIGHT}"/>'
+    return f'{line}<text class="up" x="{LEFT - 8}" y="{y + 4}">{speed:g}</text>'
+
+
+def _tick(across: _Scale, size: float) -> str:
+    return f'<text class="across" x="{across(size)}" y="{HIGH - BELOW + 18}">{size:g}</text>'
+
+
+def _curve(name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale) -> str:
+    """Draw one device's line, with its name at the end."""
+    places = [(across(size), up(speed)) for size, speed in points]
+    drawn = "L".join(f"{x} {y}" for x, y in places)
+    x, y = places[-1]
+    kind = "gpu" if name == "GPU" else "cpu"
+    label = f'<text x="{x + 7}" y="{y + 4}">{escape(name)}</text>'
+    return f'<g class="{kind}"><path d="M{drawn}"/>{label}</g>'

@@ -5,15 +5,23 @@ without an end, so it is read line by line.
 """
 
 import gzip
+import heapq
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any, BinaryIO
 
 LONGEST_SHOWN = 40
 """Actions, or differences, that a page names."""
+BOXES = 1500
+"""The longest actions, which the chart of lanes draws; each takes about 150 bytes of the page."""
+LANE, WIDTH = 12, 1000
+"""Height of a lane and width of the chart, in SVG units."""
+SLOWER, NOTICED = 1.25, 0.2
+"""From which factor, and from how many seconds on, an action counts as slower or faster."""
 COLUMNS = 240
 """Steps in time of the drawing."""
 LARGEST_LINE = 1024 * 1024
@@ -169,3 +177,77 @@ def drawn(timeline: Timeline, other: Timeline | None = None) -> str:
 def _path(shape: list[float], top: float, height: int) -> str:
     points = (f"{x} {height - height * y / top:.1f}" for x, y in enumerate(shape))
     return "L".join(points)
+
+
+def lanes(now: Timeline, before: Timeline | None = None) -> str:
+    """Return an SVG in which each action is a box in a lane, from its start to its end.
+
+    Compared with an earlier build, the boxes of new, slower and faster actions differ in colour.
+    Each box says its name and its seconds. Returns nothing for an empty timeline.
+    """
+    if now.seconds <= 0:
+        return ""
+    longest = sorted(now.actions, key=lambda action: -action.seconds)[:BOXES]
+    begin = min(action.start for action in now.actions)
+    times = _times(before) if before else {}
+    boxes: dict[str, list[str]] = defaultdict(list)
+    count = 0
+    for action, lane in _in_lanes(longest):
+        count = max(count, lane + 1)
+        kind = _kind(action, times) if before else "same"
+        boxes[kind].append(_box(action, lane, begin, now.seconds, times))
+    height = count * LANE
+    groups = [f'<g class="{kind}">{"".join(own)}</g>' for kind, own in boxes.items()]
+    return (
+        f'<svg class="lanes" viewBox="0 0 {WIDTH} {height}" preserveAspectRatio="none"'
+        f' style="height:{min(height, 40 * LANE)}px" role="img"'
+        f' aria-label="when each action ran">{"".join(groups)}</svg>'
+    )
+
+
+def _in_lanes(actions: list[TimedAction]) -> Iterator[tuple[TimedAction, int]]:
+    """Yield each action with the first lane that is free when it starts."""
+    free: list[int] = []
+    busy: list[tuple[float, int]] = []
+    for action in sorted(actions, key=lambda found: found.start):
+        while busy and busy[0][0] <= action.start:
+            heapq.heappush(free, heapq.heappop(busy)[1])
+        # As many lanes as there are actions at once: without a free one, the next is new.
+        lane = heapq.heappop(free) if free else len(busy)
+        heapq.heappush(busy, (action.start + action.seconds, lane))
+        yield action, lane
+
+
+def _times(timeline: Timeline) -> dict[str, float]:
+    """Return the longest time of each action by its name."""
+    found: dict[str, float] = {}
+    for action in timeline.actions:
+        found[action.name] = max(found.get(action.name, 0.0), action.seconds)
+    return found
+
+
+def _kind(action: TimedAction, times: Mapping[str, float]) -> str:
+    """Say how an action compares with the same one of an earlier build."""
+    earlier = times.get(action.name)
+    if earlier is None:
+        return "new"
+    if abs(action.seconds - earlier) < NOTICED:
+        return "same"
+    if action.seconds > earlier * SLOWER:
+        return "slower"
+    return "faster" if action.seconds * SLOWER < earlier else "same"
+
+
+def _box(
+    action: TimedAction, lane: int, begin: float, seconds: float, times: Mapping[str, float]
+) -> str:
+    left = WIDTH * (action.start - begin) / seconds
+    # A box that is narrower than half a unit could not be seen.
+    width = max(0.5, WIDTH * action.seconds / seconds)
+    said = f"{action.name}, {action.seconds:.1f} s"
+    if action.name in times:
+        said += f", before {times[action.name]:.1f} s"
+    return (
+        f'<rect x="{left:.1f}" y="{lane * LANE + 1}" width="{width:.1f}" height="{LANE - 2}">'
+        f"<title>{escape(said)}</title></rect>"
+    )

@@ -121,16 +121,21 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
 
 
 def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
-    """Make Bazel look at the compilers again if they changed.
+    """Make Bazel look at the compilers again, and run every action again, if they changed.
 
-    By itself it keeps what it saw first, and then misses the headers of the new ones.
+    By itself it keeps what it saw first, and then misses the headers of the new ones. The programs
+    of a compiler are no inputs of its actions either, only their paths.
     """
-    kept, now = job.places.own / "compiler", f"{host.compiler}\n{host.cuda}\n"
-    if kept.is_file() and kept.read_text("utf-8", "replace") != now:
+    kept = job.places.own / "compiler"
+    before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []
+    now = [host.compiler, str(host.cuda), host.toolkit]
+    # An earlier tfwright wrote no digest of the toolkit: what it compiled still counts.
+    if before != now[: len(before)]:
         client.stop()
+        files.remove(client.output_base / "action_cache")
         # Without the marker a repository is made again. From Bazel 7 on, names of extensions stand
         # before its own.
         for marker in (client.output_base / "external").glob("@*local_config_*.marker"):
             files.remove(marker)
         job.listener.note("The compiler changed; Bazel configures it again")
-    files.write(kept, now)
+    files.write(kept, "\n".join(now) + "\n")

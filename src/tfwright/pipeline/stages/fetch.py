@@ -103,11 +103,12 @@ def _programs(
     interpreter = venv.venv(
         host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python")
     )
+    home = venv.home_of(interpreter)
     return Programs(
         bazel=Artefact.of(binary.path),
         bazel_origin=binary.origin,
         python=interpreter,
-        venv=Folder.of(venv.home_of(interpreter)),
+        venv=Folder(path=home, **venv.content(home)._asdict()),
     )
 
 

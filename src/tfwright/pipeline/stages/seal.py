@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfwright import __version__
 from tfwright.documents.recipe import CompileTable, Recipe, VerifyTable
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import (
@@ -84,12 +85,11 @@ def run(
 
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
-    from tfwright.wheel.seal import sealing
+    from tfwright.wheel.seal import compressor
 
-    sealer = sealing.sealer()
     versions = {
-        "the version of tfwright": sealer.version,
-        f"the version of {sealing.COMPRESSOR}": sealer.deflate,
+        "the version of tfwright": __version__,
+        f"the version of {compressor.PACKAGE}": compressor.version(),
     }
     return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
 

@@ -1,6 +1,7 @@
 """Checks out the pinned commit with the recipe's assets, patches and substitutes."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tfwright.documents.recipe import FetchTable, SourceTable
 from tfwright.pipeline.job import Job
@@ -8,29 +9,44 @@ from tfwright.pipeline.results import Inputs, Tree
 from tfwright.pipeline.stage import Step, Writes
 from tfwright.tools import git
 
+REVISION = 1
+
 
 def run(job: Job, table: SourceTable, fetch: FetchTable, inputs: Inputs) -> Tree:
     """Make the tree; of one that is there only the files that differ are written.
 
     The content is made in a scratch tree without files, so that a patch that does not fit leaves
-    the tree as it was.
+    the tree as it was. The fetch stage has applied the same patches there, to read the rules.
     """
-    from tfwright.rules import patched_tree
+    from tfwright.rules.patched_tree import PatchedTree
     from tfwright.tools.git import checkout
-    from tfwright.vault import substitutes
 
-    tree, prepared = job.places.tree, job.places.own / "preparing"
-    note = job.listener.note
-    content = patched_tree.make(prepared, table, inputs.mirror, inputs.commit, note)
+    tree, scratch = job.places.tree, job.places.patched
+    patched = PatchedTree(scratch, table, inputs.mirror, inputs.commit)
+    content = patched.patched(job.listener.note)
     if fetch.substitutes:
-        texts = patched_tree.texts(prepared, table, content)
-        for path, text in substitutes.rewritten(texts, fetch.substitutes).items():
-            git.replace(prepared, path, text)
-        content = git.content(prepared)
-    checkout.put(tree, prepared, content)
+        change = partial(_substituted, job, table, fetch)
+        key = f"{REVISION} {fetch.model_dump_json(include={'substitutes'})}"
+        content = patched.replaced(key, change)
+    checkout.put(tree, scratch, content)
     return Tree(
         path=tree, commit=inputs.commit, epoch=inputs.epoch, release=table.release, content=content
     )
+
+
+def _substituted(
+    job: Job, table: SourceTable, fetch: FetchTable, content: str
+) -> Mapping[str, str]:
+    """Return the files whose rules ask for the substitutes, whole, by path."""
+    from tfwright.pipeline import external
+    from tfwright.rules import patched_tree
+    from tfwright.rules.readings import Readings
+    from tfwright.vault import substitutes
+
+    scratch, readings = job.places.patched, Readings(job.places.readings)
+    found = external.rules_of(readings, scratch, table, content)
+    texts = patched_tree.texts(scratch, table, content)
+    return substitutes.rewritten(texts, fetch.substitutes, found)
 
 
 def inputs(table: SourceTable) -> Mapping[str, str]:

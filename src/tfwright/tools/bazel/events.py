@@ -14,10 +14,15 @@ def outputs(events: Path) -> tuple[Path, ...]:
     sets: dict[str, Event] = {}
     found: dict[Path, None] = {}
     for event in _events(events):
+        # Bazel reports each set of files once, and lets later events refer to it by a
+        # number.
         if named := event["id"].get("namedSet"):
             sets[named["id"]] = event["namedSetOfFiles"]
+        # The event of a target that failed may have no "completed".
         elif "targetCompleted" in event["id"]:
             for group in event.get("completed", {}).get("outputGroup", ()):
+                # Other groups hold validation and coverage files, which the user did
+                # not ask for.
                 if group["name"] == "default":
                     found |= dict.fromkeys(_files(group, sets))
     return tuple(found)
@@ -36,6 +41,8 @@ def _files(group: Event, sets: Mapping[str, Event]) -> Iterator[Path]:
         members = sets[inner["id"]]
         for file in members.get("files", ()):
             uri = urlsplit(file["uri"])
+            # With a remote cache that downloads little, files may only have a
+            # bytestream:// address.
             if uri.scheme == "file":
                 yield Path(unquote(uri.path))
         yield from _files(members, sets)

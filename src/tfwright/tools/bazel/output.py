@@ -1,7 +1,7 @@
 """What Bazel writes: the lines that stay, the bar that it redraws, and the first error."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tfwright.progress import Progress, RunningAction
@@ -39,6 +39,7 @@ class Display:
 
     def feed(self, text: str) -> list[str]:
         """Take what Bazel wrote; return the lines that it can no longer erase."""
+        # A read ends anywhere: what has no line end yet may go on in the next one.
         *lines, self._rest = (self._rest + text).split("\n")
         settled = []
         for line in lines:
@@ -62,40 +63,43 @@ class Display:
     def _watch(self, line: str) -> None:
         """Read the progress off a line, if there is any on it."""
         if counted := _COUNTED.fullmatch(line):
-            # "3 actions running": the actions follow, one in each of the next lines.
-            self._lists = self._expects_action = bool(_SEVERAL.fullmatch(counted[3]))
-            self._run(None if self._lists else counted[3])
-            doing = self.progress.doing if self._expects_action else counted[3]
-            self._tell(_number(counted[1]), _number(counted[2]), doing)
+            self._count(_number(counted[1]), _number(counted[2]), counted[3])
         elif self._lists and line.startswith("    "):
             if self._expects_action:
                 self._expects_action = False
-                self._tell(self.progress.done, self.progress.total, line)
+                self._show(doing=line)
             self._run(line, *self.progress.running)
         elif _PHASE.fullmatch(line):
-            self._tell(self.progress.done, self.progress.total, line)
+            self._show(doing=line)
         elif concluded := _CONCLUSION.match(line):
             self.actions = _number(concluded[1])
         elif FAILED_ACTION.match(line):
-            self._tell(
-                self.progress.done,
-                self.progress.total,
-                self.progress.doing,
-                self.progress.failures + 1,
-            )
+            failures = self.progress.failures + 1
+            self.progress = replace(self.progress, failures=failures)
+
+    def _count(self, done: int, total: int, doing: str) -> None:
+        """Take the first line of the bar: ``[1,615 / 4,024] Compiling path; 3s local``."""
+        # "3 actions running": the actions follow, one in each of the next lines.
+        self._lists = self._expects_action = bool(_SEVERAL.fullmatch(doing))
+        self._run(None if self._lists else doing)
+        # The total grows while Bazel still loads packages, so it is taken from each
+        # bar.
+        self.progress = replace(self.progress, done=done, total=total)
+        if not self._expects_action:
+            self._show(doing=doing)
+
+    def _show(self, doing: str) -> None:
+        """Note what Bazel does now, without its state, which stands first: ``[Prepa] ``."""
+        self.progress = replace(self.progress, doing=_STATE.sub("", doing.strip()))
 
     def _run(self, line: str | None, *others: RunningAction) -> None:
         """Note the action that a line names, and for how long it has run, with others."""
         actions = list(others)
         if line and (named := _RUNNING.fullmatch(line.strip())):
             actions.append(RunningAction(named[1], float(named[2])))
+        # The longest first: it is what a build that seems to hang waits for.
         actions.sort(key=lambda action: -action.seconds)
         self.progress = replace(self.progress, running=tuple(actions))
-
-    def _tell(self, done: int, total: int | None, doing: str, failures: int | None = None) -> None:
-        shown = _STATE.sub("", doing.strip())
-        known = self.progress.failures if failures is None else failures
-        self.progress = replace(self.progress, done=done, total=total, doing=shown, failures=known)
 
 
 def _number(text: str) -> int:
@@ -116,6 +120,7 @@ class Fault:
 
 _ERROR = re.compile(r"ERROR: (?:(?P<where>/[^:]+:\d+)(?::\d+)?: )?(?P<what>.*)")
 _ENDING = re.compile(r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*")
+# --verbose_failures prints the whole command, which may have hundreds of lines.
 _COMMAND = re.compile(r"^ +\(cd .*?\)$\n", re.MULTILINE | re.DOTALL)
 _CHATTER = re.compile(r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE)
 _AFTER = re.compile(r"(ERROR|INFO|FAILED): |Target //")
@@ -127,6 +132,7 @@ def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
     for number, line in enumerate(lines):
         if found := _ERROR.fullmatch(line):
             what = found["what"].strip()
+            # Behind the status Bazel may repeat the compiler's command line.
             ending = _ENDING.fullmatch(what)
             return Fault(
                 ending[1] if ending else what,
@@ -138,11 +144,22 @@ def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
 
 def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
     """Return what a failed action printed, without Bazel's own lines, from its first error on."""
-    end = next((number for number, line in enumerate(lines) if _AFTER.match(line)), len(lines))
-    said = _CHATTER.sub("", _COMMAND.sub("", "\n".join(lines[:end]) + "\n")).splitlines()
+    # With --keep_going the output of later actions follows, each behind a line of
+    # Bazel's.
+    end = _first(_AFTER.match, lines, len(lines))
+    printed = "\n".join(lines[:end]) + "\n"
+    said = _CHATTER.sub("", _COMMAND.sub("", printed)).splitlines()
     # Warnings can fill hundreds of lines before the error that made the compiler stop.
-    start = next((number for number, line in enumerate(said) if _COMPLAINT.search(line)), 0)
+    start = _first(_COMPLAINT.search, said, 0)
     return tuple(said[start : start + most])
+
+
+def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:
+    """Return the number of the first line that matches."""
+    for number, line in enumerate(lines):
+        if matches(line):
+            return number
+    return otherwise
 
 
 @dataclass(frozen=True)
@@ -160,5 +177,8 @@ _DOWNLOAD = re.compile(
 
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:
     """Return the first download that failed; None if none did."""
-    found = next((match for line in lines if (match := _DOWNLOAD.search(line))), None)
-    return DownloadFault(found[1], found[2]) if found else None
+    for line in lines:
+        if found := _DOWNLOAD.search(line):
+            # Bazel lists every address that it tried; the first one names the file.
+            return DownloadFault(found[1], found[2])
+    return None

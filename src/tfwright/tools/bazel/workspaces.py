@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import zipfile
 from pathlib import Path
+from typing import IO
 
 from tfwright.tools import files
 
@@ -22,6 +23,7 @@ def workspaces(binary: Path) -> dict[str, str]:
     A binary without any gives an empty mapping.
     """
     kept = binary.with_name("workspaces.json")
+    # The jar is tens of megabytes: it is unpacked once per binary.
     if not kept.is_file():
         files.write(kept, json.dumps(_read(binary), indent=1))
     texts: dict[str, str] = json.loads(kept.read_text("utf-8"))
@@ -31,14 +33,21 @@ def workspaces(binary: Path) -> dict[str, str]:
 def _read(binary: Path) -> dict[str, str]:
     try:
         with zipfile.ZipFile(binary) as outer, tempfile.TemporaryFile() as room:
+            # Copied out first: a zip within a zip cannot seek, and reading a zip starts
+            # at its end.
             with outer.open(SERVER) as packed:
                 shutil.copyfileobj(packed, room)
-            with zipfile.ZipFile(room) as jar:
-                named = [member for member in jar.infolist() if member.filename.endswith(SUFFIX)]
-                members = [member for member in named if member.file_size <= LONGEST]
-                return {
-                    member.filename: jar.read(member).decode("utf-8", "replace")
-                    for member in members
-                }
+            return _texts(room)
     except (KeyError, zipfile.BadZipFile):
+        # A wrapper script is not an archive.
         return {}
+
+
+def _texts(archive: IO[bytes]) -> dict[str, str]:
+    """Return the texts of the server's jar; one that is too long for a WORKSPACE is left out."""
+    texts = {}
+    with zipfile.ZipFile(archive) as jar:
+        for member in jar.infolist():
+            if member.filename.endswith(SUFFIX) and member.file_size <= LONGEST:
+                texts[member.filename] = jar.read(member).decode("utf-8", "replace")
+    return texts

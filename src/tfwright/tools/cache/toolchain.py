@@ -29,7 +29,7 @@ LIBRARIES = (
 """What is linked into everything, or decides which symbol versions it asks for."""
 SCRIPTING = ("bash", "sed", "awk", "perl", "patch", "tar", "gzip", "python3", "python")
 """What the commands of generated files run."""
-CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice")
+CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice", "tfwright/bin")
 """Where nvcc and what it runs lie; CUDA's headers and libraries are inputs of Bazel's actions."""
 _INCLUDES = re.compile(r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL)
 

@@ -92,7 +92,8 @@ class Container:
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
-        # /proc lists the processes of all containers; the namespace tells ours from others.
+        # /proc lists the processes of all containers; the namespace tells ours from
+        # others.
         own = _namespace(self.first)
         for status in Path("/proc").glob("[0-9]*/status"):
             process = int(status.parent.name)
@@ -103,7 +104,7 @@ class Container:
     def listening(self, door: Path, port: int) -> Command:
         """Return what makes loopback inside lead to the cache's proxy on the host."""
         program = isolation.listening(door, port)
-        return isolation.beside(self.first, Command(program, Path("/"), here=True))
+        return isolation.in_network_of(self.first, Command(program, Path("/"), here=True))
 
 
 @contextmanager

@@ -7,10 +7,13 @@ A tree has its repository next to it, not inside: ``.git`` is a file. TensorFlow
 takes that for an export, writes "unknown" as the version of git, and runs no git during the build.
 """
 
+import hashlib
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import zlib
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -198,15 +201,15 @@ def kind(repository: Path, name: str) -> str | None:
 
 
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
-    """Return the files of a commit, and the places of repositories within it (submodules)."""
-    with reader(repository) as repo:
-        # traverse may yield pairs too, in a mode that is not used here; mypy insists on the check.
-        found = repo.commit(commit).tree.traverse(branch_first=False)
-        return [
-            TreeEntry(str(each.path), each.mode, each.hexsha)
-            for each in found
-            if not isinstance(each, tuple) and each.type != "tree"
-        ]
+    """Return the files of a commit or tree, and the places of repositories in it (submodules)."""
+    listed = run(command(repository, "ls-tree", "-r", "-z", "--full-tree", commit))
+    found = []
+    for line in listed.split("\0")[:-1]:
+        # "100644 blob <id>", a tab and the path.
+        fields, _, path = line.partition("\t")
+        mode, _, blob = fields.split()
+        found.append(TreeEntry(path, int(mode, 8), blob))
+    return found
 
 
 def missing(repository: Path, commit: str) -> set[str]:
@@ -222,28 +225,67 @@ def missing(repository: Path, commit: str) -> set[str]:
 
 def text(repository: Path, name: str) -> str:
     """Return the content of a file, named by its id or as ``TREE:PATH``; empty if there is none."""
-    if kind(repository, name) != "blob":
-        return ""
-    return run(command(repository, "cat-file", "blob", name))
+    return blobs(repository, [name]).get(name, "")
+
+
+def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the texts of files, each by its id or as ``TREE:PATH``; what is no file is left out.
+
+    One process of git reads them all: for each file one of its own, a tree's two hundred files of
+    rules took longer than everything that is done with them.
+    """
+    # git reads a name to the end of its line, so that one with a line break names nothing.
+    asked = [name for name in dict.fromkeys(names) if "\n" not in name]
+    with tempfile.TemporaryFile() as given:
+        given.write("".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape"))
+        given.seek(0)
+        answer = collect(command(repository, "cat-file", "--batch"), given).printed
+    found, place = {}, 0
+    for name in asked:
+        end = answer.index(b"\n", place)
+        # "<id> blob <size>", or "<name> missing".
+        fields, place = answer[place:end].rsplit(b" ", 2), end + 1
+        if not fields[-1].isdigit():
+            continue
+        until = place + int(fields[-1])
+        if fields[1] == b"blob":
+            found[name] = answer[place:until].decode("utf-8", "surrogateescape")
+        place = until + 1
+    return found
+
+
+def named(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
+    """Return the ids of those plain files of a commit or tree whose path is wanted, by path."""
+    return {
+        entry.path: entry.blob
+        for entry in entries(repository, tree)
+        if entry.mode in REGULAR and wanted(entry.path)
+    }
 
 
 def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[str, str]:
-    """Return the texts of those plain files of a commit or tree whose path is wanted."""
-    listed = run(command(repository, "ls-tree", "-r", "-z", tree)).split("\0")[:-1]
-    plain = ("100644 blob", "100755 blob")
-    # "100644 blob <id>", a tab and the path.
-    entries = (each.partition("\t") for each in listed)
-    names = {}
-    for fields, _, path in entries:
-        if fields.startswith(plain) and wanted(path):
-            names[path] = fields.split()[2]
-    contents = {}
-    # GitPython reads them all through one git process; one for each file would be slow.
-    with reader(repository) as repo:
-        for path, name in names.items():
-            content = repo.odb.stream(bytes.fromhex(name)).read()
-            contents[path] = content.decode("utf-8", "surrogateescape")
-    return contents
+    """Return the texts of those plain files of a commit or tree whose path is wanted, by path."""
+    names = named(repository, tree, wanted)
+    contents = blobs(repository, names.values())
+    return {path: contents[name] for path, name in names.items()}
+
+
+def own_objects(repository: Path) -> set[str]:
+    """Return the ids of the objects that a repository holds by itself and that are not damaged.
+
+    git trusts what it reads from its own disk, and does not hash it again. Packed objects, and
+    those of the mirror that a tree's repository borrows from, do not count.
+    """
+    found = set()
+    for path in (repository / "objects").glob("??/*"):
+        name = path.parent.name + path.name
+        try:
+            content = zlib.decompress(path.read_bytes())
+        except (OSError, zlib.error):
+            continue
+        if hashlib.sha1(content).hexdigest() == name:  # noqa: S324 git's own
+            found.add(name)
+    return found
 
 
 def replace(tree: Path, path: str, text: str) -> None:
@@ -324,11 +366,22 @@ def discard(tree: Path) -> None:
     files.remove(repository_of(tree))
 
 
-def move(tree: Path, to: Path) -> None:
-    """Move a tree that has no file yet, and its repository, which holds the tree's path."""
-    tree.rename(to)
-    repository_of(tree).rename(repository_of(to))
+def copy(tree: Path, to: Path) -> None:
+    """Make a second tree with the same index, no file checked out."""
+    discard(to)
+    to.mkdir(parents=True)
+    to.chmod(0o777 & ~UMASK)
+    shutil.copytree(repository_of(tree), repository_of(to))
+    # A repository holds the path of its tree.
     run(inside(to, "config", "core.worktree", str(to)))
+
+
+def put(tree: Path, content: str) -> None:
+    """Put a content that was made before into the index of a tree, whatever that holds."""
+    # A git that was killed leaves its lock, and no other works on a tree of ours.
+    for leftover in ("index", "index.lock"):
+        (repository_of(tree) / leftover).unlink(missing_ok=True)
+    run(inside(tree, "read-tree", content))
 
 
 def _literal(path: str) -> str:

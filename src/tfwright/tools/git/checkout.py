@@ -15,10 +15,10 @@ SAME = ("HEAD", "shallow", "objects/info/alternates", "info/sparse-checkout")
 
 
 def put(tree: Path, prepared: Path, content: str) -> None:
-    """Bring `tree` to a content that the index of the scratch tree `prepared` holds.
+    """Bring `tree` to a content that the repository of the scratch tree `prepared` holds.
 
     Whatever else is in the tree is removed. Where it is not of the same commit, or not sound, it is
-    made from nothing.
+    made from nothing. `prepared` stays as it is.
     """
     if git.is_tree(tree) and _is_alike(tree, prepared):
         try:
@@ -27,10 +27,8 @@ def put(tree: Path, prepared: Path, content: str) -> None:
             # A git that was killed left a lock or a damaged index: start from nothing.
             pass
         else:
-            git.discard(prepared)
             return
-    git.discard(tree)
-    git.move(prepared, tree)
+    git.copy(prepared, tree)
     git.check_out(tree, content)
 
 

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
@@ -162,24 +162,9 @@ def command(tree: Path, patch: Path) -> Command:
     return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
 
 
-def apply_all(tree: Path, patches: Sequence[Path]) -> list[str]:
-    """Put patches into the index of a tree, in order; return a note for each that moved.
-
-    Every patch is tried, even after one that does not fit. Raises RecipeError with all that do
-    not; the index is useless then.
-    """
-    notes: list[str] = []
-    faults: list[RecipeError] = []
-    for patch in patches:
-        try:
-            notes += apply(tree, patch)
-        except RecipeError as fault:
-            faults.append(fault)
-    if len(faults) == 1:
-        raise faults[0]
-    if faults:
-        raise _several(faults)
-    return notes
+def combined(faults: Sequence[RecipeError]) -> RecipeError:
+    """Return one error for the patches that do not fit."""
+    return faults[0] if len(faults) == 1 else _several(faults)
 
 
 def _several(faults: Sequence[RecipeError]) -> RecipeError:
@@ -203,17 +188,32 @@ def apply(tree: Path, patch: Path) -> list[str]:
     with file and hunk if the patch does not fit, and if git skipped a part of it, which git can do
     without an error.
     """
+    return apply_to(tree, git.content(tree), patch).notes
+
+
+@dataclass(frozen=True)
+class AppliedPatch:
+    """What a patch made of the index of a tree."""
+
+    content: str
+    """git's id of what the index holds now."""
+    notes: list[str]
+    """A sentence for each hunk that git found elsewhere than the patch says."""
+
+
+def apply_to(tree: Path, before: str, patch: Path) -> AppliedPatch:
+    """Do the same where the id of what the index holds is known already."""
     wanted = read(patch)
-    before = git.content(tree)
     fits = list(_fits(tree, before, wanted))
     try:
         git.run(command(tree, patch))
     except ToolError as fault:
         raise _misfit(patch, fits, fault) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
-    changes = git.changes(tree, before, git.content(tree))
-    _verify(tree, patch, wanted, changes)
-    return [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
+    after = git.content(tree)
+    _verify(tree, patch, wanted, git.changes(tree, before, after))
+    moved = [_moved(patch, place) for place in fits if place.fit.verdict == "moved"]
+    return AppliedPatch(after, moved)
 
 
 @dataclass(frozen=True)
@@ -232,8 +232,10 @@ class HunkPlace:
 
 def _fits(tree: Path, content: str, wanted: Sequence[FilePatch]) -> Iterator[HunkPlace]:
     """Judge every hunk of a patch against the content of a tree."""
-    for file in wanted:
-        has = _lines(git.text(git.repository_of(tree), f"{content}:{file.path}"))
+    names = [f"{content}:{file.path}" for file in wanted]
+    texts = git.blobs(git.repository_of(tree), names)
+    for name, file in zip(names, wanted, strict=True):
+        has = _lines(texts.get(name, ""))
         for number, hunk in enumerate(file.hunks, 1):
             yield HunkPlace(file.path, number, hunk, fitting.judge(has, hunk))
 
@@ -322,7 +324,9 @@ def _verify(
         if change.mode and change.mode not in git.REGULAR:
             odd.append(path)
     present = [file for file in wanted if file.path in changes]
-    wrong = [file.path for file in present if not _done(tree, file, changes[file.path])]
+    names = [name for change in changes.values() for name in (change.old, change.new)]
+    texts = git.blobs(git.repository_of(tree), names)
+    wrong = [file.path for file in present if not _done(texts, file, changes[file.path])]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(
@@ -335,10 +339,10 @@ def _verify(
         )
 
 
-def _done(tree: Path, file: FilePatch, change: Change) -> bool:
+def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
     """Say whether a file lost and gained just the lines of its hunks, and holds the result."""
-    repository = git.repository_of(tree)
-    before, after = (_lines(git.text(repository, name)) for name in (change.old, change.new))
+    # A file that is in one of the two only has an id of zeros in the other, and no text.
+    before, after = (_lines(texts.get(name, "")) for name in (change.old, change.new))
     # Counted without their order: a hunk that git placed elsewhere gives the same counts.
     expected = Counter(before)
     for hunk in file.hunks:

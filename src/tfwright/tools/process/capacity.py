@@ -17,6 +17,7 @@ def cores(root: Path = Path("/")) -> int:
     else:
         # macOS binds no process to processors.
         allowed = os.cpu_count() or 1
+    # Docker's --cpus sets a quota of time, which the affinity does not show.
     return min([allowed, *_quotas(root)])
 
 
@@ -37,8 +38,11 @@ def kills(root: Path = Path("/")) -> int:
 
     0 where it does not count.
     """
-    counts = (_number(folder / kind.events, "oom_kill") for kind, folder in _folders(root))
-    return next((count for count in counts if count is not None), 0)
+    for kind, folder in _folders(root):
+        count = _number(folder / kind.events, "oom_kill")
+        if count is not None:
+            return count
+    return 0
 
 
 def pressure(root: Path = Path("/")) -> float:
@@ -47,6 +51,7 @@ def pressure(root: Path = Path("/")) -> float:
     0 where the kernel does not say.
     https://docs.kernel.org/accounting/psi.html explains the figures.
     """
+    # The inmost group first: /proc/pressure speaks of the whole machine.
     own = [folder / "memory.pressure" for _, folder in _folders(root)][:1]
     for path in (*own, root / "proc/pressure/memory"):
         if found := re.search(r"^full avg10=([\d.]+)", _read(path), re.MULTILINE):
@@ -68,6 +73,8 @@ class _Kind:
     events: str
 
 
+# Version 2 first: a hybrid host mounts both, and then limits memory in one of them
+# only.
 _KINDS = (
     _Kind(
         "sys/fs/cgroup",
@@ -101,7 +108,8 @@ def _groups(root: Path) -> Iterator[_Group]:
     for kind, folder in _folders(root):
         limit = _read(folder / kind.limit).strip()
         if limit.isdigit():  # "max" is none
-            # The kernel counts the page cache as used, but drops it before it refuses memory.
+            # The kernel counts the page cache as used, but drops it before it refuses
+            # memory.
             charged = _number(folder / kind.used) or 0
             cached = _number(folder / "memory.stat", kind.cache) or 0
             yield _Group(int(limit), charged - cached)
@@ -118,6 +126,7 @@ def _folders(root: Path) -> Iterator[tuple[_Kind, Path]]:
         base = root / kind.base
         inner = base / own[1] if own else base
         for folder in (inner, *inner.parents):
+            # The root group of a host has no limit file.
             if folder.is_relative_to(base) and (folder / kind.limit).is_file():
                 yield kind, folder
 

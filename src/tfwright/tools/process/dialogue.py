@@ -33,7 +33,7 @@ LONGEST_ANSWER = 4095
 """Bytes of a line that a terminal hands on; it would cut off the rest."""
 
 _QUESTION_ENDS = (":", "?", "]", ")", ">", " ")
-"""How a question ends, where the system does not tell whether the program waits for an answer."""
+"""How a question ends, where the system does not say whether the program waits for an answer."""
 
 
 class Respondent(Protocol):
@@ -64,6 +64,7 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
     the program and its children are ended first.
     """
     said: list[str] = []
+    # TensorFlow's configure runs 'bazel version' before its first question.
     patience = timeout * FIRST_PATIENCE
     with _talking(command, log) as child:
         while True:
@@ -75,7 +76,8 @@ def converse(command: Command, log: Path, respondent: Respondent, *, timeout: fl
             said.append(listener.text())
             if not asks:
                 break
-            # What the respondent raises passes through `_talking`, which ends the program.
+            # What the respondent raises passes through `_talking`, which ends the
+            # program.
             child.sendline(_typed(respondent.answer(listener.text())))
             patience = timeout
         status = _status(child)
@@ -122,7 +124,9 @@ class _Listener:
             except pexpect.EOF:
                 return False
             except pexpect.TIMEOUT:
-                # The end is looked at once for each pause, since the questions are many.
+                # EOF says that the program closed its terminal, TIMEOUT only that it
+                # paused. The end is looked at once for each pause, since the questions
+                # are many.
                 if not looked and self.respondent.recognises(self.end):
                     return True
                 looked = True
@@ -140,21 +144,25 @@ class _Listener:
         self.pieces.append(piece)
         self.size += len(piece)
         # A line end may have come in two pieces.
+        # Only the end: searching all of a growing text took quadratic time.
         self.end = (self.end + piece).replace("\r\n", "\n")[-END:]
 
     def _waits(self) -> bool:
         """Say whether a silent program waits for an answer to a question that is not known."""
         pid = self.child.pid
-        # Linux shows in which system call a process waits; elsewhere the text has to do.
+        # Linux shows in which system call a process waits; elsewhere the text has to
+        # do.
         waits = reading.waits_for_input(pid) if pid else None
         if waits is not None:
             return waits
+        # Some prompts of TensorFlow 1.4 to 1.13 end in "]" or ":" without a blank.
         return self.end.endswith(_QUESTION_ENDS)
 
     def _keep_to_limits(self) -> None:
         if time.monotonic() > self.deadline:
             message = f"asked nothing and did not end for {self.patience:g} seconds"
             raise _LostError(message)
+        # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
             message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
             raise _LostError(message)
@@ -177,6 +185,8 @@ def _end(child: "pexpect.spawn[str]") -> None:
     """End the program and its children, who share its session, if they still run."""
     if child.isalive() and child.pid:
         with suppress(ProcessLookupError):
+            # pexpect makes the program the leader of a session, and so of a process
+            # group. A program that ignores the hang-up would keep the stage waiting.
             os.killpg(child.pid, signal.SIGKILL)
     child.close(force=True)
 
@@ -186,6 +196,8 @@ def _status(child: "pexpect.spawn[str]") -> int:
     deadline = time.monotonic() + GRACE_SECONDS
     while child.isalive() and time.monotonic() < deadline:
         time.sleep(SETTLE_SECONDS)
+    # The status is the caller's to judge: configure.py exits with 0 where it found no
+    # Bazel.
     return -child.signalstatus if child.signalstatus else child.exitstatus or 0
 
 
@@ -200,6 +212,7 @@ def _lost(command: Command, log: Path, text: str, what: str) -> ToolError:
 
 def last_lines(text: str) -> tuple[str, ...]:
     """Return the last lines of a text that are not blank, each cut to what a reader can take in."""
+    # A last line may be megabytes long: only the end of the text is split.
     end = text[-TAIL_LINES * (CHUNK >> 4) :]
     lines = [line.rstrip() for line in end.splitlines() if line.strip()]
     return tuple(_shortened(line) for line in lines[-TAIL_LINES:])

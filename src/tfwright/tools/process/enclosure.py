@@ -1,6 +1,6 @@
 """A separate program that runs another one in a network with loopback only, where Linux can.
 
-``enclosure.py PROGRAM ARGUMENT...`` makes such a network; ``enclosure.py --beside PID PROGRAM
+``enclosure.py PROGRAM ARGUMENT...`` makes such a network; ``enclosure.py --join PID PROGRAM
 ARGUMENT...`` joins the one of a running process. It ends by becoming PROGRAM, as the same user,
 without any privilege that PROGRAM would not have had. Imports nothing of ours: it is run by its
 path, isolated.
@@ -27,7 +27,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 def main(arguments: list[str]) -> None:
     """Enter a network, and become a program."""
     try:
-        if arguments[0] == "--beside":
+        if arguments[0] == "--join":
             join(Path("/proc") / arguments[1] / "ns")
             arguments = arguments[2:]
         else:
@@ -45,12 +45,14 @@ def main(arguments: list[str]) -> None:
 
 def leave() -> None:
     """Go into a new network."""
-    # A user without that right may still do it in a user namespace, and keeps the same user id.
+    # A user without that right may still do it in a user namespace, and keeps the same
+    # user id.
     try:
         call("unshare", NEW_NETWORK)
     except PermissionError:
         user, group = os.getuid(), os.getgid()
         call("unshare", NEW_USER | NEW_NETWORK)
+        # Since Linux 3.19 the kernel refuses gid_map until setgroups is denied.
         own = Path("/proc/self")
         (own / "setgroups").write_text("deny", "ascii")
         (own / "uid_map").write_text(f"{user} {user} 1", "ascii")
@@ -59,7 +61,9 @@ def leave() -> None:
 
 def join(namespaces: Path) -> None:
     """Go into the network of another process, through its user namespace where that is not ours."""
+    # The user namespace first: it owns the network, and only its members may join that.
     for name, kind in (("user", NEW_USER), ("net", NEW_NETWORK)):
+        # setns refuses the user namespace that a process is in already.
         if not (namespaces / name).samefile(f"/proc/self/ns/{name}"):
             with (namespaces / name).open("rb") as stream:
                 call("setns", stream.fileno(), kind)
@@ -68,6 +72,7 @@ def join(namespaces: Path) -> None:
 def raise_loopback() -> None:
     """Switch loopback on: Bazel's client talks to its server over it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        # A new network namespace has loopback, but down.
         fcntl.ioctl(any_socket, SET_FLAGS, struct.pack("16sH14x", b"lo", UP))
 
 

@@ -21,13 +21,20 @@ def clean(
     """
     return {
         "HOME": str(home),
+        # A sort order, or a translated message, must not depend on the host's language.
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "PATH": ":".join([*map(str, programs), *SYSTEM_PATH]),
+        # Bytecode holds the time of its source file: it must not come into a tree or a
+        # wheel.
         "PYTHONDONTWRITEBYTECODE": "1",
+        # configure.py before 2.5 takes the default of a question from an unsorted set.
         "PYTHONHASHSEED": "0",
         "PYTHONNOUSERSITE": "1",
+        # bdist_wheel and zip tools stamp their members with it instead of with the
+        # clock.
         "SOURCE_DATE_EPOCH": str(epoch),
+        # A zip archive holds local times.
         "TZ": "UTC",
         **(extra or {}),
     }

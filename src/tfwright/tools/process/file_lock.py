@@ -54,7 +54,8 @@ def _opened(path: Path) -> IO[bytes]:
     """Open a lock file, which is made if there is none."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Without a buffer: what a full disk refuses is not tried a second time when it is closed.
+        # Without a buffer: what a full disk refuses is not tried a second time when it
+        # is closed.
         return path.open("ab", buffering=0)
     except OSError as fault:
         raise disk.failure(fault, path) from fault
@@ -63,6 +64,8 @@ def _opened(path: Path) -> IO[bytes]:
 def _describe(stream: IO[bytes], doing: str) -> None:
     """Write down who holds the lock, for the message to whoever has to wait."""
     os.ftruncate(stream.fileno(), 0)
+    # A path under build_out may be on a network disk: without the host, a process id
+    # says little.
     holder = {
         "pid": os.getpid(),
         "host": socket.gethostname(),
@@ -87,6 +90,7 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
     A living holder is waited for only if that is asked for, the programs of a dead one always.
     """
     if wait:
+        # flock has no time limit; the kernel wakes us as soon as the holder is gone.
         fcntl.flock(stream, fcntl.LOCK_EX)
         return
     deadline = time.monotonic() + GRACE_SECONDS
@@ -95,6 +99,8 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             holder = _holder(path)
+            # The holder is dead, but its Bazel still has the lock: it ends within the
+            # grace.
             if _lives(holder) or time.monotonic() > deadline:
                 raise _taken(path, holder, remedy) from None
             time.sleep(0.05)
@@ -118,6 +124,7 @@ def _lives(holder: dict[str, Any]) -> bool:
     except (KeyError, TypeError, ValueError, OverflowError, ProcessLookupError):
         return False
     except PermissionError:
+        # The process exists, and belongs to another user.
         return True
     return True
 

@@ -47,6 +47,7 @@ class Gauge:
 
     def look(self, server: int | None) -> None:
         """Look once at what the process `server` runs."""
+        # The kernel averages over ten seconds, so a look each second misses no peak.
         self.pressure = max(self.pressure, capacity.pressure())
         if server is not None:
             self.action = max([self.action, *actions(server)])
@@ -69,6 +70,7 @@ def watching(server: Callable[[], int | None]) -> Iterator[Gauge]:
         while not done.wait(SECONDS):
             gauge.look(server())
 
+    # daemon: a look that hangs in /proc must not keep tfwright from ending.
     thread = threading.Thread(target=watch, daemon=True)
     thread.start()
     try:
@@ -122,6 +124,7 @@ def _family(server: int) -> "dict[int, psutil.Process]":
 
     try:
         root = psutil.Process(server)
+        # A compiler is a grandchild: the server starts a wrapper, and that starts gcc.
         found = [root, *root.children(recursive=True)]
     except psutil.Error:
         return {}
@@ -163,5 +166,6 @@ def _peak(process: "psutil.Process") -> int:
         text = (_PROCESSES / str(process.pid) / "status").read_text("utf-8", "replace")
     except OSError:
         return _resident(process)
+    # The "high water mark" of resident memory; a zombie's status has no such line.
     found = re.search(r"^VmHWM:\s+(\d+) kB", text, re.MULTILINE)
     return int(found[1]) * 1024 if found else 0

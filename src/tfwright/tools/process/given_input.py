@@ -13,9 +13,13 @@ SECONDS = 60.0
 
 def feed(argv: Sequence[str], text: str, seconds: float = SECONDS) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
+    # The user's own hook: it gets the home directory, but none of the caller's
+    # variables.
     command = Command(tuple(argv), Path("/"), environment.clean(Path.home()))
     pipe = subprocess.PIPE
     try:
+        # communicate() writes and reads at once: a program that complains before it has
+        # read all of a long text would otherwise block on a full pipe.
         with leashed(command, subprocess.DEVNULL, pipe, pipe) as process:
             _, complaint = process.communicate(text.encode(), timeout=seconds)
     except (OSError, subprocess.TimeoutExpired) as fault:

@@ -44,6 +44,7 @@ def name() -> str:
 @contextmanager
 def entered(inside: Inside) -> Iterator[None]:
     """Let programs run inside a container while the block runs."""
+    # A list and not a context variable: that would not reach the threads of a stage.
     _OPEN.append(inside)
     try:
         yield
@@ -54,6 +55,8 @@ def entered(inside: Inside) -> Iterator[None]:
 def placed(command: "Command", *, terminal: bool = False) -> "Command":
     """Return the command to start on the host so that `command` runs where programs run now."""
     inside = current()
+    # git and the vault stay on the host: an image need not have them, nor see their
+    # files.
     if inside is None or command.here:
         return command
     return inside.command(command, terminal=terminal)

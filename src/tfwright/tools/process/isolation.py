@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
 LISTENER = Path(__file__).parents[1] / "cache/netlisten.py"
+# -I -S: neither PYTHONPATH nor site-packages can put code into the enclosure.
 _PYTHON = (sys.executable, "-I", "-S")
 _ENTER = (*_PYTHON, str(PROGRAM))
 _CLOSED: list[object] = []
@@ -27,6 +28,7 @@ _CLOSED: list[object] = []
 def closed() -> Iterator[None]:
     """Let every program that is started in the block run without a network."""
     token = object()
+    # A token and not a counter: blocks of two threads may end in any order.
     _CLOSED.append(token)
     try:
         yield
@@ -38,7 +40,8 @@ def placed(command: "Command") -> "Command":
     """Return the command to start for `command`: enclosed in a block of `closed`, else itself."""
     if not _CLOSED or command.argv[: len(_ENTER)] == _ENTER:
         return command
-    # A program that is not there fails by itself, which is clearer than through the enclosure.
+    # A program that is not there fails by itself, which is clearer than through the
+    # enclosure.
     found = shutil.which(command.argv[0], path=command.env.get("PATH"))
     return enclosed(command) if found else command
 
@@ -53,13 +56,13 @@ def listening(door: Path, port: int) -> tuple[str, ...]:
     return (*_PYTHON, str(LISTENER), str(door), str(port))
 
 
-def beside(process: int, command: "Command") -> "Command":
+def in_network_of(process: int, command: "Command") -> "Command":
     """Return a command in the network of a running process; unchanged where that is ours too."""
-    # In a block of `closed` it has to be said that this command does not go into a network of its
-    # own.
+    # In a block of `closed` it has to be said that this command does not go into a
+    # network of its own.
     if _network(process) == _network(os.getpid()) and not _CLOSED:
         return command
-    return replace(command, argv=(*_ENTER, "--beside", str(process), *command.argv))
+    return replace(command, argv=(*_ENTER, "--join", str(process), *command.argv))
 
 
 @cache
@@ -74,11 +77,10 @@ def obstacle() -> str | None:
         text=True,
         check=False,
     )
-    return (
-        None
-        if done.returncode == 0
-        else f"this system refuses a network namespace ({done.stderr.strip()})"
-    )
+    if done.returncode == 0:
+        return None
+    # Ubuntu 24.04, and many containers, forbid user namespaces to ordinary users.
+    return f"this system refuses a network namespace ({done.stderr.strip()})"
 
 
 def _network(process: int) -> str:

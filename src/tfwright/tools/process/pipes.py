@@ -32,6 +32,7 @@ def collect(
     be started.
     """
     output = into or subprocess.PIPE
+    # communicate() reads both streams at once: a full pipe would stop the program.
     with leashed(command, output, subprocess.PIPE, given or subprocess.DEVNULL) as process:
         printed, complaint = process.communicate()
     return Collected(process.returncode, printed or b"", complaint.decode("utf-8", "replace"))
@@ -59,11 +60,14 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
     if one of them cannot be started.
     """
     with (
+        # Both at once and no file between them: such a stream may be hundreds of
+        # megabytes.
         leashed(first, subprocess.PIPE, subprocess.PIPE) as writer,
         leashed(second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL) as reader,
     ):
         if writer.stdout:
-            # The second one has it; with ours open too, the first would never learn of its end.
+            # The second program holds the pipe now. While ours stays open as well, the
+            # first gets no SIGPIPE when the second ends early, and blocks for ever.
             writer.stdout.close()
         _, refused = reader.communicate()
         complaint = writer.stderr.read() if writer.stderr else b""

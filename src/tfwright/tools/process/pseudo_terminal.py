@@ -34,9 +34,12 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
             list(command.argv[1:]),
             cwd=command.cwd,
             env=dict(command.env),
+            # Echoed answers would stand in front of the program's replies.
             echo=False,
             dimensions=SCREEN,
             encoding="utf-8",
+            # A read may end in the middle of a character, and compilers print file
+            # names as bytes.
             codec_errors="replace",
             timeout=None,
             preexec_fn=runner.settle,
@@ -44,6 +47,8 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
     except pexpect.ExceptionPexpect as fault:
         what = f"{command.argv[0]} cannot be run: it is missing or not executable"
         raise HostError(what, remedy=remedy, evidence=Evidence(command=command.argv)) from fault
+    # pexpect waits 50 ms before each answer, for programs that switch echo off by
+    # themselves.
     child.delaybeforesend = None
     return child
 

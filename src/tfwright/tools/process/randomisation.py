@@ -17,6 +17,8 @@ def off() -> Iterator[None]:
     Raises OSError where the system does not allow it.
     """
     before = _personality(_ASK)
+    # Children inherit it, and it takes effect at exec: this process keeps its
+    # addresses.
     _personality(before | _NO_RANDOMISATION)
     try:
         yield
@@ -29,6 +31,7 @@ def obstacle() -> str | None:
     if platform.system() != "Linux":
         return f"{platform.system()} does not let programs switch it off"
     try:
+        # Docker's default seccomp profile refuses it, so only a try can say.
         with off():
             return None
     except OSError as fault:
@@ -37,6 +40,7 @@ def obstacle() -> str | None:
 
 def _personality(persona: int) -> int:
     """Call personality(2); return what held before."""
+    # Python has no call for it; the C library is in the process already.
     library = ctypes.CDLL(None, use_errno=True)
     before = int(library.personality(ctypes.c_ulong(persona)))
     if before == -1:

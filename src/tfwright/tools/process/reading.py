@@ -20,11 +20,14 @@ def waits_for_input(session: int) -> bool | None:
     known: on systems without /proc, and where a process waits for several things at once.
     """
     read, poll = _READ.get(platform.machine()), _POLL.get(platform.machine(), ())
+    # Without CONFIG_HAVE_ARCH_TRACEHOOK the kernel does not have the file.
     if read is None or not (PROCESSES / "self/syscall").exists():
         return None
     answer: bool | None = False
     for process in _members(session):
         call = _system_call(process)
+        # A line editor polls the terminal, but so does a program that waits for its
+        # server.
         if call is None or call[0] in poll:
             answer = None
         elif call[0] == read and _is_terminal(process, call[1]):
@@ -49,9 +52,12 @@ def _system_call(process: Path) -> tuple[int, int] | None:
     try:
         number, *arguments = (process / "syscall").read_text().split()
     except FileNotFoundError:
+        # It has ended since its directory was listed.
         return -1, 0
     except (OSError, ValueError):
+        # Another user's process, or one that the security module protects.
         return None
+    # "running" for a process that computes, "-1 ..." for one blocked in no system call.
     if not number.isdigit() or not arguments:
         return -1, 0
     return int(number), int(arguments[0], 16)

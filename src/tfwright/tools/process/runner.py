@@ -97,6 +97,7 @@ def leashed(
             stdin=stdin,
             start_new_session=True,
             preexec_fn=lambda: settle(end_of_program),  # noqa: PLW1509 a few system calls, no lock
+            # A lock lasts as long as any program of this build: see file_lock.HELD.
             pass_fds=file_lock.HELD,
             stdout=stdout,
             stderr=stderr,
@@ -118,9 +119,12 @@ def settle(terminal: int | None = None) -> None:
     for they are ended by both.
     """
     if terminal is not None:
+        # Only the leader of a session can take a terminal as its own, which is how the
+        # kernel knows whom to hang up on.
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
     for number in (signal.SIGHUP, signal.SIGINT):
         signal.signal(number, signal.SIG_DFL)
+    # Modes of built files go into the wheel, and the caller's umask must not.
     os.umask(UMASK)
 
 
@@ -128,6 +132,8 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     """End a program and its children: politely first, for certain after a grace of seconds."""
     for number in (signal.SIGINT, signal.SIGKILL):
         try:
+            # As Ctrl-C does, first: Bazel's client cancels its actions, gcc removes
+            # half outputs.
             os.killpg(process.pid, number)
             process.wait(GRACE_SECONDS)
         except ProcessLookupError:
@@ -141,12 +147,16 @@ def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolErr
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)
+    program = Path(command.argv[0]).name
     said = any("no space left on device" in line.lower() for line in lines)
-    # Not every program says why it could not write.
+    # Not every program says why it could not write: a full disk made python3.11 exit
+    # with 120.
     if said or disk.is_full(command.cwd) or disk.is_full(log.parent):
-        return disk.full(f"{Path(command.argv[0]).name} could not write", evidence)
-    ending = f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
-    return ToolError(f"{Path(command.argv[0]).name} {ending}", remedy=remedy, evidence=evidence)
+        return disk.full(f"{program} could not write", evidence)
+    ending = f"exited with status {status}"
+    if status < 0:
+        ending = f"was ended by signal {-status}"
+    return ToolError(f"{program} {ending}", remedy=remedy, evidence=evidence)
 
 
 def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
@@ -172,6 +182,7 @@ def answer(command: Command) -> str:
             env=dict(command.env),
             stdin=subprocess.DEVNULL,
             capture_output=True,
+            # nvidia-smi can hang where the driver has lost its GPU.
             timeout=GRACE_SECONDS,
             check=True,
         )
@@ -184,4 +195,5 @@ def become(command: Command) -> NoReturn:
     """Turn this process into another program."""
     os.chdir(command.cwd)
     program, env = command.argv[0], dict(command.env)
+    # execve and not execvpe: which program it is was decided with the command.
     os.execve(program, command.argv, env)  # noqa: S606 a fixed program, no shell

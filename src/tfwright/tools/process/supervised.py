@@ -59,6 +59,7 @@ def run(
 
     Raises OSError if it cannot be started.
     """
+    # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
         with leashed(command, *streams) as process, _watching(process, allowance, output) as excess:
@@ -68,7 +69,8 @@ def run(
             )
             heard = hear(_shortened(lines))
             process.wait()
-        # The watcher looks four times a second: more than the limit may have come in between.
+        # The watcher looks four times a second: more than the limit may have come in
+        # between.
         output.seek(0)
         printed = output.read(allowance.output)
     return Supervised(process.returncode, printed, "".join(excess)), heard
@@ -76,6 +78,7 @@ def run(
 
 def _shortened(lines: IO[str]) -> Iterator[str]:
     """Yield lines in pieces of bounded length: a server chooses what git repeats of it."""
+    # A line without an end would fill the memory.
     while line := lines.readline(4096):
         yield line
 
@@ -110,6 +113,7 @@ def _excess(pid: int, allowance: Allowance, output: IO[bytes], begun: float, bef
     """Say what the program takes too much of; empty if nothing."""
     if time.monotonic() - begun > allowance.seconds:
         return f"it took more than {allowance.seconds:,.0f} seconds"
+    # The growth and not the size: a mirror that is updated has gigabytes already.
     if _size(allowance.place) - before > allowance.growth:
         return f"it wrote more than {allowance.growth:,} bytes"
     if gauge.held(pid) > allowance.memory:

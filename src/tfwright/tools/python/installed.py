@@ -25,14 +25,19 @@ def _changes(venv: Path, site: Path) -> Iterator[str]:
     recorded: set[Path] = set()
     for record in sorted(site.glob("*.dist-info/RECORD")):
         for path, checksum in _entries(record):
+            # Scripts stand in RECORD as ../../../bin/name.
             file = (site / path).resolve()
             recorded.add(file)
+            # RECORD has no checksum for itself, and none for scripts that pip made.
             if checksum and _checksum(file) != checksum:
                 yield _shown(file, venv)
     for file in sorted(site.rglob("*")):
+        # Python writes bytecode when a module is first imported, in whatever build
+        # comes first.
         if file.suffix == ".pyc" or not set(file.parts).isdisjoint(IGNORED):
             continue
-        # A module or a .pth file that no package brought would take part in every build.
+        # A module or a .pth file that no package brought would take part in every
+        # build.
         imported = file.suffix in {".py", ".pth", ".so"}
         if imported and file.is_file() and file.resolve() not in recorded:
             yield _shown(file, venv)
@@ -51,6 +56,7 @@ def _checksum(file: Path) -> str:
     if not file.is_file():
         return ""
     digest = hashlib.sha256(file.read_bytes()).digest()
+    # PEP 376 and the wheel format: URL-safe base64 without its padding.
     return "sha256=" + base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 

@@ -1,6 +1,8 @@
 """Python packages kept as files, by digest, so that pip installs them without a network."""
 
+import hashlib
 import html
+import json
 import re
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -46,26 +48,55 @@ def supply(
 
     Raises SupplyError if the index does not have a pin.
     """
+    if _supplied(python, pins, vault):
+        return
     with tempfile.TemporaryDirectory() as folder:
         try:
+            # First without an index: pip then makes no request for what is kept
+            # already.
             found = bring(python, (*offline(vault), *pins), Path(folder, "here"), log)
         except SupplyError:
             if offline_only:
                 raise
             found = bring(python, pins, Path(folder, "brought"), log)
         # Also a file that was at hand may have come from a folder of this host's pip.
-        new = {
-            path: (path.name, digest)
-            for path in found
-            if not (shelf(vault) / (digest := files.sha256(path)) / path.name).exists()
-        }
+        digests = {path: files.sha256(path) for path in found}
+        brought = [f"{digest}/{path.name}" for path, digest in digests.items()]
+        new = {}
+        for path, digest in digests.items():
+            if not (shelf(vault) / digest / path.name).exists():
+                new[path] = (path.name, digest)
         keep(new, vault)
+    files.write(_record(python, pins, vault), "".join(f"{name}\n" for name in brought))
+
+
+def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
+    """Say whether an earlier run saw to the same pins, and its files are as they were then.
+
+    pip takes seconds to come to the same answer.
+    """
+    try:
+        names = _record(python, pins, vault).read_text("utf-8").splitlines()
+        kept = [shelf(vault) / name for name in names]
+        return bool(kept) and all(files.sha256(path) == path.parent.name for path in kept)
+    except (OSError, ValueError):
+        # A damaged list: names that are no text, or no names of files.
+        return False
+
+
+def _record(python: Path, pins: Sequence[str], vault: Path) -> Path:
+    """Return the file that names what was chosen for an interpreter and its pins."""
+    # The path of a venv's Python says which version it is, and pip chooses by that.
+    key = hashlib.sha256(json.dumps([str(python), *pins]).encode()).hexdigest()
+    return shelf(vault) / f"{key[:16]}.list"
 
 
 def write_page(vault: Path) -> None:
     """Write the page again; done after every change."""
     links = []
     for path in kept(vault):
+        # The digest in the link is checked by pip itself, so that a damaged file is
+        # refused.
         digest = path.parent.name
         url = f"{digest}/{quote(path.name)}#sha256={digest}"
         links.append(f'<a href="{url}">{html.escape(path.name)}</a><br>')
@@ -76,7 +107,9 @@ def project(path: Path) -> str:
     """Return the name, as indexes compare it, of the project that a downloaded file is of."""
     from packaging.utils import parse_sdist_filename, parse_wheel_filename
 
-    return (parse_wheel_filename if path.suffix == ".whl" else parse_sdist_filename)(path.name)[0]
+    if path.suffix == ".whl":
+        return parse_wheel_filename(path.name)[0]
+    return parse_sdist_filename(path.name)[0]
 
 
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
@@ -86,11 +119,9 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
     """
     folder.mkdir(exist_ok=True)
     argv = (
-        str(python),
-        "-m",
-        "pip",
-        "--disable-pip-version-check",
+        *package_clients.pip(python),
         "download",
+        # What the pins need is pinned as well: pip must not choose more.
         "--no-deps",
         "--dest",
         str(folder),
@@ -110,6 +141,7 @@ def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list
 
 def complaint(log: Path) -> str:
     """Return the first line in which pip says what is wrong; old ones do not mark it."""
+    # pip first says which versions there are, then only that none of them fits.
     marked = re.search(
         r"^(?:ERROR: )?(Could not find a version.*|No matching distribution.*"
         r"|THESE PACKAGES DO NOT MATCH.*|In --require-hashes mode.*|.*Error: .*)$",

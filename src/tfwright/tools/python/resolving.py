@@ -26,21 +26,8 @@ def closure(
     with tempfile.TemporaryDirectory(prefix="tfwright-pin-") as folder:
         home = Path(folder) / "venv"
         venv.create(interpreter, version, home, log)
-        pip = (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check")
-        environment = package_clients.of("pip", (home / "bin",))
-        listed = Path(folder) / "requirements.txt"
-        listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
-        install = Command((*pip, "install", "-r", str(listed)), home, environment)
-        try:
-            runner.run(install, log, remedy="Correct the requirement that pip names.")
-        except ToolError as fault:
-            raise SupplyError(
-                f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
-                remedy="Correct the requirement that pip names, or pin an older version of it.",
-                evidence=fault.evidence,
-            ) from fault
-        asked = Command((*pip, "list", "--format=json"), home, environment)
-        installed = json.loads(runner.run(asked, log, remedy="See the log.").splitlines()[0])
+        _install(home, requirements, log)
+        installed = _installed(home, log)
     named = {packages_name(line) for line in requirements}
     pins = []
     for package in installed:
@@ -48,6 +35,36 @@ def closure(
         if name in named or name not in BROUGHT_ALONG:
             pins.append(f"{name}=={package['version']}")
     return tuple(sorted(pins))
+
+
+def _pip(home: Path, *arguments: str) -> Command:
+    argv = (*package_clients.pip(home / "bin/python"), *arguments)
+    return Command(argv, home, package_clients.of("pip", (home / "bin",)))
+
+
+def _install(home: Path, requirements: Sequence[str], log: Path) -> None:
+    # A file and not arguments: a requirement that begins with a dash would be an
+    # option.
+    listed = home.with_name("requirements.txt")
+    listed.write_text("".join(f"{line}\n" for line in requirements), "utf-8")
+    command = _pip(home, "install", "-r", str(listed))
+    try:
+        runner.run(command, log, remedy="Correct the requirement that pip names.")
+    except ToolError as fault:
+        raise SupplyError(
+            f"pip found no versions for {', '.join(requirements)}: {packages.complaint(log)}",
+            remedy="Correct the requirement that pip names, or pin an older version of it.",
+            evidence=fault.evidence,
+        ) from fault
+
+
+def _installed(home: Path, log: Path) -> list[dict[str, str]]:
+    """Return name and version of each package in a venv."""
+    command = _pip(home, "list", "--format=json")
+    printed = runner.run(command, log, remedy="See the log.")
+    # pip's warnings stand in the log as well, behind the list.
+    packages_found: list[dict[str, str]] = json.loads(printed.splitlines()[0])
+    return packages_found
 
 
 def packages_name(requirement: str) -> str:

@@ -49,6 +49,8 @@ class Sdist:
         """Read an address of a source package in the index or a mirror; None for any other."""
         from packaging.version import InvalidVersion, Version
 
+        # The path says enough: a mirror has another host, and often a prefix of its
+        # own.
         found = _URL.fullmatch(url)
         try:
             return cls(found["name"], str(Version(found["version"]))) if found else None
@@ -70,30 +72,33 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
         files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
-        try:
-            runner.run(
-                _command(wanted, room, hashed=bool(hashed)),
-                room / "log",
-                remedy="Check how pip reaches its index.",
-            )
-        except ToolError as fault:
-            errors = [line for line in fault.evidence.lines if "ERROR" in line]
-            last = errors[-1] if errors else fault.what
-            raise SupplyError(
-                f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
-            ) from fault
+        _run(wanted, room, hashed=bool(hashed))
         # One requirement without dependencies gives one file.
         (brought,) = (room / "brought").iterdir()
         shutil.move(brought, target)
 
 
+def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
+    command = _command(wanted, room, hashed=hashed)
+    try:
+        runner.run(command, room / "log", remedy="Check how pip reaches its index.")
+    except ToolError as fault:
+        errors = [line for line in fault.evidence.lines if "ERROR" in line]
+        last = errors[-1] if errors else fault.what
+        raise SupplyError(
+            f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
+        ) from fault
+
+
 def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
     """Return pip's command line: one source package, without dependencies, nothing built."""
-    # Without build isolation pip takes the backend of PYTHONPATH, which answers for setuptools.
+    # Without build isolation pip takes the backend of PYTHONPATH, which answers for
+    # setuptools.
     options = (
         "--no-deps",
         "--no-binary=:all:",
         *(("--require-hashes",) if hashed else ()),
+        # Without it an old setup.py is run directly, whatever backend there is.
         "--use-pep517",
         "--no-build-isolation",
         "--disable-pip-version-check",

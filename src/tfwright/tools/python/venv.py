@@ -12,6 +12,7 @@ from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients, packages
+from tfwright.tools.trees import TreeContent
 
 _HASH = " --hash=sha256:"
 _LAST_WITHOUT_VENV = (3, 2)
@@ -34,28 +35,27 @@ def venv(
     """
     _insist_on_pins(requirements)
     version = _version(interpreter, log)
-    # Its path is part of every action's key: one that was reached by a link is the same.
+    # Its path is part of every action's key: one that was reached by a link is the
+    # same.
     home = store.resolve() / "pythons" / _key(interpreter, version, requirements)
     with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
         if not _holds(home, requirements):
             if requirements and offline and not packages.kept(store):
-                raise SupplyError(
-                    f"The venv of Python {version} with {', '.join(requirements)} is not there "
-                    "yet, and this build is offline",
-                    remedy=(
-                        "Run 'invoke build --until fetch' once with a network, or bring a bundle "
-                        "from a host that has one."
-                    ),
-                )
-            _make(
-                interpreter,
-                version,
-                requirements,
-                home,
-                log,
-                packages.offline(store) if offline else (),
-            )
+                raise _not_made(version, requirements)
+            options = packages.offline(store) if offline else ()
+            _make(interpreter, version, requirements, home, log, options)
     return home / "bin/python"
+
+
+def _not_made(version: str, requirements: Sequence[str]) -> SupplyError:
+    return SupplyError(
+        f"The venv of Python {version} with {', '.join(requirements)} is not there yet, and this "
+        "build is offline",
+        remedy=(
+            "Run 'invoke build --until fetch' once with a network, or bring a bundle from a host "
+            "that has one."
+        ),
+    )
 
 
 def home_of(python: Path) -> Path:
@@ -69,13 +69,22 @@ def damaged(home: Path) -> bool:
     Also true of one that was made before tfwright kept a digest of them.
     """
     try:
-        return _record(home).read_text("ascii").strip() != trees.content(home).sha256
+        said = _record(home).read_text("ascii").split()
+        return said[:1] != [trees.content(home).sha256]
     except (OSError, UnicodeDecodeError):
         return True
 
 
+def content(home: Path) -> TreeContent:
+    """Return what `venv` found in a venv; only one that was made long ago is read again."""
+    said = _record(home).read_text("ascii").split()
+    if len(said) != len(TreeContent._fields):
+        return trees.content(home)
+    return TreeContent(said[0], int(said[1]), int(said[2]))
+
+
 def _record(home: Path) -> Path:
-    """Return the file, next to a venv, that holds the digest of everything in it."""
+    """Return the file, next to a venv, with the digest, number and size of the files in it."""
     return home.with_name(f"{home.name}.sha256")
 
 
@@ -94,6 +103,7 @@ def _insist_on_pins(requirements: Sequence[str]) -> None:
 def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
+    # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
     command = Command((str(interpreter), "-c", code), Path("/"), environment.clean(Path("/")))
     return runner.run(
         command, log, remedy="Name the target Python in the host file: [pythons]."
@@ -111,7 +121,9 @@ def _key(interpreter: Path, version: str, requirements: Sequence[str]) -> str:
 
 def _holds(home: Path, requirements: Sequence[str]) -> bool:
     """Say whether a venv is finished, undamaged, and made from files with a wanted digest."""
-    if not ((home / DONE).is_file() and (home / "bin/python").exists()) or damaged(home):
+    # The packages in it take part in every action: one that was changed must not pass.
+    finished = (home / DONE).is_file() and (home / "bin/python").exists()
+    if not finished or damaged(home):
         return False
     installed = {}
     for line in (home / DONE).read_text("utf-8").splitlines():
@@ -134,10 +146,11 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
     options: Sequence[str],
 ) -> None:
     """Make a venv from nothing, and install the pins."""
+    # An interrupted attempt leaves packages by half, which pip takes for installed.
     files.remove(home)
     create(interpreter, version, home, log)
-    # A pip of its time cannot read every wheel of its time: a pinned one goes in first and installs
-    # the rest.
+    # A pip of its time cannot read every wheel of its time: a pinned one goes in first
+    # and installs the rest.
     pips = [line for line in requirements if line.startswith("pip==")]
     rest = [line for line in requirements if line not in pips]
     installed = []
@@ -146,16 +159,13 @@ def _make(  # noqa: PLR0913, PLR0917 each is a fact of its own
             installed += _install(home, lines, log, options)
     _insist_on_all(home, log)
     files.write(home / DONE, "".join(f"{line}\n" for line in sorted(installed)))
-    files.write(_record(home), f"{trees.content(home).sha256}\n")
+    files.write(_record(home), f"{' '.join(map(str, trees.content(home)))}\n")
 
 
 def _insist_on_all(home: Path, log: Path) -> None:
     """Raise RecipeError if the pinned packages need more than the pins: pip installs only those."""
-    command = Command(
-        (str(home / "bin/python"), "-m", "pip", "--disable-pip-version-check", "check"),
-        home,
-        environment.clean(home),
-    )
+    argv = (*package_clients.pip(home / "bin/python"), "check")
+    command = Command(argv, home, environment.clean(home))
     try:
         runner.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
     except ToolError as fault:
@@ -168,6 +178,7 @@ def _insist_on_all(home: Path, log: Path) -> None:
 
 def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
+    # As numbers: "3.10" is later than "3.2".
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
     module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
     # A link to an interpreter of an image would be broken on the host.
@@ -203,33 +214,28 @@ def _install(
     """
     python, listed = home / "bin/python", home / "requirements.txt"
     with tempfile.TemporaryDirectory() as folder:
-        brought = packages.bring(
-            python, (*options, *_listed(listed, requirements)), Path(folder), log
-        )
-        digests = {packages.project(path): files.sha256(path) for path in brought}
-        exact = [
-            line.partition(_HASH)[0] + _HASH + digests[_project(line)] for line in requirements
-        ]
+        wanted = (*options, *_listed(listed, requirements))
+        brought = packages.bring(python, wanted, Path(folder), log)
+        exact = _exact(requirements, brought)
         # The hashes of the downloaded files: pip installs these files, or fails.
         where = (f"--find-links={folder}", "--no-deps", *_listed(listed, exact))
-        argv = (
-            str(python),
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            "install",
-            *options,
-            *where,
-        )
+        argv = (*package_clients.pip(python), "install", *options, *where)
+        command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
         try:
-            runner.run(
-                Command(argv, home, package_clients.of("pip", (home / "bin",))),
-                log,
-                remedy="Correct the pin: its package does not build here.",
-            )
+            runner.run(command, log, remedy="Correct the pin: its package does not build here.")
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
             raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+    return exact
+
+
+def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
+    """Return each pin with the digest of the file that was downloaded for it."""
+    digests = {packages.project(path): files.sha256(path) for path in brought}
+    exact = []
+    for line in requirements:
+        pin = line.partition(_HASH)[0]
+        exact.append(pin + _HASH + digests[_project(line)])
     return exact
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tfwright.documents.toolkit import PartName, Way
-from tfwright.tools import files
+from tfwright.vault.toolkit import nvcc
 
 LICENCES = "licences"
 """Directory of the licence texts in a toolkit, by the package that each is from."""
@@ -21,7 +21,8 @@ class Move(NamedTuple):
 
 
 DEBIAN = (
-    # nvcc and nvprof here are shell scripts that start the real programs by absolute paths.
+    # nvcc and nvprof here are shell scripts that start the real programs by absolute
+    # paths.
     Move(r"usr/bin/(nvcc|nvprof)", ""),
     # Links into /etc, and wrappers that choose one of Debian's compilers.
     Move(r"usr/lib/nvidia-cuda-toolkit/bin/(nvcc\.profile|gcc|g\+\+)", ""),
@@ -51,14 +52,6 @@ COMPILER = (
     Move(r"(lib|lib64|usr)/(.+)", r"\1/\2"),
 )
 """A compiler finds its own parts from its own place, if they keep their places to each other."""
-PROFILE = """\
-TOP = $(_HERE_)/..
-NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
-PATH += $(TOP)/nvvm/bin:$(_HERE_):
-INCLUDES += "-I$(TOP)/include" $(_SPACE_)
-LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
-"""
-"""What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
 
 
 def moves(part: PartName, way: Way) -> Sequence[Move]:
@@ -71,6 +64,7 @@ def moves(part: PartName, way: Way) -> Sequence[Move]:
 def place(path: str, rules: Sequence[Move]) -> str:
     """Return where a file goes; empty if the toolkit leaves it out."""
     for rule in rules:
+        # The first rule wins: the narrow ones stand before the wide ones.
         found = re.fullmatch(rule.pattern, path)
         if found:
             return found.expand(rule.to)
@@ -85,6 +79,8 @@ def arrange(raw: Path, rules: Sequence[Move], into: Path) -> None:
     """
     for path in sorted(_files(raw)):
         target = place(path.relative_to(raw).as_posix(), rules)
+        # Two files may have one place, as a wheel's License and licenses/LICENSE: the
+        # first stays.
         if target and not (into / target).exists():
             (into / target).parent.mkdir(parents=True, exist_ok=True)
             path.rename(into / target)
@@ -98,13 +94,14 @@ def _files(folder: Path) -> Iterator[Path]:
 
 
 def _complete(root: Path) -> None:
-    """Give nvcc a profile, and the linker the name of each library.
+    """Complete nvcc, and give the linker the name of each library.
 
     A wheel has only the run-time name, such as ``libcudnn.so.8``.
     """
-    if (root / "bin/nvcc").is_file() and not (root / "bin/nvcc.profile").exists():
-        files.write(root / "bin/nvcc.profile", PROFILE)
+    nvcc.settle(root)
     for library in sorted(root.glob("lib64/lib*.so.*")):
+        # The linker looks for -lcudnn as libcudnn.so, which Debian has in -dev packages
+        # and wheels leave out.
         link = library.with_name(library.name.partition(".so.")[0] + ".so")
         if not link.exists() and not link.is_symlink():
             link.symlink_to(library.name)

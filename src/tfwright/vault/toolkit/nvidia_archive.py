@@ -2,11 +2,12 @@
 
 import re
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from tfwright.errors import SupplyError
 from tfwright.tools import files, unpacking
+from tfwright.vault.toolkit import nvcc
 
 _NEVER_NEEDED = re.compile("samples|nsight|documentation", re.IGNORECASE)
 """Parts of CUDA whose directories look like a prefix, and that no build uses."""
@@ -14,27 +15,40 @@ _LICENCE_WORDS = ("eula", "license", "licence", "sla.")
 _LICENCE_SUFFIXES = {"", ".txt", ".pdf", ".rtf", ".md"}
 
 
-def merge(archive: Path, room: Path, parts: Sequence[str]) -> Path:
-    """Unpack an archive; return a directory below `room` that holds what its roots hold together.
+def merge(archives: Iterable[Path], room: Path, parts: Sequence[str]) -> Path:
+    """Unpack archives; return a directory below `room` that holds what their roots hold together.
 
     `parts` are directories by which a root is known. Raises SupplyError if a link leads out.
     """
     whole, made = room / "whole", room / "made"
-    for folder in (whole, made):
-        folder.mkdir()
-    unpacking.unpack(archive, whole)
-    _unpack_inner(whole)
-    for root in _roots(whole, parts):
-        _merge(root, made)
-    _give_usual_names(made)
-    _insist_on_inner_links(made, archive)
+    made.mkdir()
+    for number, archive in enumerate(archives):
+        # One directory each: the archives of one release may have the same inner paths.
+        place = whole / str(number)
+        place.mkdir(parents=True)
+        unpacking.unpack(archive, place)
+        _unpack_inner(place)
+        for root in _roots(place, parts):
+            _merge(root, made)
+    settle(made)
     return made
+
+
+def settle(made: Path) -> None:
+    """Give the files of NVIDIA's layouts the places that TensorFlow expects, and complete nvcc.
+
+    Raises SupplyError if a link leads out.
+    """
+    _give_usual_names(made)
+    _insist_on_inner_links(made)
+    nvcc.settle(made)
 
 
 def licences(archive: Path, room: Path, shown: Path) -> list[Path]:
     """Copy the licences in an archive to where they can be read; the least deep one comes first."""
     unpacking.unpack(archive, room, _is_licence)
     found = [path for path in room.rglob("*") if path.is_file()]
+    # CUDA's own EULA is at the top; the ones below are of parts that others wrote.
     found.sort(key=lambda path: (len(path.parts), path))
     files.remove(shown)
     for path in found:
@@ -59,6 +73,7 @@ def _unpack_inner(whole: Path) -> None:
         place = inner.with_suffix("")
         place.mkdir()
         unpacking.unpack(inner, place)
+        # It is a gigabyte, and its content is unpacked now.
         inner.unlink()
 
 
@@ -72,6 +87,8 @@ def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     for folder in (whole, *sorted(folders)):
         inside = any(folder.is_relative_to(root) for root in found)
         left_out = inside or _NEVER_NEEDED.search(str(folder.relative_to(whole)))
+        # CUDA 11 split its archive: cuda_cudart, cuda_nvcc, libcublas each have
+        # include/ and lib64/.
         if not left_out and any((folder / part).is_dir() for part in parts):
             found.append(folder)
     return found
@@ -83,6 +100,7 @@ def _merge(source: Path, target: Path) -> None:
         there = target / entry.name
         if entry.is_dir() and not entry.is_symlink() and there.is_dir():
             _merge(entry, there)
+        # A link that leads nowhere does not "exist", and rename would replace it.
         elif not there.exists() and not there.is_symlink():
             entry.rename(there)
 
@@ -101,13 +119,13 @@ def _give_usual_names(root: Path) -> None:
         (root / "lib").rename(root / "lib64")
 
 
-def _insist_on_inner_links(root: Path, archive: Path) -> None:
+def _insist_on_inner_links(root: Path) -> None:
     """Refuse links that lead out; one may that was harmless before the parts were merged."""
     for path in _links(root):
         if not path.resolve().is_relative_to(root.resolve()):
             inner = path.relative_to(root)
             raise SupplyError(
-                f"{archive.name} holds a link that leads out of it: {inner}",
+                f"The toolkit holds a link that leads out of it: {inner}",
                 remedy="Download it again from NVIDIA.",
             )
 

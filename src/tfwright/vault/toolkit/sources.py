@@ -57,6 +57,7 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
         except SupplyError as fault:
             refused.append(f"{way}: {fault.what}")
         else:
+            # An archive is pinned by its address, a package by its file's name.
             names = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
             paths = {name: supplier.store.path(digest) for name, digest in names.items()}
             return Obtained(way, paths)
@@ -108,6 +109,7 @@ def _packages(
 ) -> list[Path]:
     if way == "wheels":
         wanted = [_requirement(name) for name in pins]
+        # pip would run the setup.py of a source package to learn what it is.
         options = ("--only-binary=:all:", *wanted)
         return packages.bring(Path(sys.executable), options, folder, supplier.log)
     if part.debian is None or not apt.here():
@@ -140,7 +142,8 @@ def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
 def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:
     """Keep each downloaded file that has one of the pinned digests; insist on all of them."""
     for path in found:
-        # apt and pip may choose another name for a file; only its checksum identifies it.
+        # apt and pip may choose another name for a file; only its checksum identifies
+        # it.
         digest = files.sha256(path)
         if digest in pins.values():
             files.move(path, store.path(digest))

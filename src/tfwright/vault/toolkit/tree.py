@@ -20,7 +20,7 @@ class InstalledPart(Table):
 
     version: str
     way: str
-    """How it was obtained: ``debian``, ``wheels``, ``archives``, or ``by hand``."""
+    """How it was obtained: ``debian``, ``wheels``, ``archives``, ``directory`` or ``by hand``."""
     sources: dict[str, str]
     """Name and sha256 of each package or archive."""
     licence_accepted_by: str
@@ -28,6 +28,11 @@ class InstalledPart(Table):
     on: str
     files: dict[str, str]
     """Path in the toolkit = sha256, or ``-> TARGET`` for a link."""
+
+    @property
+    def tree(self) -> str:
+        """The digest that stands for the files of this part."""
+        return digest(self.files)
 
 
 class ToolkitRecord(Table):
@@ -38,17 +43,18 @@ class ToolkitRecord(Table):
     @property
     def tree(self) -> str:
         """The digest that stands for all files: the same on every host for the same packages."""
-        # Sorted, because the order of a directory differs from file system to file system.
-        lines = sorted(
-            f"{digest} {path}\n"
-            for part in self.parts.values()
-            for path, digest in part.files.items()
-        )
-        return hashlib.sha256("".join(lines).encode()).hexdigest()
+        return digest(*(part.files for part in self.parts.values()))
 
     def has(self, part: PartName, sources: Mapping[str, str]) -> bool:
         """Say whether a part was made from exactly these packages."""
         return part in self.parts and self.parts[part].sources == dict(sources)
+
+
+def digest(*contents: Mapping[str, str]) -> str:
+    """Return one digest for files, each given as its path with its own digest."""
+    lines = [f"{sha256} {path}\n" for content in contents for path, sha256 in content.items()]
+    # Sorted, because the order of a directory differs from file system to file system.
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 
 
 def read(root: Path) -> ToolkitRecord:

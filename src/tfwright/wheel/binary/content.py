@@ -12,6 +12,8 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
 
     `what` names the piece in the error: sizes and places are claims of the file itself.
     """
+    # Python would take a negative start as counted from the end, and cut a slice
+    # silently.
     if start < 0 or size < 0 or start + size > len(content):
         raise ValueError(f"its {what} should be {size:,} bytes at {start:#x}, outside the file")
     return bytes(content[start : start + size])
@@ -31,6 +33,7 @@ def text(content: Content, start: int, end: int, what: str) -> bytes:
     Raises ValueError if it does not: the loader would read on into whatever follows.
     """
     end = min(end, len(content))
+    # find() and not a copy: a table of names may have a hundred megabytes.
     stop = content.find(b"\0", start, end) if 0 <= start < end else -1
     if stop < 0:
         raise ValueError(f"its {what} at {start:#x} does not end where its texts end")

@@ -91,8 +91,8 @@ def _set(*numbers: int | range) -> bytes:
     return b"[" + b"".join(b"\\x%02x" % byte for byte in sorted(every)) + b"]"
 
 
-# The three bytes before an opcode (Intel's manual, volume 2, 2.3.5 and 2.7.1); the second of them
-# says the opcode's map.
+# The three bytes before an opcode (Intel's manual, volume 2, 2.3.5 and 2.7.1); the
+# second of them says the opcode's map.
 _VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
 _OPCODES_2 = _set(
     0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
@@ -185,10 +185,13 @@ def read(code: Code) -> Cpu:
     sample = decoder.sampled()
     common = _common(code, sample)
     needs, unknown = common, dict[str, Use]()
+    # A library that never asks runs its common instructions on every CPU.
     if _rank(common) and (code.choosers or decoder.asks_the_cpu()):
         needs = _certain(code, sample, common)
         unknown = _unknown(code, sample, common, needs)
     chosen = set[str]()
+    # A TensorFlow brings XNNPACK and oneDNN, whose kernels for AVX-512 are only called
+    # where the CPU has it.
     for name, function in decoder.searched(_rank(needs)):
         if UNCONDITIONAL.search(function) and not CHOSEN.search(function):
             needs.setdefault(name, Use(name, function, "found by a search of all code"))
@@ -214,6 +217,8 @@ def _common(code: Code, sample: Sample) -> dict[str, Use]:
     counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
     common = {}
     for name, count in counts.items():
+        # One function with AVX proves nothing: memcpy and SHA-1 are often written by
+        # hand.
         if count >= max(FEWEST, SHARE * vector):
             decided = f"{count} of {vector} sampled functions with vector registers"
             common[name] = Use(name, _example(code, sample, name), decided)
@@ -230,6 +235,8 @@ def _certain(code: Code, sample: Sample, common: Mapping[str, Use]) -> dict[str,
     needs = _common(code, unconditional)
     vector = sum(map(bool, sample.values()))
     for name, use in common.items():
+        # gcc -mavx recodes every SSE instruction, so nothing but a build for AVX comes
+        # near to this.
         if sum(name in found for found in sample.values()) >= NEARLY_ALL * vector:
             needs.setdefault(name, use)
     return needs
@@ -279,7 +286,9 @@ class _Decoder:
 
         self.code = code
         self.plain, self.detailed = Cs(CS_ARCH_X86, CS_MODE_64), Cs(CS_ARCH_X86, CS_MODE_64)
+        # Without it capstone stops at the first bytes that it cannot decode.
         self.plain.skipdata = True
+        # Only this one knows the groups of an instruction, at several times the cost.
         self.detailed.detail = True
         self.known: dict[tuple[str, bool, bool], set[str]] = {}
 
@@ -302,7 +311,11 @@ class _Decoder:
         content = bytes(self.code.content[function.start : _end(function)])
         found, place = set[str](), 0
         for _, size, mnemonic, operands in self.plain.disasm_lite(content, 0):
+            # xmm, ymm, zmm: instructions without vector registers hardly ever need an
+            # extension.
             if "mm" in operands:
+                # The same mnemonic is another extension with longer registers: vpaddd
+                # is AVX, AVX2 or AVX-512.
                 kind = mnemonic, "ymm" in operands, "zmm" in operands
                 if kind not in self.known:
                     self.known[kind] = {"vector", *self._extensions(content[place : place + size])}
@@ -324,6 +337,8 @@ class _Decoder:
         """Say whether some code asks the CPU what it has."""
         left = MOST_QUESTIONS
         for start, end in self.code.ranges:
+            # The two bytes also occur within constants and offsets, so each place is
+            # disassembled.
             for match in _QUESTION.finditer(self.code.content, start, end):
                 function = self.code.at(match.start())
                 if function and self._instruction(function, match.start())[1] in _QUESTIONS:
@@ -338,6 +353,7 @@ class _Decoder:
         """Return extensions above a level that any code uses, with a function that does."""
         tries, all_tries = Counter[tuple[int, str]](), Counter[str]()
         for place, level in self._places(above):
+            # Short patterns also occur by chance: in a TensorFlow at some 5,000 places.
             if all_tries[level] == MOST:
                 continue
             function = self.code.at(place)
@@ -363,6 +379,8 @@ class _Decoder:
 
     def _instruction(self, function: MachineFunction, place: int) -> tuple[bytes, str]:
         """Return the instruction that a place is in, and its name."""
+        # x86 instructions have 1 to 15 bytes: where one begins is only known from
+        # before.
         start = function.start if place - function.start <= _BACK else place - _BACK
         content = bytes(self.code.content[start : place + _INSTRUCTION])
         for address, size, mnemonic, _ in self.plain.disasm_lite(content, start):

@@ -1,7 +1,7 @@
 """Linux libraries: what one needs to be loaded, and what is in it."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from tfwright.wheel.binary import cpu, elf_image, elf_symbols, fatbin, machine_code
@@ -55,6 +55,8 @@ class Elf:
     """By family, as ``GLIBC``."""
     architectures: tuple[str, ...]
     """The GPU code in it: ``sm_70`` (SASS), ``compute_70`` (PTX), ``lto_70`` (LTO-IR)."""
+    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of GPU code by architecture, as they are in the file."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines, and where the code was not read."""
@@ -80,19 +82,23 @@ def examine(content: Content) -> tuple[Elf, ElfTable]:
     """
     image = elf_image.load(content)
     found, table = _read(image)
+    # Only now: decoding the code takes most of the time, and `read` needs nothing of
+    # it.
     code = machine_code.of_elf(image)
     return replace(found, cpu=cpu.read(code) if code else None), table
 
 
 def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
     table = elf_symbols.read(image)
+    gpu = fatbin.architectures(image.content)
     found = Elf(
         machine=_machine(image.header),
         soname="".join(_strings(image, elf_image.SONAME)[-1:]),
         needed=tuple(_strings(image, elf_image.NEEDED)),
         search=tuple(_search(image)),
         requires=_requires(image),
-        architectures=ordered(fatbin.architectures(image.content)),
+        architectures=ordered(gpu),
+        gpu_bytes=gpu,
         symbols=table.symbols,
     )
     return found, table
@@ -101,7 +107,8 @@ def _read(image: ElfImage) -> tuple[Elf, ElfTable]:
 def _machine(header: ElfHeader) -> str:
     """Return the machine as `uname` and wheels name it, or its number in ELF."""
     if header.machine == _X86_64 and not header.wide:
-        # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel tag has.
+        # 64-bit instructions with 32-bit addresses: an ABI of its own, which no wheel
+        # tag has.
         return "x32"
     name = MACHINES.get(header.machine, f"machine {header.machine}")
     little = header.order == "<"
@@ -117,6 +124,7 @@ def _strings(image: ElfImage, tag: int) -> list[str]:
 def _search(image: ElfImage) -> Iterator[str]:
     """Return the directories that the loader searches; a runpath makes it ignore the rpath."""
     lists = _strings(image, elf_image.RUNPATH) or _strings(image, elf_image.RPATH)
+    # glibc's loader takes the last of several, as of every tag.
     for folders in lists[-1:]:
         yield from folders.split(":")
 
@@ -127,6 +135,7 @@ def _requires(image: ElfImage) -> dict[str, VersionRequirement]:
     for name, index in _versions(image):
         family, version = _parted(name)
         known = newest.get(family, ("", 0))[0]
+        # As numbers: as text, 2.5 would be newer than 2.17.
         if family in FAMILIES and numbers(version) > numbers(known):
             newest[family] = version, index
     found = {}
@@ -150,11 +159,14 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
             _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
             yield image.string(name, "name of a version"), index
             own = own + following if following else None
+        # The offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the
+        # gABI).
         address = address + further if further else None
 
 
 def _parted(name: str) -> tuple[str, str]:
     """Part ``GLIBC_2.17`` into family and version."""
+    # Not a version of a symbol: ld adds it so that older loaders refuse the library.
     if name == "GLIBC_ABI_DT_RELR":
         return "GLIBC", DT_RELR_SINCE
     family, _, version = name.partition("_")

@@ -104,6 +104,8 @@ class ElfImage:
         Raises ValueError for an address that is not mapped from the file.
         """
         for segment in self.loaded():
+            # Up to `size` only: what lies beyond it in memory is zeros, and not in the
+            # file.
             if segment.address <= address < segment.address + segment.size:
                 start = segment.offset + address - segment.address
                 return start, segment.offset + segment.size
@@ -143,6 +145,7 @@ def load(content: Content) -> ElfImage:
         raise ValueError(f"it is an ELF file of type {header.kind}, and not a shared library")
     segments = tuple(_segments(content, header))
     _refuse_shared_pages(segments)
+    # The dynamic table is found by its address, which needs the segments first.
     image = ElfImage(content, header, segments, ())
     return ElfImage(content, header, segments, tuple(_entries(image)))
 
@@ -187,8 +190,11 @@ def _refuse_shared_pages(segments: tuple[Segment, ...]) -> None:
     loaded = [segment for segment in segments if segment.kind == LOAD]
     end = 0
     for segment in loaded:
+        # The later mapping wins, and what was read from the earlier one would not be in
+        # memory.
         if segment.address // PAGE < -(-end // PAGE):
             raise ValueError("cannot be judged: its segments lie on top of each other in memory")
+        # mmap maps whole pages: the kernel refuses other offsets.
         if segment.address % PAGE != segment.offset % PAGE:
             raise ValueError("its segments cannot be mapped: file and memory are not aligned alike")
         if segment.size > segment.memory:
@@ -212,6 +218,7 @@ def _entries(image: ElfImage) -> Iterator[tuple[int, int]]:
         tag, value = numbers(image.content, layout, start, "dynamic table")
         if tag == 0:
             return
+        # Tags are signed in the file; the constants above are as <elf.h> writes them.
         yield tag & 0xFFFFFFFF, value
         start += width
     raise ValueError("its dynamic table does not end")

@@ -40,6 +40,7 @@ def read(content: Content) -> list[ElfSection]:
     """
     header = read_header(content)
     rows = _rows(content, header)
+    # sstrip removes the table of sections, and the library still loads.
     if not rows or header.names >= len(rows):
         return []
     names = rows[header.names]
@@ -76,6 +77,7 @@ def _name(content: Content, start: int, end: int) -> str:
 
 
 def _inside(section: ElfSection, size: int) -> bool:
+    # The first section is empty by definition, and may hold counts in its fields.
     return section.kind in {0, EMPTY} or section.offset + section.size <= size
 
 

@@ -77,15 +77,19 @@ def read(image: ElfImage) -> ElfTable:
     """Read the dynamic symbols. Raises ValueError where the tables do not agree with each other."""
     names, versions = _names(image), _versions(image)
     given, wanted, tensorflow = set[int](), [], 0
-    # What the whole table of names does not hold, no symbol has: most libraries end here.
+    # What the whole table of names does not hold, no symbol has: most libraries end
+    # here.
     unseen = {kind: part for kind, part in STRINGS.items() if part in names}
     found = set[str]()
     for number, (name, weak, here) in enumerate(_named(image, names)):
         if here:
             given.add(hash(name))
             tensorflow += TENSORFLOW in name
+        # A version names the library that has the symbol: the loader checks that by
+        # itself.
         elif not name or _versioned(versions, number):
             continue
+        # A weak symbol may stay undefined; Python's own are in the interpreter.
         elif not weak and not _PYTHON.match(name):
             wanted.append(name)
         if unseen and not name.startswith(STANDARD):
@@ -123,6 +127,7 @@ def _names(image: ElfImage) -> bytes:
         return b""
     start, end = image.place(address)
     said = image.value(elf_image.STRINGS_SIZE)
+    # DT_STRSZ is a claim: a name that begins inside may end where the segment does.
     size = end - start if said is None else min(said, end - start)
     return piece(image.content, start, size, "table of names")
 
@@ -171,6 +176,7 @@ def _hashed_by_gnu(image: ElfImage) -> int:
     address = image.value(elf_image.GNU_HASH)
     if address is None:
         return 0
+    # nbuckets, symoffset, bloom_size and bloom_shift, as linkers call them.
     heads, first, words, _ = image.numbers("4I", address, "table of hashes")
     buckets = address + 16 + words * (8 if image.header.wide else 4)
     last = max(_words(image, buckets, heads), default=0)
@@ -215,6 +221,7 @@ def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
     wide = image.header.wide
     width = columns * (8 if wide else 4)
     content = piece(image.content, start, size // width * width, "table of relocations")
+    # r_info: the symbol in the upper 32 bits, or 24 where the file has 32 bits.
     infos = _native(image, "Q" if wide else "I", content)[1::columns]
     return max(infos, default=0) >> (32 if wide else 8)
 

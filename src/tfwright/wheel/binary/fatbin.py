@@ -32,17 +32,20 @@ MOST = 1_000_000
 """Parts that a library may have; the largest library of NVIDIA's own has some thousand."""
 
 
-def architectures(content: Content, start: int = 0, end: int | None = None) -> set[str]:
-    """Return what the fat binaries in a file hold code for, or in a part of the file.
+def architectures(content: Content, start: int = 0, end: int | None = None) -> dict[str, int]:
+    """Return what the fat binaries in a file, or in a part of it, hold code for.
 
-    Named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. Raises ValueError for a fat binary that
-    does not hold what its own sizes say.
+    The keys are named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. The values are the bytes
+    that the code takes in the file, compressed where nvcc compressed it. Raises ValueError for a
+    fat binary that does not hold what its own sizes say.
     """
-    found, parts = set[str](), 0
+    # Counted over the whole file: many small containers keep a reader as busy as a
+    # large one.
+    found, parts = dict[str, int](), 0
     for first, last in _containers(content, start, len(content) if end is None else end):
         parts += 1
-        for name in _entries(content, first, last):
-            found.add(name)
+        for name, size in _entries(content, first, last):
+            found[name] = found.get(name, 0) + size
             parts += 1
             if parts > MOST:
                 break
@@ -59,7 +62,8 @@ def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, i
         _, version, header, length = _CONTAINER.unpack_from(content, start)
         first = start + header
         if version != _VERSION or header != _CONTAINER.size:
-            # A program that compares with the magic has these bytes too: CUDA's own runtime.
+            # A program that compares with the magic has these bytes too: CUDA's own
+            # runtime.
             start += 1
             continue
         if first + length > end:
@@ -69,14 +73,19 @@ def _containers(content: Content, start: int, end: int) -> Iterator[tuple[int, i
         start = first + length
 
 
-def _entries(content: Content, position: int, end: int) -> Iterator[str]:
-    """Name what each entry of a container is for."""
+def _entries(content: Content, position: int, end: int) -> Iterator[tuple[str, int]]:
+    """Yield what each entry of a container is for, and the bytes that it takes."""
     while position < end:
         if position + _ENTRY.size > end:
             raise ValueError(f"the fat binary at {position:#x} ends too early")
+        # The number of the architecture is what nvcc calls it: 70, 120.
         kind, _, header, size, *_, number, flags = _ENTRY.unpack_from(content, position)
         if header < _ENTRY.size:
             raise ValueError(f"the entry at {position:#x} of a fat binary is damaged")
         suffix = "a" if flags & _ACCELERATED else "f" if flags & _FAMILY else ""
-        yield f"{_PREFIXES.get(kind, f'kind {kind} for ')}{number}{suffix}"
-        position += header + size
+        prefix = _PREFIXES.get(kind, f"kind {kind} for ")
+        following = position + header + size
+        # With its header, so that the sum is what the containers take. The last entry of a
+        # hostile file may claim more than its container has.
+        yield f"{prefix}{number}{suffix}", min(following, end) - position
+        position = following

@@ -26,6 +26,7 @@ class Registered(NamedTuple):
 def registered(library: Path) -> Registered:
     """Say what a library registers. Raises ValueError where it is damaged."""
     with library.open("rb") as stream:
+        # mmap refuses an empty file.
         if not library.stat().st_size:
             return Registered(operations=False, kernels=False)
         with mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
@@ -35,6 +36,8 @@ def registered(library: Path) -> Registered:
 def read(content: Content) -> Registered:
     """Say the same of a library whose bytes are at hand."""
     if content[:4] == elf_image.MAGIC:
+        # In ELF only dynamic symbols count: the text may also stand in debug
+        # information.
         symbols = elf_symbols.read(elf_image.load(content)).symbols
         return Registered(symbols.registers_ops, symbols.registers_kernels)
     # Mach-O keeps the names of its symbols as plain text, which is enough to find them.

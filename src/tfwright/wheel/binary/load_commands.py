@@ -53,12 +53,16 @@ def rewrite(content: Writable, wanted: WantedCommands, name: str) -> tuple[str, 
     """
     parts = [(part, _renamed(part, wanted)) for part in macho.slices(content)]
     touched = [(part, commands) for part, commands in parts if commands != part.commands]
+    # All first: a universal library must not be left with one machine's part rewritten.
     for part, commands in touched:
         _insist(content, part, commands, name)
+    changes: list[str] = []
     for part, commands in touched:
         _write(content, part, commands)
+        # Last, since the digests cover the header with its new commands.
         _sign(content, part, commands)
-    changes = [change for part, commands in touched for change in _changes(part, commands)]
+        changes += _changes(part, commands)
+    # The parts of a universal library mostly change alike.
     return tuple(dict.fromkeys(changes))
 
 
@@ -73,7 +77,11 @@ def _renamed(part: Slice, wanted: WantedCommands) -> tuple[LoadCommand, ...]:
             commands.append(command)
     if not wanted.rpath or not _asks_for_rpath(part, commands):
         return tuple(commands)
+    # Those that begin with @loader_path lead to libraries of the wheel itself: they
+    # stay.
     kept = [command for command in commands if not _absolute_rpath(part, command)]
+    # At the end: the loader searches in the order of the commands, the wheel's own
+    # first.
     return (*kept, *(_new_rpath(part, folder) for folder in wanted.rpath))
 
 
@@ -106,6 +114,8 @@ def _new_rpath(part: Slice, folder: str) -> LoadCommand:
 def _command(part: Slice, kind: int, fields: bytes, path: str) -> bytes:
     """Return a load command whose size is the multiple that the loader asks for."""
     text = path.encode("utf-8", "surrogateescape") + b"\0"
+    # Eight bytes for every machine: Apple's tools align so, and four would be enough
+    # for 32 bits.
     size = -(-(HEAD + len(fields) + len(text)) // 8) * 8
     return (struct.pack(f"{part.order}2I", kind, size) + fields + text).ljust(size, b"\0")
 
@@ -113,6 +123,7 @@ def _command(part: Slice, kind: int, fields: bytes, path: str) -> bytes:
 def _insist(content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
     size, called = _size(commands), f"{name} ({part.machine})"
+    # Sections follow: moving them would change every address in the library.
     if size > part.room:
         raise WheelError(
             f"{called} has room for {part.room:,} bytes of load commands, "
@@ -121,6 +132,7 @@ def _insist(content: Writable, part: Slice, commands: Sequence[LoadCommand], nam
             "or give shorter paths in [package].",
             evidence=Evidence(where=name),
         )
+    # Only the holder of the certificate's key could sign the changed library again.
     if any(kind == _CERTIFIED for kind, _, _ in _signature(content, part)):
         raise WheelError(
             f"{called} is signed with a certificate, and other load commands would break "
@@ -167,8 +179,10 @@ def _signature(content: Writable, part: Slice) -> Iterator[tuple[int, int, int]]
         offset, _ = numbers(command.content, f"{part.order}2I", HEAD, "load command")
         start = part.start + offset
         magic, _, count = numbers(content, ">3I", start, "signature")
+        # Signatures are big-endian on every machine.
         if magic != _SIGNATURES:
             raise ValueError("its signature is of a kind that is not known")
+        # Apple's own signatures have four or five parts.
         index = piece(content, start + 12, 8 * min(count, 64), "signature")
         for (place,) in struct.iter_unpack(">4xI", index):
             kind, size = numbers(content, ">2I", start + place, "signature")
@@ -184,6 +198,7 @@ def _digests(
     _, _, first, count, limit, width, kind, _, page = fields
     if kind not in _DIGESTS or not 12 <= page <= 16:  # noqa: PLR2004 pages of 4 to 64 KiB
         raise ValueError("its signature holds digests of a kind that is not known")
+    # Only pages with load commands changed; the rest of a gigabyte need not be read.
     for number in range(min(count, -(-end >> page))):
         place = number << page
         signed = piece(content, part.start + place, min(1 << page, limit - place), "page")

@@ -58,6 +58,8 @@ class Code:
 
     def at(self, place: int) -> MachineFunction | None:
         """Return the function that a place in the file belongs to."""
+        # A TensorFlow has a million symbols, and each hit of a search asks for its
+        # function.
         number = bisect_right(self.functions, (place, len(self.content), 0)) - 1
         found = MachineFunction(*self.functions[number]) if number >= 0 else None
         return found if found and place < found.start + found.size else None
@@ -79,7 +81,8 @@ def of_elf(image: ElfImage) -> Code | None:
     functions, choosers = _named(image, parts)
     frames = _frames(image)
     if len(functions) < len(frames) / 2:
-        # Stripped, or with a table of symbols that is a lie: the frames are what is really used.
+        # Stripped, or with a table of symbols that is a lie: the frames are what is
+        # really used.
         known = {function[0] for function in functions}
         functions += [row for row in _framed(frames, parts) if row[0] not in known]
     functions.sort()
@@ -128,6 +131,7 @@ def _functions(table: bytes, names: int, part: Segment) -> Iterator[tuple[int, i
     first, end, shift = part.address, part.address + part.size, part.offset - part.address
     for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
         if size and first <= address < end and info & 0xF == _FUNCTION:
+            # A size is a claim of the symbol: it must not lead out of the segment.
             yield address + shift, min(size, end - address), names + name
 
 
@@ -136,6 +140,7 @@ def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     sections = elf_sections.read(image.content)
     full = elf_sections.named(sections, ".symtab")
     if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
+        # A table that is cut off in the middle of a row still has its whole rows.
         size = full.size // _SYMBOL.size * _SYMBOL.size
         yield sections[full.link].offset, piece(image.content, full.offset, size, "symbols")
     strings = image.value(elf_image.STRINGS)
@@ -148,6 +153,7 @@ def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, i
     for part in parts:
         end = part.address + part.size
         inside = [address for address in addresses if part.address <= address < end]
+        # Without symbols the next function is the only end that is known.
         for address, following in pairwise([*inside, end]):
             yield part.offset + address - part.address, following - address, 0
 
@@ -166,6 +172,7 @@ def _frames(image: ElfImage) -> list[int]:
         raise ValueError("its table of frames goes beyond its segment")
     content = piece(image.content, start, size, "table of frames")
     version, _, counted, encoded, _, count = _FRAMES.unpack_from(content)
+    # Other encodings are allowed (DW_EH_PE_*); gcc, clang and every linker write these.
     if (version, counted, encoded) != _SIGNED_FROM_HERE:
         return []
     table = content[_FRAMES.size : _FRAMES.size + 8 * min(count, MOST)]

@@ -5,7 +5,7 @@ load commands, a gigabyte for a TensorFlow, so they are read here.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -94,6 +94,7 @@ class Slice:
     @property
     def room(self) -> int:
         """Bytes that the load commands may take: up to the first section."""
+        # Segments without bytes in the file, as __PAGEZERO, have an offset of 0.
         offsets = [section.offset for section in sections(self) if section.offset]
         return min(offsets, default=self.size) - self.head
 
@@ -115,6 +116,8 @@ class MachO:
     # What follows is in other tables than the load commands; `macho_content` reads it.
     architectures: tuple[str, ...] = ()
     """The GPU code in it, as `elf.Elf` has it."""
+    gpu_bytes: Mapping[str, int] = field(default_factory=dict)
+    """Bytes of GPU code by architecture, as they are in the file."""
     symbols: Symbols = field(default_factory=Symbols)
     cpu: Cpu | None = None
     """What it needs of an x86-64 CPU; None for other machines."""
@@ -130,12 +133,15 @@ def slices(content: Content) -> list[Slice]:
         return [_slice(content, 0, len(content))]
     layout = UNIVERSAL.get(magic)
     (count,) = numbers(content, ">I", 4, "header")
+    # 0xCAFEBABE also begins Java's classes, whose version would be a count of 45 and
+    # more.
     if layout is None or not 0 < count <= MOST:
         raise ValueError("it is not a Mach-O file")
     width = struct.calcsize(layout)
     places = []
     for number in range(count):
         entry = numbers(content, layout, 8 + number * width, "table of machines")
+        # The slice says itself which machine it is for: the table may lie.
         places.append(entry[1:])
     _refuse_overlap(places, 8 + count * width, len(content))
     return [_slice(content, start, size) for start, size in places]
@@ -204,6 +210,7 @@ def _counted(part: Slice, kind: int, content: bytes) -> int:
     layout, section_layout = (f"{part.order}{layout}" for layout in _SEGMENTS[kind])
     fields = numbers(content, layout, 0, "segment")
     count = fields[-1]
+    # A count is a claim: millions of sections would be listed from one small command.
     room = (len(content) - struct.calcsize(layout)) // struct.calcsize(section_layout)
     if count > room:
         raise ValueError(f"one of its segments says that it has {count:,} sections")
@@ -226,6 +233,7 @@ def _sections(part: Slice, kind: int, content: bytes, number: int) -> Iterator[M
         own, segment, address, size, offset, flags = struct.unpack_from(
             section_layout, content, place
         )
+        # The lower byte of the flags is the section's type.
         if flags & 0xFF not in _ZERO_FILLED and size:
             called = f"{_name(segment)},{_name(own)}"
             yield MachOSection(called, address, offset, size, number)
@@ -260,7 +268,8 @@ def said(part: Slice) -> MachO:
 def _paths(part: Slice, kinds: set[int]) -> tuple[str, ...]:
     """Return the paths in load commands of some kinds, fit to be shown."""
     paths = [path_of(part, command) for command in part.commands if command.kind in kinds]
-    # What is not UTF-8 was kept for writing it back; JSON and terminals take no half characters.
+    # What is not UTF-8 was kept for writing it back; JSON and terminals take no half
+    # characters.
     return tuple(
         path.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for path in paths
     )

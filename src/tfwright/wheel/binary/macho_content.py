@@ -43,6 +43,8 @@ def _filled(content: Content, part: Slice) -> MachO:
     """Return one machine's part with what is in it."""
     read = macho.said(part)
     tables = [body for kind, body in part.commands if kind == macho.SYMBOLS]
+    # TensorFlow runs on 64-bit little-endian Macs only; symbols of the others are laid
+    # out differently.
     if part.order != "<" or not part.wide or not tables:
         return read
     place, count, names, length = struct.unpack_from("<4I", tables[0].ljust(24, b"\0"), macho.HEAD)
@@ -52,9 +54,11 @@ def _filled(content: Content, part: Slice) -> MachO:
     if part.machine == "x86_64":
         code = _code(content, part, list(_rows(table)), part.start + names)
     end = part.start + part.size
+    gpu = fatbin.architectures(content, part.start, end)
     return replace(
         read,
-        architectures=elf.ordered(fatbin.architectures(content, part.start, end)),
+        architectures=elf.ordered(gpu),
+        gpu_bytes=gpu,
         symbols=_symbols(texts, _rows(table)),
         cpu=cpu.read(code) if code else None,
     )
@@ -72,6 +76,8 @@ def _table(content: Content, part: Slice, place: int, size: int) -> bytes:
 def _rows(table: bytes) -> Iterator[NlistRow]:
     """Return the symbols that are defined here; what debuggers alone use is left out."""
     for name, kind, section, _, address in _ROW.iter_unpack(table):
+        # N_STAB marks a debugger's entry, N_TYPE is N_SECT where the symbol is in a
+        # section.
         if not kind & _DEBUGGING and kind & _KIND == _HERE:
             yield NlistRow(name, bool(kind & _SHARED) and not kind & _PRIVATE, section, address)
 
@@ -118,7 +124,7 @@ def _functions(
     for row in rows:
         if row.section == text.number and 0 <= row.address - text.address < text.size:
             places[row.address] = row.name
-    for (address, name), (end, _) in pairwise(
-        [*sorted(places.items()), (text.address + text.size, 0)]
-    ):
+    # A Mach-O file holds no sizes of symbols: the last function ends with the section.
+    edges = [*sorted(places.items()), (text.address + text.size, 0)]
+    for (address, name), (end, _) in pairwise(edges):
         yield start + address - text.address, end - address, names + name

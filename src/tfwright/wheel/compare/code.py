@@ -79,7 +79,11 @@ def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Itera
     yield from only(one.facts, two.facts, "facts for the loader")
     yield from comparison_symbols.differences(one.symbols, two.symbols)
     yield from only(set(one.regions), set(two.regions), "sections")
+    # One changed function moves all that come after it: the tables of places differ,
+    # too.
     following = [name for name in apart if FOLLOWING.match(name)]
+    # Debug information names directories and line numbers, which change nothing that
+    # runs.
     telling = [name for name in _telling(apart) if not DEBUG.match(name)]
     for name in telling or following:
         yield from _region(one, two, name, apart[name])
@@ -120,6 +124,7 @@ def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[
     if before == after:
         how = f"{apart.bytes if apart else 0:,} of {before:,} bytes differ"
     yield f"{name}: {how}{where}"
+    # Only at equal sizes do the same places of both hold the same text.
     if before == after and apart:
         yield from _texts_at(one, two, name, apart)
     elif TEXTS.search(name) and max(before, after) <= LARGEST_TEXTS:
@@ -148,6 +153,8 @@ def _text_at(image: Image, name: str, offset: int) -> str:
     region = image.regions[name]
     first = max(offset - _AROUND, 0)
     start = region.offset + first
+    # Some bytes around the place: the first byte that differs is in the middle of a
+    # text.
     window = bytes(image.content[start : start + min(2 * _AROUND, region.size - first)])
     found = next(
         (run[0] for run in _TEXT.finditer(window) if run.start() <= offset - first < run.end()), b""
@@ -167,10 +174,13 @@ def _elf(content: Content) -> tuple[str, Image]:
     sections = elf_sections.read(content)
     regions = dict[str, Region]()
     for section in sections:
+        # .bss has an offset and no bytes there: comparing them would compare the next
+        # section.
         if section.kind != elf_sections.EMPTY and section.size and section.name not in regions:
             regions[section.name] = Region(
                 section.name, section.address, section.offset, section.size
             )
+    # The linker hashes all it writes into it, so it differs wherever anything does.
     note = regions.get(BUILD_ID)
     identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex() if note else ""
     facts = {

@@ -78,6 +78,7 @@ def compare(first: Path, second: Path) -> Comparison:
     Raises WheelError where one is missing, or would not be unpacked either.
     """
     sides = _side(first), _side(second)
+    # Nearly always so for a reproduced wheel, and hashing is all that it takes.
     if sides[0].sha256 == sides[1].sha256:
         return Comparison(*sides)
     with ExitStack() as stack:
@@ -86,12 +87,13 @@ def compare(first: Path, second: Path) -> Comparison:
         differences = _differences(one, two)
         # Sorting is stable: within a group, the largest files stay first.
         ranked = sorted(differences, key=lambda difference: GROUPS.index(difference.group))
-        found = tuple(ranked)
         counted = _counted(sides[0], one), _counted(sides[1], two)
+    # Two zlibs give one content other bytes, and nothing that the archive says differs
+    # then.
     again = Difference(
         "compression", "", "only the archives differ: the same files, packed into other bytes"
     )
-    return Comparison(*counted, differences=found or (again,))
+    return Comparison(*counted, differences=tuple(ranked) or (again,))
 
 
 def _side(path: Path) -> Side:
@@ -111,7 +113,8 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
     members = Members()
     for member in archive.files(wheel):
         place = _place(member.filename, folder)
-        # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be compared.
+        # "x.data/purelib/a.py" and "a.py" are one place for pip; keep both to be
+        # compared.
         members[member.filename if place in members else place] = member
     return Opened(wheel, members, folder)
 
@@ -119,6 +122,7 @@ def _opened(wheel: zipfile.ZipFile) -> Opened:
 def _place(name: str, folder: str) -> str:
     """Return where a file is installed, so that projects of different names can be compared."""
     data = folder.removesuffix(".dist-info") + ".data/"
+    # PEP 427: pip moves what is in .data/purelib and .data/platlib to the top.
     for prefix, place in (
         (f"{data}purelib/", ""),
         (f"{data}platlib/", ""),
@@ -134,23 +138,28 @@ def _differences(one: Opened, two: Opened) -> Iterator[Difference]:
     """Return all differences, in no order."""
     common = [place for place in one.members if place in two.members]
     yield from _paths(one, two)
-    # The largest first: in a wheel of TensorFlow, its library is what a reader asks about.
-    changed = sorted(
-        (place for place in common if not _same(one, two, place)),
-        key=lambda place: -two.members[place].file_size,
-    )
+    changed = [place for place in common if not _same(one, two, place)]
+    # The largest first: in a wheel of TensorFlow, its library is what a reader asks
+    # about.
+    changed.sort(key=lambda place: -two.members[place].file_size)
     for place in changed:
         # RECORD differs wherever a file does; `_records` says what is left beyond that.
         if place != f"{METADATA}RECORD":
-            with (
-                archive.unpacked(one.wheel, one.members[place]) as first,
-                archive.unpacked(two.wheel, two.members[place]) as second,
-            ):
-                yield content(place, first, second)
-    yield from _records(one, two, {*changed, *(one.members.keys() ^ two.members.keys())})
+            yield _changed(one, two, place)
+    only_one = one.members.keys() ^ two.members.keys()
+    yield from _records(one, two, {*changed, *only_one})
     yield from _order(common, [place for place in two.members if place in one.members])
     for attribute in _ATTRIBUTES:
         yield from _attributes(one, two, common, attribute)
+
+
+def _changed(one: Opened, two: Opened, place: str) -> Difference:
+    """Say how a file differs that is in both wheels."""
+    with (
+        archive.unpacked(one.wheel, one.members[place]) as first,
+        archive.unpacked(two.wheel, two.members[place]) as second,
+    ):
+        return content(place, first, second)
 
 
 def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
@@ -160,15 +169,15 @@ def _paths(one: Opened, two: Opened) -> Iterator[Difference]:
             "path", "", "they have different names", (f"{one.folder}, then {two.folder}",)
         )
     for there, other, side in ((one, two, "first"), (two, one, "second")):
-        missing = sorted(
-            there.members.keys() - other.members.keys(),
-            key=lambda place: (-there.members[place].file_size, place),
-        )
-        if missing:
-            lines = sample(
-                f"{place} ({there.members[place].file_size:,} bytes)" for place in missing
-            )
-            yield Difference("path", "", f"files only in the {side} ({len(missing):,})", lines)
+        sizes = {
+            place: member.file_size
+            for place, member in there.members.items()
+            if place not in other.members
+        }
+        if sizes:
+            missing = sorted(sizes, key=lambda place: (-sizes[place], place))
+            lines = sample(f"{place} ({sizes[place]:,} bytes)" for place in missing)
+            yield Difference("path", "", f"files only in the {side} ({len(sizes):,})", lines)
 
 
 def _same(one: Opened, two: Opened, place: str) -> bool:
@@ -179,6 +188,7 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
     before, after = one.members[place], two.members[place]
     if (before.file_size, before.CRC) != (after.file_size, after.CRC):
         return False
+    # Packed bytes are a quarter of the unpacked ones, and need no unpacking.
     packings = [(member.compress_type, member.compress_size) for member in (before, after)]
     if packings[0] == packings[1] and not tell_apart(
         archive.packed(one.wheel, before), archive.packed(two.wheel, after), before.compress_size
@@ -189,8 +199,9 @@ def _same(one: Opened, two: Opened, place: str) -> bool:
 
 
 def content(place: str, first: Content, second: Content) -> Difference:
-    """Say how a file differs that is in both wheels."""
+    """Say how two files differ, by what their name and their first bytes say that they are."""
     heads = {bytes(first[:4]), bytes(second[:4])}
+    # A Mach-O file may be universal in one wheel and thin in the other.
     libraries = heads == {elf.MAGIC} or heads <= set(macho.MAGICS)
     if libraries and not place.endswith(".class"):
         return _said("code", place, _code(first, second))
@@ -266,33 +277,27 @@ def _records(one: Opened, two: Opened, explained: set[str]) -> Iterator[Differen
 
 def _order(one: list[str], two: list[str]) -> Iterator[Difference]:
     """Say where the order of the files begins to differ."""
-    number = next(
-        (number for number, pair in enumerate(zip(one, two, strict=True)) if pair[0] != pair[1]),
-        None,
-    )
-    if number is not None:
-        yield Difference(
-            "order",
-            "",
-            f"the files lie in another order from number {number + 1:,} on",
-            (f"{one[number]}, then {two[number]}",),
-        )
+    for number, (before, after) in enumerate(zip(one, two, strict=True), 1):
+        if before != after:
+            # Where one file is moved, every later one is at another place, too.
+            what = f"the files lie in another order from number {number:,} on"
+            yield Difference("order", "", what, (f"{before}, then {after}",))
+            return
 
 
 def _attributes(
     one: Opened, two: Opened, common: list[str], attribute: Attribute
 ) -> Iterator[Difference]:
     """Compare one attribute of all files."""
-    pairs = [
-        (place, attribute.read(one.members[place]), attribute.read(two.members[place]))
-        for place in common
-    ]
-    apart = [(place, before, after) for place, before, after in pairs if before != after]
+    apart = []
+    for place in common:
+        before = attribute.read(one.members[place])
+        after = attribute.read(two.members[place])
+        if before != after:
+            apart.append(f"{place}: {before}, then {after}")
     if apart:
-        lines = sample(f"{place}: {before}, then {after}" for place, before, after in apart)
-        yield Difference(
-            attribute.group, "", f"{len(apart):,} of {len(common):,} files {attribute.what}", lines
-        )
+        what = f"{len(apart):,} of {len(common):,} files {attribute.what}"
+        yield Difference(attribute.group, "", what, sample(apart))
 
 
 def _time(member: zipfile.ZipInfo) -> str:
@@ -300,6 +305,8 @@ def _time(member: zipfile.ZipInfo) -> str:
 
 
 def _mode(member: zipfile.ZipInfo) -> str:
+    # The system says how the upper half of the attributes is to be read: Unix has its
+    # modes there.
     mode = f"{member.external_attr >> 16:o}, made on system {member.create_system}"
     # The lower half holds MS-DOS's attributes, which most programs leave at zero.
     attributes = member.external_attr & 0xFFFF

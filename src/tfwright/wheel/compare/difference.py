@@ -61,10 +61,13 @@ def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
     """Compare the next `size` bytes of two streams in pieces; None if they are the same."""
     count, starts, place = 0, list[int](), 0
     while place < size:
-        first, second = (stream.read(min(CHUNK, size - place)) for stream in (one, two))
+        wanted = min(CHUNK, size - place)
+        first, second = one.read(wanted), two.read(wanted)
+        # A damaged archive may end before its directory says.
         if not first or not second:
             break
         if first != second:
+            # Only now byte by byte: comparing whole pieces runs at the speed of memory.
             apart = _exclusive(first, second)
             count += len(apart) - apart.count(0)
             if len(starts) < SHOWN:
@@ -76,6 +79,7 @@ def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
 def _exclusive(one: bytes, two: bytes) -> bytes:
     """Return a byte other than 0 wherever two pieces differ, as far as both reach."""
     size = min(len(one), len(two))
+    # As two large integers: a loop in Python would take minutes for a library.
     return (int.from_bytes(one[:size]) ^ int.from_bytes(two[:size])).to_bytes(size)
 
 
@@ -87,11 +91,13 @@ def sample(names: Iterable[str]) -> tuple[str, ...]:
 
 def counted(some: Sequence[str], count: int) -> tuple[str, ...]:
     """Return some of so many, and how many more there are."""
-    return (*some, *([f"and {count - len(some):,} more"] if count > len(some) else []))
+    more = count - len(some)
+    return (*some, f"and {more:,} more") if more > 0 else tuple(some)
 
 
 def only(one: set[str], two: set[str], what: str) -> Iterator[str]:
     """Say what is in one set and not in the other, with the first few of each."""
     for side, there in (("first", one - two), ("second", two - one)):
         if there:
-            yield f"{what} only in the {side} ({len(there):,}): {', '.join(sample(sorted(there)))}"
+            names = ", ".join(sample(sorted(there)))
+            yield f"{what} only in the {side} ({len(there):,}): {names}"

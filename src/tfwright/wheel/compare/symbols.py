@@ -43,19 +43,16 @@ class SymbolTable:
 
     def __init__(self) -> None:
         """Begin empty."""
-        self.keys, self.places, self.addresses, self.sizes = (
-            array("q"),
-            array("Q"),
-            array("Q"),
-            array("Q"),
-        )
+        # Signed: Python's hashes are.
+        self.keys = array("q")
+        self.places, self.addresses, self.sizes = array("Q"), array("Q"), array("Q")
 
     def add(self, row: SymbolRow) -> None:
         """Append a symbol."""
-        for column, value in zip(
-            (self.keys, self.places, self.addresses, self.sizes), row, strict=True
-        ):
-            column.append(value)
+        self.keys.append(row.key)
+        self.places.append(row.place)
+        self.addresses.append(row.address)
+        self.sizes.append(row.size)
 
     def unique(self) -> dict[int, int]:
         """Return the number of each symbol with a size and a name of its own, by the name's hash.
@@ -103,8 +100,11 @@ class LibrarySymbols:
         Empty where it is in none.
         """
         number = self.functions.before(address)
+        # Code between two sections belongs to no function, although one comes before
+        # it.
         if number is None or self.functions.addresses[number] < start:
             return ""
+        # A size of 0 (assembly, and all of Mach-O) means: up to the next symbol.
         end = self.functions.addresses[number] + self.functions.sizes[number]
         inside = not self.functions.sizes[number] or address < end
         return self.name(self.functions.places[number]) if inside else ""
@@ -114,11 +114,8 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     """Say which exports are in one library only."""
     for side, there, other in (("first", one, two), ("second", two, one)):
         known = set(other.exports.keys)
-        missing = {
-            key: place
-            for key, place in zip(there.exports.keys, there.exports.places, strict=True)
-            if key not in known
-        }
+        rows = zip(there.exports.keys, there.exports.places, strict=True)
+        missing = {key: place for key, place in rows if key not in known}
         if missing:
             some = nsmallest(SHOWN, map(there.name, missing.values()))
             names = ", ".join(counted(some, len(missing)))
@@ -127,24 +124,39 @@ def differences(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
 
 def resized(one: LibrarySymbols, two: LibrarySymbols) -> Iterator[str]:
     """Name the functions that became longer or shorter, those that did so most first."""
-    before, after, numbers = one.functions, two.functions, two.functions.unique()
-    pairs = ((number, numbers[key]) for key, number in before.unique().items() if key in numbers)
-    changed = [pair for pair in pairs if before.sizes[pair[0]] != after.sizes[pair[1]]]
+    numbers, changed = two.functions.unique(), list[_Resized]()
+    for key, number in one.functions.unique().items():
+        if key in numbers:
+            sizes = one.functions.sizes[number], two.functions.sizes[numbers[key]]
+            if sizes[0] != sizes[1]:
+                changed.append(_Resized(one.functions.places[number], *sizes))
+    if not changed:
+        return
 
-    def most(pair: tuple[int, int]) -> tuple[int, str]:
-        return -abs(before.sizes[pair[0]] - after.sizes[pair[1]]), one.name(before.places[pair[0]])
+    def most(function: _Resized) -> tuple[int, str]:
+        # The name decides between equals, so that the page is the same each time.
+        return -abs(function.before - function.after), one.name(function.place)
 
     some = [
-        f"{one.name(before.places[old])} ({before.sizes[old]:,} bytes, then {after.sizes[new]:,})"
-        for old, new in nsmallest(SHOWN, changed, key=most)
+        f"{one.name(function.place)} ({function.before:,} bytes, then {function.after:,})"
+        for function in nsmallest(SHOWN, changed, key=most)
     ]
-    if changed:
-        yield f"functions of another size ({len(changed):,}): {', '.join(some)}"
+    yield f"functions of another size ({len(changed):,}): {', '.join(some)}"
+
+
+class _Resized(NamedTuple):
+    """A function that became longer or shorter."""
+
+    place: int
+    """Where its name stands in the first library."""
+    before: int
+    after: int
 
 
 def of_elf(content: Content, header: ElfHeader, sections: Sequence[ElfSection]) -> LibrarySymbols:
     """Read those of a Linux library; of one that is stripped only what others can use."""
     symbols = LibrarySymbols(content)
+    # Of several sections with one name the first counts.
     tables = {section.name: section for section in reversed(sections)}
     full = ".symtab" if ".symtab" in tables else ".dynsym"
     for name in dict.fromkeys((".dynsym", full)):
@@ -168,6 +180,7 @@ def _elf(
     keys = _Keys(piece(content, names.offset, names.size, "names of symbols"))
     for fields in layout.iter_unpack(rows):
         at, info, section, address, size = fields if header.wide else _as_wide(fields)
+        # Section 0 (SHN_UNDEF): the symbol is wanted, and another library has it.
         kind, exported = info & 0xF, bool(section) and info >> 4 in _BOUND
         if exported or kind == _FUNCTION:
             yield SymbolRow(keys.of(at), names.offset + at, address, size), kind, exported

@@ -32,6 +32,7 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
         before, after = one.decode(), two.decode()
     except UnicodeDecodeError:
         return None
+    # A binary file may be valid UTF-8 by chance.
     if "\0" in before or "\0" in after:
         return None
     if before.split() == after.split():
@@ -45,6 +46,7 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
 def document(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two JSON documents, however they are laid out."""
     try:
+        # Keys keep their order: two orders are a difference that a reader may look for.
         pretty = [json.dumps(json.loads(content), indent=1).encode() for content in (one, two)]
     except (ValueError, RecursionError):
         return text(one, two)
@@ -57,6 +59,7 @@ def program(one: bytes, two: bytes) -> TextFinding | None:
     meanings = _parsed(one), _parsed(two)
     if found is None or None in meanings:
         return found
+    # The syntax tree has neither comments nor line numbers among its fields.
     if _alike(*meanings, documented=True):
         return TextFinding("only comments or white space differ", found.lines)
     if _alike(*meanings, documented=False):
@@ -66,6 +69,7 @@ def program(one: bytes, two: bytes) -> TextFinding | None:
 
 def compiled(one: bytes, two: bytes) -> TextFinding:
     """Compare two .pyc files."""
+    # The usual case: the header holds the time of the source file.
     if one[PYC_HEADER:] == two[PYC_HEADER:]:
         return TextFinding(
             "only the header differs, which holds the source's time or digest",
@@ -82,6 +86,8 @@ def _parsed(content: bytes) -> ast.Module | None:
         return None
     try:
         with warnings.catch_warnings():
+            # Old sources have invalid escapes, which the parser would print on the
+            # user's terminal.
             warnings.simplefilter("ignore")
             return ast.parse(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -121,8 +127,8 @@ def _part(node: object, name: str, *, documented: bool) -> object:
 
 def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
-    # difflib takes time that grows with the square of the length. Leave out what is alike at both
-    # ends, and bound what is left.
+    # difflib takes time that grows with the square of the length. Leave out what is
+    # alike at both ends, and bound what is left.
     start = _alike_until(one, two)
     end = _alike_until(one[start:][::-1], two[start:][::-1])
     first = max(start - CONTEXT, 0)

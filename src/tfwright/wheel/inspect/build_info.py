@@ -21,16 +21,19 @@ _PAIR = 2
 def read(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
     """Return the texts that build_info assigns, in either of its forms.
 
-    Later releases assign one dictionary. Nothing where there is no such file, or it is not Python.
+    Later releases assign one dictionary. Empty where the file is missing, or is not Python.
     Raises WheelError where it is too large to be one.
     """
     places = (member.filename for member in archive.files(wheel))
     place = next((place for place in places if place.endswith(NAME)), "")
     text = archive.text(wheel, place, LARGEST) if place else b""
     try:
-        # The parser would print its warnings with a line of the wheel, on the user's terminal.
+        # The parser would print its warnings with a line of the wheel, on the user's
+        # terminal.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
+            # Parsed and never imported: the wheel may be hostile, and for another
+            # Python.
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return ()
@@ -40,8 +43,10 @@ def read(wheel: zipfile.ZipFile) -> tuple[tuple[str, str], ...]:
 def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
     """Return names and values of all assignments, and of all pairs in a dictionary."""
     for node in ast.walk(tree):
+        # TensorFlow 1.15 assigns cuda_version_number = "10.0".
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield from _constant(node.targets[0].id, node.value)
+        # Later releases: OrderedDict([("cuda_version", "12.5.1"), ...]).
         elif isinstance(node, ast.Tuple) and len(node.elts) == _PAIR:
             name, value = node.elts
             if isinstance(name, ast.Constant) and isinstance(name.value, str):

@@ -57,6 +57,7 @@ def _packages(requires: Sequence[str]) -> dict[str, str]:
     packages = {}
     for line in requires:
         found = re.match(r"nvidia[-_]([a-z0-9_-]+?)[-_]cu\d+", line.lower())
+        # pip's nvidia-cublas-cu12 installs into site-packages/nvidia/cublas.
         if found:
             packages[found[1].replace("-", "_")] = found[0]
     return packages
@@ -64,6 +65,8 @@ def _packages(requires: Sequence[str]) -> dict[str, str]:
 
 def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -> str:
     """Say in words how a library will find another one."""
+    # libcuda.so.1 must be the driver's own: one from the wheel would not fit the kernel
+    # module.
     if DRIVER.match(name):
         return "with NVIDIA's driver"
     if name.removeprefix("@rpath/") in own:
@@ -72,6 +75,7 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
     ways = list(dict.fromkeys(filter(None, (_folder(folder, packages) for folder in folders))))
+    # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
     if library.macho:
         system = "DYLD_LIBRARY_PATH"
@@ -80,6 +84,7 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
 
 def _installed(library: Library) -> Iterator[str]:
     """Return the directories that a library looks into, as they are once the wheel is installed."""
+    # PEP 427: what is below .data/purelib ends up at the top of site-packages.
     path = library.path.rpartition("/purelib/")[2].rpartition("/platlib/")[2]
     here = (SITE / path).parent
     for folder in inspection_library.search_path(library):

@@ -30,6 +30,7 @@ def glibc_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     """
     beyond = []
     for library in libraries:
+        # A library that needs no version of glibc at all runs with each.
         need = library.elf.requires.get("GLIBC") if library.elf else None
         if need and elf.numbers(need.version) > elf.numbers(floor):
             beyond.append((library.path, need))
@@ -71,6 +72,8 @@ def macos_faults(libraries: Sequence[Library], floor: str) -> list[str]:
     faults = []
     for library in libraries:
         for part in library.macho:
+            # Old linkers wrote no minimum, and a library that says nothing proves
+            # nothing.
             if not part.minimum:
                 faults.append(
                     f"{library.path} ({part.machine}) cannot be judged: "
@@ -94,6 +97,7 @@ def architecture_faults(libraries: Sequence[Library], wanted: Sequence[str]) -> 
                 coded[f"{library.path} ({part.machine})"] = part.architectures
     if wanted and not coded:
         return [f"no library holds GPU code, wanted is {', '.join(wanted)}"]
+    # A list of sm_ says nothing of PTX, which many builds hold in addition.
     kinds = {name.partition("_")[0] for name in wanted}
     faults = []
     for path, present in coded.items():

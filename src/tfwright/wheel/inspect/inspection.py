@@ -73,10 +73,11 @@ class Description:
 def inspect(path: Path, key: Path | None = None) -> Inspection:
     """Read a wheel; whatever is wrong with it is in the report.
 
-    Raises WheelError where there is no file, and what `envelope.verify` raises where a public key
-    is given.
+    Raises WheelError for a missing file, and what `envelope.verify` raises where a public key is
+    given.
     """
     archive.insist_on_file(path)
+    # The signature first: what a forged wheel says of itself need not be read.
     size, signed_by = path.stat().st_size, envelope.verify(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
@@ -104,7 +105,8 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     """Put together what is in a sound archive."""
     folder = archive.metadata_directory(wheel)
     found = contents(wheel)
-    # The libraries, most of the bytes, are in memory only once; their digests come from there.
+    # The libraries, most of the bytes, are in memory only once; their digests come from
+    # there.
     faults = record.faults(wheel, found.entries)
     described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
     try:
@@ -140,6 +142,7 @@ def _described(wheel: zipfile.ZipFile) -> Description:
     """Read METADATA. Raises WheelError where it is too long to be read."""
     said = headers.read(wheel, "METADATA")
     return Description(
+        # Bounded, since a report is read in a terminal and kept in pages.
         project=str(said["Name"] or "")[:LONGEST],
         version=str(said["Version"] or "")[:LONGEST],
         requires_python=str(said["Requires-Python"] or "")[:LONGEST],
@@ -196,6 +199,7 @@ def contents(wheel: zipfile.ZipFile) -> WheelContents:
             found.append(library)
             if table:
                 tables[library.path] = table
+    # After all have been read: a symbol may come from the wheel's last library.
     return WheelContents(links.resolved(found, tables), entries)
 
 

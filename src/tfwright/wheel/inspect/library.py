@@ -48,6 +48,7 @@ def read(member: zipfile.ZipInfo, content: Content) -> tuple[Library, ElfTable |
 
 def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
     """Read a library that is sound. Raises ValueError for other files."""
+    # By the content: a file named .so may be a linker script.
     magic = bytes(content[:4])
     linux, table, mac = None, None, tuple[MachO, ...]()
     if magic == elf.MAGIC:
@@ -56,6 +57,8 @@ def _read(path: str, content: Content) -> tuple[Library, ElfTable | None]:
         mac = macho_content.read(content)
     else:
         raise ValueError("it is neither an ELF nor a Mach-O file")
+    # Only TensorFlow 1.0 to 1.12 have this library; later ones link NCCL into their
+    # own.
     nccl = PurePosixPath(path).name == NCCL_OPS
     library = Library(
         path=path,
@@ -82,6 +85,8 @@ def notes(library: Library) -> Iterator[str]:
         least = "at least " if len(missing) == MOST_MISSING else ""
         others = f" and {least}{len(missing) - 1} more" if len(missing) > 1 else ""
         yield f"needs {missing[0]}{others}, and names no library that has it"
+    # The loader takes a relative path from the working directory, which a stranger may
+    # own.
     stray = [
         folder for folder in search_path(library) if not folder.startswith(("$ORIGIN", "@", "/"))
     ]

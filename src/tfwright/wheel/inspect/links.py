@@ -50,6 +50,8 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
     for library in libraries:
         for name in library.elf.needed if library.elf else ():
             users.setdefault(name, []).append(library)
+    # Backwards: what needs libcuda may get any symbol from it, and so may whoever needs
+    # that.
     waiting = [name for name in users if name not in own and not SYSTEM.fullmatch(name)]
     reached, seen = set[str](), set(waiting)
     while waiting:

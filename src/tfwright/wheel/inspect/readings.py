@@ -25,6 +25,7 @@ def read(
     path: Path, content: zipfile.ZipFile, table: VerifyTable, python: str
 ) -> Iterator[Reading]:
     """Read a wheel; its size is left out, since sealing changes that."""
+    # Once for all readings: unpacking the libraries takes most of the time.
     found = inspection.contents(content)
     members = f"{len(archive.files(content))} files as listed"
     yield Reading("RECORD", record.faults(content, found.entries), members)
@@ -34,6 +35,7 @@ def read(
 
 def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading]:
     """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
+    # Before the floors: a library that cannot be read keeps none of them.
     if libraries:
         yield Reading("libraries", floor.unreadable(libraries), f"{len(libraries)} read")
     if table.glibc:

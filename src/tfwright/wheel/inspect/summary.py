@@ -1,9 +1,11 @@
 """What a wheel as a whole needs, with the library that needs the most."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tfwright.wheel.binary import cpu, elf
+from tfwright.wheel.binary.elf import Elf
+from tfwright.wheel.binary.macho import MachO
 from tfwright.wheel.inspect.library import Library
 
 
@@ -29,6 +31,8 @@ class Summary:
     strings: tuple[str, ...]
     """The std::string of the interface that most of TensorFlow's exports are in."""
     architectures: tuple[str, ...]
+    gpu_bytes: dict[str, int]
+    """Bytes of GPU code by architecture, in the order of `architectures`."""
     nccl: tuple[str, ...]
     tensorflow: int
     """Exports in TensorFlow's namespace."""
@@ -41,14 +45,23 @@ def summarize(libraries: Sequence[Library]) -> Summary:
     for name, need in _needs(libraries):
         if name not in newest or _age(name, need) > _age(name, newest[name]):
             newest[name] = need
+    architectures = elf.ordered(name for part in parts for name in part.architectures)
+    # The library with TensorFlow's own exports decides how operations of users' have to
+    # be built.
     interface = max(parts, key=lambda part: part.symbols.tensorflow, default=None)
     return Summary(
         needs=newest,
         strings=interface.symbols.strings if interface else (),
-        architectures=elf.ordered(name for part in parts for name in part.architectures),
+        architectures=architectures,
+        gpu_bytes=_gpu_bytes(parts, architectures),
         nccl=tuple(sorted({library.text.nccl for library in libraries if library.text.nccl})),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
+
+
+def _gpu_bytes(parts: Sequence[Elf | MachO], names: Iterable[str]) -> dict[str, int]:
+    """Add up the GPU code of all libraries by architecture."""
+    return {name: sum(part.gpu_bytes.get(name, 0) for part in parts) for name in names}
 
 
 def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:

@@ -33,16 +33,18 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
     promised = named(path)
     if not promised:
         return []
-    differing = (
-        [f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"]
-        if stated != promised
-        else []
-    )
-    alone = (fault for library in found for fault in _library_faults(promised, library))
+    differing = []
+    # pip chooses by the name alone, and repacking tools read the file: the two must
+    # agree.
+    if stated != promised:
+        differing.append(
+            f"the file WHEEL says {tags.said(stated)}, the name says {tags.said(promised)}"
+        )
+    for library in found:
+        differing += _library_faults(promised, library)
     platforms = sorted({tag.platform for tag in promised})
     return [
         *differing,
-        *alone,
         *_excess("glibc", _glibc_promises(platforms), _glibc_needs(found)),
         *_excess("macOS", _macos_promises(platforms), _macos_needs(found)),
     ]
@@ -54,13 +56,15 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
+        # universal2 promises two machines, so the library has to have a part for each.
         elif machines and not _machines(platform) <= machines:
             yield f"{library.path} is for {', '.join(sorted(machines))}, and the tag is {platform}"
+    # PEP 3149: only this very Python imports a module that is named so.
     module = re.search(r"\.cpython-(\d+)", library.path)
-    if module and not {tag.interpreter for tag in promised} & {
-        f"cp{module[1]}",
-        f"py{module[1][0]}",
-    }:
+    if not module:
+        return
+    interpreters = {tag.interpreter for tag in promised}
+    if interpreters.isdisjoint({f"cp{module[1]}", f"py{module[1][0]}"}):
         yield f"{library.path} is for CPython {module[1]}, and the tags are {tags.said(promised)}"
 
 
@@ -76,6 +80,8 @@ def _excess(
     """Compare the oldest system that a tag promises with the newest that a library needs."""
     if not promises or not needs:
         return
+    # Of several platform tags the oldest counts: pip may choose the wheel for any of
+    # them.
     version, platform = min(promises, key=_age)
     beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
     if beyond:
@@ -90,15 +96,14 @@ def _age(pair: tuple[str, str]) -> tuple[int, ...]:
 
 def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     """Return the glibc that each tag promises to be enough."""
-    parts = [
-        (re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform), platform)
-        for platform in platforms
-    ]
-    return [
-        (f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0"), platform)
-        for part, platform in parts
-        if part
-    ]
+    promises = []
+    for platform in platforms:
+        # linux_x86_64 promises no glibc at all.
+        part = re.match(r"(manylinux\d+|manylinux_(\d+)_(\d+))_", platform)
+        if part:
+            glibc = f"{part[2]}.{part[3]}" if part[2] else LEGACY.get(part[1], "0")
+            promises.append((glibc, platform))
+    return promises
 
 
 def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:

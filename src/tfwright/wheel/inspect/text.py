@@ -68,13 +68,17 @@ def _paths(content: Content) -> Iterator[str]:
     for number, mark in enumerate(_MARK.finditer(content)):
         if number == MOST:
             return
+        # A pattern that looks back from each mark would be quadratic in a file full of
+        # them.
         window = bytes(content[max(mark.start() - LONGEST, 0) : mark.start()])
         before = _BEFORE.search(window)
         start = mark.start() - len(before[0] if before else b"")
+        # /home/user/.cache/bazel/_bazel_user/... has two marks.
         if start == last:
             continue
         last = start
         found = _AFTER.match(content, start, start + LONGEST)
         path = found[0].decode("ascii") if found else ""
+        # Two slashes begin the rest of a URL: https://host/home/page.
         if path.startswith("/") and not path.startswith(("//", ANONYMOUS)):
             yield path

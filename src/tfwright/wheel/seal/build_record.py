@@ -99,7 +99,7 @@ class RecordedBazel(Table):
 
 
 class Substitution(Table):
-    """Bytes that stood in for an archive that could not be had."""
+    """Bytes that took the place of an archive that could not be downloaded."""
 
     name: Line
     reason: Line
@@ -138,10 +138,11 @@ class BuildRecord(Table):
 
 def recipe_content(recipe: Recipe) -> RecipeContent:
     """Return a recipe as the record holds it."""
+    # Without defaults: a new setting of a later tfwright must not change the record of
+    # old recipes.
     content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
-    return RecipeContent(
-        name=recipe.name, sha256=hashlib.sha256(canonical(content)).hexdigest(), content=content
-    )
+    digest = hashlib.sha256(canonical(content)).hexdigest()
+    return RecipeContent(name=recipe.name, sha256=digest, content=content)
 
 
 def recipe_of(record: BuildRecord) -> Recipe:
@@ -163,6 +164,8 @@ def write(record: BuildRecord) -> bytes:
 
 def canonical(content: object, indent: int | None = None) -> bytes:
     """Return JSON whose keys are sorted, in UTF-8, with a line break at its end."""
+    # Sorted: the order in which a recipe's tables were written must not show in the
+    # bytes.
     return (json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n").encode()
 
 
@@ -175,14 +178,16 @@ def read(wheel: zipfile.ZipFile) -> BuildRecord | None:
     if place not in wheel.namelist():
         return None
     try:
+        # Before it is parsed: the wheel may be anybody's.
         if wheel.getinfo(place).file_size > LARGEST:
             raise _unreadable(wheel, f"it has more than {LARGEST:,} bytes")
         return BuildRecord.model_validate_json(wheel.read(place))
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
-        raise _unreadable(
-            wheel, f"{'.'.join(map(str, first['loc']))}: {first['msg']}".removeprefix(": ")
-        ) from fault
+        place_in_record = ".".join(map(str, first["loc"]))
+        # JSON that cannot be parsed has no place.
+        why = f"{place_in_record}: {first['msg']}".removeprefix(": ")
+        raise _unreadable(wheel, why) from fault
 
 
 def _unreadable(wheel: zipfile.ZipFile, why: str) -> WheelError:

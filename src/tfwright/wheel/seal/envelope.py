@@ -49,6 +49,7 @@ def verify(wheel: Path, key: Path) -> str:
 def _subjects(payload: bytes) -> list[str]:
     """Return the digests of what a statement is about; even a trusted signer may write nonsense."""
     try:
+        # A statement may be about several files; the wheel has to be one of them.
         return [subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(

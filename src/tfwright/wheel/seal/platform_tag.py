@@ -34,7 +34,13 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
 
     try:
         found = analyze_wheel_abi(
-            None, None, wheel, frozenset(), disable_isa_ext_check=False, allow_graft=False
+            # auditwheel finds libc and machine in the libraries by itself.
+            None,
+            None,
+            wheel,
+            frozenset(),
+            disable_isa_ext_check=False,
+            allow_graft=False,
         )
         policy = found.policies.get_policy_by_name(wanted)
     except (AuditwheelError, LookupError, ValueError) as fault:
@@ -47,6 +53,8 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     external = found.external_refs[policy.name].libs
     libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
+    # auditwheel also judges what it lists nowhere, as extensions of the instruction
+    # set.
     other = [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
     return PlatformProof(found.overall_policy.name, (*libraries, *symbols, *other))
 
@@ -55,8 +63,9 @@ def insist(wheel: Path, wanted: str) -> None:
     """Raise WheelError with what is in the way unless a wheel keeps a platform."""
     proof = prove(wheel, wanted)
     if proof.reasons:
-        more = len(proof.reasons) - SHOWN
-        lines = [*proof.reasons[:SHOWN], *([f"and {more} more"] if more > 0 else [])]
+        lines = list(proof.reasons[:SHOWN])
+        if len(proof.reasons) > SHOWN:
+            lines.append(f"and {len(proof.reasons) - SHOWN} more")
         raise WheelError(
             f"{wheel.name} does not run on every {wanted}; its libraries prove {proof.platform}",
             remedy="Build in an image of an older system ([host] image), or correct "
@@ -69,6 +78,7 @@ def renamed(name: str, platform: str) -> str:
     """Return a wheel's file name with another platform."""
     stem, _, _ = name.removesuffix(".whl").rpartition("-")
     changed = f"{stem}-{platform}.whl"
+    # Raises for a platform that would make a name which pip does not take.
     parse_wheel_filename(changed)
     return changed
 
@@ -83,6 +93,7 @@ def stated(wheel: zipfile.ZipFile, platform: str) -> bytes:
 def _line(line: str, platform: str) -> str:
     if not line.startswith("Tag: "):
         return line
+    # "Tag: cp311-cp311-linux_x86_64"; a platform holds no hyphen.
     python_and_abi, _, _ = line.rpartition("-")
     return f"{python_and_abi}-{platform}"
 
@@ -93,6 +104,7 @@ def _newer(needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]) 
     for library, names in sorted(needed.items()):
         for name in sorted(names):
             family, _, version = name.partition("_")
+            # Families that the policy does not list are not the platform's.
             if family in known and version not in known[family]:
                 newer.append(f"{library} {name}")
     return newer

@@ -19,17 +19,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import metadata
 from typing import IO
 
 from tfwright import __version__
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, record
+from tfwright.wheel.seal import compressor
 from tfwright.wheel.seal.build_record import Sealer
 from tfwright.wheel.seal.zip_writing import Moment, ZipMember, ZipWriter
 
-COMPRESSOR = "deflate"
-"""The package that compresses: which version of it was used shows in the bytes."""
 LEVEL = 6
 """Of libdeflate.
 
@@ -44,7 +42,7 @@ LATEST = dt.datetime(2107, 12, 31, 23, 59, 58, tzinfo=dt.UTC)
 @cache
 def sealer() -> Sealer:
     """Return what seals wheels here, as a build record names it."""
-    return Sealer(version=__version__, deflate=metadata.version(COMPRESSOR))
+    return Sealer(version=__version__, deflate=compressor.version())
 
 
 @dataclass(frozen=True)
@@ -98,6 +96,7 @@ def seal(
     with tempfile.TemporaryFile() as stream:
         spool = Spool(stream)
         packed = _pack(wheel, spool)
+        # Before anything is written: sealing would make a false RECORD true.
         _insist_on_record(wheel, packed)
         for name, content in added.items():
             packed[name] = _kept(spool, name, content, 0o644)
@@ -134,7 +133,8 @@ def _member(wheel: zipfile.ZipFile, spool: Spool, member: zipfile.ZipInfo) -> Pa
     mode = 0o755 if member.external_attr >> 16 & 0o111 else 0o644
     if not member.file_size:
         return _kept(spool, member.filename, wheel.read(member), mode)
-    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is compressed.
+    # Mapped, so that the gigabyte of a library goes back to the system as soon as it is
+    # compressed.
     with closing(mmap.mmap(-1, member.file_size)) as content:
         with wheel.open(member) as stream:
             while chunk := stream.read(record.CHUNK):
@@ -160,7 +160,8 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
 def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> None:
     """Refuse a wheel that does not hold what its RECORD says."""
     place = f"{archive.metadata_directory(wheel)}/RECORD"
-    # RECORD's own line has no digest, so its entry from the packing would not agree with it.
+    # RECORD's own line has no digest, so its entry from the packing would not agree
+    # with it.
     known = {name: part.entry for name, part in packed.items() if name != place}
     found = record.faults(wheel, known)
     if found:
@@ -174,6 +175,7 @@ def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> N
 def moment(epoch: int) -> Moment:
     """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
     try:
+        # In UTC: zip has no time zone, and the host's must not show.
         when = min(max(dt.datetime.fromtimestamp(epoch, dt.UTC), EARLIEST), LATEST)
     except (OverflowError, ValueError, OSError):
         when = LATEST if epoch > 0 else EARLIEST

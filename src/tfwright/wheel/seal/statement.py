@@ -64,6 +64,7 @@ def write(
 
 def _definition(record: BuildRecord, wheel: zipfile.ZipFile) -> dict[str, object]:
     """Return what was asked for, what the builder chose, and what went in."""
+    # The record as it is in the wheel: the two must never say different things.
     said = record.model_dump(mode="json")
     return {
         "buildType": BUILD_TYPE,
@@ -95,6 +96,7 @@ def _image(record: BuildRecord) -> Iterator[dict[str, object]]:
     """Yield the container image that the build ran in, if it did."""
     image = record.recipe.content.get("host", {}).get("image")
     if image:
+        # in-toto wants algorithm and digest apart; registries write them as one word.
         algorithm, _, digest = image["digest"].partition(":")
         uri = f"pkg:oci/{image['name']}@{image['digest']}"
         yield {"name": "container image", "uri": uri, "digest": {algorithm: digest}}
@@ -112,6 +114,7 @@ def _materials(wheel: zipfile.ZipFile) -> Iterator[dict[str, object]]:
         for entry in component["hashes"]:
             algorithm = entry["alg"].replace("-", "").lower()
             digests[algorithm] = entry["content"]
+        # A clone has no digest but its commit, which covers all of its files.
         if "sha256" not in digests:
             digests = {"gitCommit": component["version"]}
         yield {"name": component["name"], "uri": component["purl"], "digest": digests}
@@ -125,6 +128,8 @@ def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
             "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
         },
         "metadata": {
+            # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the
+            # wheel has no clock.
             "finishedOn": outcome.finished.strftime("%Y-%m-%dT%H:%M:%SZ"),
             "tfwright_checks": list(outcome.checks),
             "tfwright_cache": outcome.cache,

@@ -59,6 +59,7 @@ class ZipWriter:
 
     def finish(self) -> None:
         """Write the directory of all members, which ends the archive."""
+        # The directory comes last, so that the stream need not seek back to any header.
         start, count = self._at, len(self._directory)
         for entry in self._directory:
             self._put(entry)
@@ -79,9 +80,11 @@ def _packed(moment: Moment) -> tuple[int, int]:
 def _local_header(member: ZipMember, moment: tuple[int, int]) -> bytes:
     """Return what stands before a member's bytes; a 64-bit field has to hold both sizes."""
     wide = max(member.size, member.packed) >= LARGEST_PLAIN
-    # Unlike the directory's entry, this field must have both sizes, even if one of them fits.
-    sizes = (FULL_32, FULL_32) if wide else (member.packed, member.size)
-    extra = _wide_field([member.size, member.packed]) if wide else b""
+    sizes, extra = (member.packed, member.size), b""
+    if wide:
+        # Unlike the directory's entry, this field must have both sizes, even if one of
+        # them fits.
+        sizes, extra = (FULL_32, FULL_32), _wide_field([member.size, member.packed])
     fields = _common(member, moment, wide=wide, sizes=sizes, extra=extra)
     return struct.pack("<4s", b"PK\3\4") + fields + _name(member) + extra
 
@@ -95,20 +98,17 @@ def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) ->
     extra = _wide_field(large) if large else b""
     fields = _common(member, moment, wide=bool(large), sizes=(packed, size), extra=extra)
     made_by = struct.pack("<4sBB", b"PK\1\2", WIDE if large else PLAIN, UNIX)
-    # No comment, on the first disk, binary content, the mode in the upper half of the attributes.
-    return (
-        made_by
-        + fields
-        + struct.pack("<HHHII", 0, 0, 0, member.mode << 16, place)
-        + _name(member)
-        + extra
-    )
+    # No comment, on the first disk, binary content, the mode in the upper half of the
+    # attributes.
+    rest = struct.pack("<HHHII", 0, 0, 0, member.mode << 16, place)
+    return made_by + fields + rest + _name(member) + extra
 
 
 def _common(
     member: ZipMember, moment: tuple[int, int], *, wide: bool, sizes: tuple[int, int], extra: bytes
 ) -> bytes:
     """Return the fields that the local header and the directory share."""
+    # Without the flag readers take a name for code page 437 (APPNOTE, appendix D).
     version, flags = WIDE if wide else PLAIN, 0 if member.name.isascii() else UTF_8
     return struct.pack(
         "<HHHHHIIIHH",
@@ -134,11 +134,14 @@ def _wide_field(numbers: list[int]) -> bytes:
 
 def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
     """Yield the records that say where the directory is, in 64 bits only if that is needed."""
+    # FULL_16 itself already means "see the 64-bit record", so it cannot be a count.
     wide = count >= FULL_16 or max(start, size) >= LARGEST_PLAIN
     if wide:
         yield struct.pack(
             "<4sQHHIIQQQQ", b"PK\6\6", 44, UNIX << 8 | WIDE, WIDE, 0, 0, count, count, size, start
         )
+        # The locator: where the 64-bit record begins, for readers that come from the
+        # end of the file.
         yield struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
     number, length, place = (FULL_16, FULL_32, FULL_32) if wide else (count, size, start)
     yield struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0)

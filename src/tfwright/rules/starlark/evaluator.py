@@ -1,133 +1,41 @@
 """Starlark, read as far as it can be known without running it: loads, names, functions, values.
 
-Python's own parser reads it. Conditions are never decided: both branches count, and where they
-leave a name with two values, both are tried. Texts are untrusted, so that only what leaves a value
-readable is known here (no repetition, no width in a format), and all work is counted.
+Conditions are never decided: both branches count, and where they leave a name with two values, both
+are tried. Texts are untrusted, so that only what leaves a value readable is known here, and all
+work is counted.
 """
 
 import ast
-import re
-import string
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar
+
+from tfwright.rules.starlark.model import (
+    Arguments,
+    Either,
+    ExhaustedError,
+    External,
+    Function,
+    Later,
+    MissingError,
+    Module,
+    Rule,
+    Scope,
+    UnknownError,
+    Unset,
+)
+from tfwright.rules.starlark.syntax import assigned, defaults, expression_of, located, parse
+from tfwright.rules.starlark.values import added, filled, formatted
 
 MOST_STEPS = 1_000_000
 """Work that a tree may take; TensorFlow 2.4 takes 200,000, and no release more."""
-MOST_NAMES = 2_000
-"""Names that one scope may bind: each binding copies all of them."""
 MOST_FORMS = 64
 """Combinations of alternatives in which one expression is tried."""
-LONGEST = 65_536
-"""Characters of a text and items of a list that are still put together."""
-LARGEST = 10**18
-"""The first integer that is too large to be put into a text."""
-LONGEST_FILE = 4_000_000
-"""Characters of a file that is still parsed."""
-
-_LABEL = (
-    r"(?:@(?P<repository>[\w.-]*))?(?P<root>//)?"
-    r"(?P<package>[\w./+-]*)(?::(?P<name>[\w./+-]+))?"
-)
 
 Result = TypeVar("Result")
 
-Expressions = Generator[tuple[ast.stmt, ast.expr, "Scope"], None, "Scope"]
+Expressions = Generator[tuple[ast.stmt, ast.expr, Scope], None, Scope]
 """What `Program.walk` yields: an expression, where it stands, what is known there; in the end what
 is known then."""
-
-
-class UnknownError(ValueError):
-    """Only running the text would tell this value."""
-
-
-class GivenError(UnknownError):
-    """The value is a parameter of a function that has no caller."""
-
-
-class MissingError(UnknownError):
-    """The file that a ``load`` names is not there, or not readable."""
-
-
-class ExhaustedError(Exception):
-    """The texts ask for more work than any honest tree does."""
-
-
-@dataclass(frozen=True, eq=False)
-class Module:
-    """A file that was parsed."""
-
-    path: str
-    body: Sequence[ast.stmt]
-
-
-@dataclass(frozen=True, eq=False)
-class Scope:
-    """What is known at one place of a module."""
-
-    module: Module
-    names: Mapping[str, object] = field(default_factory=dict)
-
-    def bind(self, **things: object) -> "Scope":
-        """Return this scope with names bound or replaced."""
-        if len(self.names) > MOST_NAMES:
-            raise ExhaustedError(f"{self.module.path} binds more than {MOST_NAMES} names")
-        return Scope(self.module, {**self.names, **things})
-
-
-@dataclass(frozen=True, eq=False)
-class Later:
-    """A value that is worked out only if something needs it."""
-
-    node: ast.expr
-    scope: Scope
-
-
-@dataclass(frozen=True, eq=False)
-class Either:
-    """One of several values; which, only running would tell."""
-
-    things: tuple[object, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Unset:
-    """A name whose value cannot be known."""
-
-    fault: UnknownError
-
-
-@dataclass(frozen=True)
-class Function:
-    """A function of the texts."""
-
-    node: ast.FunctionDef
-    module: Module
-
-
-@dataclass(frozen=True)
-class Rule:
-    """What ``repository_rule`` gives: its code, and the names of its attributes."""
-
-    implementation: object
-    attributes: frozenset[str]
-
-
-@dataclass(frozen=True)
-class External:
-    """A symbol that another repository defines."""
-
-    repository: str
-    file: str
-    symbol: str
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What a call passes."""
-
-    positional: tuple[object, ...]
-    named: Mapping[str, object]
 
 
 class Program:
@@ -151,12 +59,14 @@ class Program:
     def module(self, path: str) -> Module:
         """Parse a file, once. Raises UnknownError if there is none, or it is not readable."""
         if path not in self._modules:
-            self._modules[path] = Module(path, _parse(path, self._texts))
+            self._modules[path] = Module(path, parse(path, self._texts))
         return self._modules[path]
 
     def globals(self, module: Module) -> Scope:
         """Return what the functions of a module can see."""
         if module not in self._globals:
+            # Empty at first: a function of the module may be called while its globals
+            # are being read.
             self._globals[module] = Scope(module)
             walk = self.walk(module.body, Scope(module))
             self._globals[module] = _exhaust(walk)
@@ -166,7 +76,7 @@ class Program:
         """Yield every expression of `body`, in all branches, each with what is known there."""
         for statement in body:
             self.spend()
-            if expression := _expression(statement):
+            if expression := expression_of(statement):
                 yield statement, expression, scope
             # Only these two recurse, and they do so here: an `elif` is an `if` in the `else`
             # branch, so another call for each level would halve the longest readable chain.
@@ -191,7 +101,7 @@ class Program:
             case ast.Expr(value=ast.Call(func=ast.Name(id="load")) as call):
                 return scope.bind(**self._loaded(call, scope.module))
             case ast.Assign(targets=[target, *_], value=value):
-                return scope.bind(**_assigned(target, Later(value, scope)))
+                return scope.bind(**assigned(target, Later(value, scope)))
             case ast.AugAssign(target=ast.Name(id=name), value=value):
                 # `x += y` is `x = x + y`, with the line of the statement for reports.
                 addition = ast.BinOp(ast.Name(name, ast.Load()), statement.op, value)
@@ -207,7 +117,7 @@ class Program:
             if isinstance(node, ast.comprehension):
                 # The variable hides a name of the module, whose value would be the wrong one.
                 unset = Unset(UnknownError("differs from turn to turn"))
-                scope = scope.bind(**_assigned(node.target, unset))
+                scope = scope.bind(**assigned(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
     def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
@@ -222,7 +132,7 @@ class Program:
         ]
         # The order matters: a default replaces "missing", and what is passed replaces a default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
-        for name, default in _defaults(given):
+        for name, default in defaults(given):
             bound[name] = Later(default, outer)
         bound.update(zip(names, arguments.positional, strict=False))
         bound.update({name: thing for name, thing in arguments.named.items() if name in names})
@@ -333,9 +243,9 @@ class Program:
             case ast.IfExp():
                 return self._one_of((Later(node.body, scope), Later(node.orelse, scope)))
             case ast.BinOp(op=ast.Add()):
-                return _sum(self.value(node.left, scope), self.value(node.right, scope))
+                return added(self.value(node.left, scope), self.value(node.right, scope))
             case ast.BinOp(op=ast.Mod()):
-                return _filled(self.value(node.left, scope), self.value(node.right, scope))
+                return filled(self.value(node.left, scope), self.value(node.right, scope))
             case ast.Call():
                 return self._result(node, scope)
             case ast.Attribute():
@@ -345,6 +255,8 @@ class Program:
 
     def _named(self, name: str, scope: Scope) -> object:
         """Return the value of a name, here or in the module."""
+        # Functions see the module as it is at its end, as in Python: they run after it
+        # was read.
         for names in (scope.names, self.globals(scope.module).names):
             if name in names:
                 return self.force(names[name])
@@ -368,6 +280,7 @@ class Program:
     def _result(self, call: ast.Call, scope: Scope) -> object:
         """Return what a call gives, if it is one of the few that leave a value readable."""
         match call.func, call.args:
+            # A label is read as its text, by which `load` and the rules name files.
             case ast.Name(id="str" | "Label"), [argument]:
                 return self.value(argument, scope)
             case ast.Name(id="repository_rule"), _:
@@ -377,7 +290,7 @@ class Program:
                 named = {name: self.force(thing) for name, thing in arguments.named.items()}
                 template = self.value(text, scope)
                 positional = [self.force(argument) for argument in arguments.positional]
-                return _formatted(template, positional, named)
+                return formatted(template, positional, named)
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
@@ -409,12 +322,12 @@ class Program:
         try:
             items = self.value(loop.iter, scope)
         except UnknownError as fault:
-            yield scope.bind(**_assigned(loop.target, Unset(fault)))
+            yield scope.bind(**assigned(loop.target, Unset(fault)))
             return
         if not isinstance(items, list | dict):
             items = [Unset(UnknownError("is not a list"))]
         for item in items:
-            yield scope.bind(**_assigned(loop.target, item))
+            yield scope.bind(**assigned(loop.target, item))
 
     def _loaded(self, call: ast.Call, module: Module) -> dict[str, object]:
         """Return the names that a ``load`` brings."""
@@ -431,49 +344,13 @@ class Program:
     def _symbol(self, label: str, symbol: str, module: Module) -> object:
         """Return what a label and a symbol in it stand for, seen from a module."""
         try:
-            repository, path = _located(label, module.path)
+            repository, path = located(label, module.path)
             # A name of the own repository leads back into these texts, as a bare path does.
             if repository is not None and repository not in self._own:
                 return External(repository, path, symbol)
             return Later(ast.Name(symbol, ast.Load()), self.globals(self.module(path)))
         except UnknownError as fault:
             return Unset(MissingError(f"{label[:80]!r}: {fault}"))
-
-
-def _parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
-    """Parse one text. Raises UnknownError if it cannot be read."""
-    if path not in texts:
-        message = f"there is no file {path}"
-        raise UnknownError(message)
-    if len(texts[path]) > LONGEST_FILE:
-        message = f"has more than {LONGEST_FILE} characters"
-        raise UnknownError(message)
-    try:
-        return ast.parse(texts[path]).body
-    except SyntaxError as fault:
-        message = f"is not readable as Starlark: line {fault.lineno}: {fault.msg}"
-        raise UnknownError(message) from fault
-    except (ValueError, RecursionError, MemoryError) as fault:
-        # Python's parser raises these for NUL bytes and for brackets that are nested too deeply.
-        message = f"is not readable as Starlark: {str(fault) or 'nested too deeply'}"
-        raise UnknownError(message) from fault
-
-
-def _expression(statement: ast.stmt) -> ast.expr | None:
-    """Return the expression that a statement evaluates; None if it has none of interest."""
-    match statement:
-        case ast.If(test=expression) | ast.For(iter=expression):
-            return expression
-        case ast.Expr(value=ast.Call(func=ast.Name(id="load"))):
-            # A `load` only binds names; read as a call, it would look like an unknown macro.
-            return None
-        case ast.Expr(value=expression) | ast.Return(value=ast.expr() as expression):
-            return expression
-        case ast.Assign(value=expression):
-            return expression
-        case ast.AugAssign(target=ast.Name(), value=expression):
-            return expression
-    return None
 
 
 def _exhaust(walk: Expressions) -> Scope:
@@ -493,99 +370,3 @@ def _join(taken: Scope, other: Scope) -> Scope:
         if name in other.names and other.names[name] is not thing:
             both[name] = Either((thing, other.names[name]))
     return Scope(taken.module, both)
-
-
-def _assigned(target: ast.expr, thing: object) -> dict[str, object]:
-    """Return the names that an assignment binds; where it takes a value apart, they are unknown."""
-    match target:
-        case ast.Name():
-            return {target.id: thing}
-        case ast.Tuple() | ast.List():
-            unset = Unset(UnknownError("is a part of a value"))
-            return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
-    return {}
-
-
-def _defaults(given: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
-    """Yield the parameters that have a default, with it."""
-    names = [parameter.arg for parameter in (*given.posonlyargs, *given.args)]
-    # Python keeps the defaults of the last parameters only, without gaps.
-    first = len(names) - len(given.defaults)
-    yield from zip(names[first:], given.defaults, strict=True)
-    for parameter, default in zip(given.kwonlyargs, given.kw_defaults, strict=True):
-        if default:
-            yield parameter.arg, default
-
-
-def _located(label: str, seen_from: str) -> tuple[str | None, str]:
-    """Return repository (None for the same) and path of a label: ``@repo//package:file.bzl``."""
-    found = re.fullmatch(_LABEL, label)
-    # A label never names a parent directory: Bazel refuses it, and it would lead out of the tree.
-    if not found or ".." in label:
-        raise UnknownError("loads a file whose label is not readable")
-    folder = found["package"] if found["root"] else seen_from.rpartition("/")[0]
-    name = found["name"] or found["package"].rpartition("/")[2] + ".bzl"
-    return found["repository"], f"{folder}/{name}" if folder else name
-
-
-def _sum(left: object, right: object) -> object:
-    """Add two texts or two lists, as Starlark does."""
-    if isinstance(left, str) and isinstance(right, str):
-        return _short(left + right)
-    if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
-        return left + right
-    raise UnknownError("adds what is neither two texts nor two lists")
-
-
-def _filled(text: object, values: object) -> str:
-    """Fill the places of a ``%`` text; only plain ``%s`` and ``%d`` are known."""
-    given = list(values) if isinstance(values, list) else [values]
-    # The split keeps each letter after a `%`: literals are at even places, marks at odd ones.
-    parts = re.split(r"%(.)", text) if isinstance(text, str) else []
-    marks = parts[1::2]
-    known = bool(parts) and {"s", "d", "%"}.issuperset(marks)
-    if not known or len(given) != sum(mark != "%" for mark in marks):
-        raise UnknownError("fills a text in a way that is not known")
-    parts[1::2] = [mark if mark == "%" else _plain(given.pop(0)) for mark in marks]
-    return _short("".join(parts))
-
-
-def _formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
-    """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
-
-    Nothing else is known.
-    """
-    if not isinstance(text, str):
-        raise UnknownError("formats what is not a text")
-    values = {**{str(index): value for index, value in enumerate(positional)}, **named}
-    made, position = "", 0
-    try:
-        for literal, place, width, conversion in string.Formatter().parse(text):
-            made += literal
-            if place is None:
-                continue
-            # A width may ask for gigabytes of blanks, so it is not even tried.
-            if width or conversion:
-                raise UnknownError("formats with more than plain {name}")
-            made = _short(made + _plain(values[place or str(position)]))
-            # Only a place without a name, plain `{}`, takes the next positional argument.
-            position += not place
-    except (ValueError, KeyError) as fault:
-        message = f"formats with what is not there: {fault}"
-        raise UnknownError(message) from fault
-    return made
-
-
-def _plain(value: object) -> str:
-    """Return a text or a number as a text."""
-    if isinstance(value, str) or (isinstance(value, int) and abs(value) < LARGEST):
-        return str(value)
-    raise UnknownError("puts what is neither text nor number into a text")
-
-
-def _short(text: str) -> str:
-    """Insist that a text which was put together is of a sane length."""
-    if len(text) > LONGEST:
-        message = f"makes a text of more than {LONGEST} characters"
-        raise UnknownError(message)
-    return text

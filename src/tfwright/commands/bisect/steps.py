@@ -1,0 +1,143 @@
+"""The way from what was good to what fails, one change at a time.
+
+First come the tables of the recipe, then its patches, then the commits, and the lock file last.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfwright.documents.recipe import Recipe, SourceTable
+from tfwright.nightly.builds import CommitLine
+from tfwright.nightly.inputs import PATCHES, KeptInputs, names
+from tfwright.tools import files
+
+UNTRIED = {"name", "summary", "verified", "source"}
+"""Tables that decide no wheel, and the one that has steps of its own."""
+OWN_STEPS = ("patches", "assets", "commit")
+"""What of [source] changes in steps of its own."""
+
+
+@dataclass(frozen=True)
+class BisectStep:
+    """One change on the way from good to bad, with everything as it is after that change."""
+
+    said: str
+    inputs: KeptInputs
+    commit: str = ""
+    """The commit, if the step is one."""
+
+    @property
+    def key(self) -> str:
+        """What no other step of a bisection has; a model with mappings cannot be hashed."""
+        return self.commit or self.said
+
+
+def steps_between(
+    good: KeptInputs, bad: KeptInputs, commits: Sequence[CommitLine], folder: Path
+) -> Iterator[BisectStep]:
+    """Yield each change from one build's inputs to the other's.
+
+    `commits` are those after the good one up to the bad one, oldest first. Patches are assembled in
+    `folder`, since a step may need some of the good build and some of the bad one.
+    """
+    relocked = _digest(good.locked) != _digest(bad.locked)
+    # A lock file pins what one recipe downloads. Neither lock fits a recipe between the two, so
+    # the trials between them go without one.
+    locked = None if relocked else good.locked
+    now = good.recipe.model_copy(update={"name": bad.recipe.name})
+    for step in _recipes(now, bad.recipe, commits, folder):
+        now = step.inputs.recipe
+        yield replace(step, inputs=KeptInputs(now, locked))
+    if relocked:
+        yield BisectStep("the lock file", replace(bad, recipe=now))
+
+
+def _recipes(
+    now: Recipe, bad: Recipe, commits: Sequence[CommitLine], folder: Path
+) -> Iterator[BisectStep]:
+    """Yield the changes of the recipe itself."""
+    for table in type(bad).model_fields:
+        if table in UNTRIED or getattr(now, table) == getattr(bad, table):
+            continue
+        now = now.model_copy(update={table: getattr(bad, table)})
+        yield _step(f"the recipe's [{table}]", now)
+    for said, source in _sources(now.source, bad.source, folder):
+        now = now.model_copy(update={"source": source})
+        yield _step(said, now)
+    for line in commits:
+        source = now.source.model_copy(update={"commit": line.commit})
+        now = now.model_copy(update={"source": source})
+        said = f"commit {line.commit[:12]} {line.subject}"
+        yield replace(_step(said, now), commit=line.commit)
+
+
+def _step(said: str, recipe: Recipe) -> BisectStep:
+    return BisectStep(said, KeptInputs(recipe))
+
+
+def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
+    """Yield the changes of [source], except for the commit."""
+    kept = {name: getattr(now, name) for name in OWN_STEPS}
+    others = bad.model_copy(update=kept)
+    # Compared without the folders in which the two look for their patches.
+    if others.model_dump() != now.model_dump():
+        now = _located_like(others, now)
+        yield "the recipe's [source]", now
+    paths = {name: now.file(name) for name in names(now)}
+    for number, (said, source) in enumerate(_patched(now, bad)):
+        for name in names(source):
+            # A patch that is in both builds changes its content in a step of its own.
+            if said == _content_of(name) or name not in paths:
+                paths[name] = bad.file(name)
+        now = _assembled(source, paths, folder / str(number))
+        yield said, now
+
+
+def _located_like(source: SourceTable, other: SourceTable) -> SourceTable:
+    """Return a source that looks for its patches where another one does."""
+    values = {name: getattr(source, name) for name in type(source).model_fields}
+    return other.model_copy(update=values)
+
+
+def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
+    """Yield each changed, removed and added patch, in this order."""
+    for name in dict.fromkeys(names(now)):
+        if name in {*names(bad)} and now.file(name).read_bytes() != bad.file(name).read_bytes():
+            yield _content_of(name), now
+    for name in now.patches:
+        if name not in bad.patches:
+            left = tuple(patch for patch in now.patches if patch != name)
+            now = now.model_copy(update={"patches": left})
+            yield f"without patches/{name}", now
+    for name in bad.patches:
+        if name not in now.patches:
+            # In the order of the failing build: a patch may need those before it.
+            together = {*now.patches, name}
+            ordered = tuple(patch for patch in bad.patches if patch in together)
+            now = now.model_copy(update={"patches": ordered})
+            yield f"patches/{name}", now
+    if now.patches != bad.patches:
+        now = now.model_copy(update={"patches": bad.patches})
+        yield "the order of the patches", now
+    if now.assets != bad.assets:
+        yield "the recipe's [source.assets]", now.model_copy(update={"assets": bad.assets})
+
+
+def _content_of(name: str) -> str:
+    return f"patches/{name}, whose content changed"
+
+
+def _assembled(source: SourceTable, paths: dict[str, Path], folder: Path) -> SourceTable:
+    """Copy the patches of a step together; return the source that uses the copies."""
+    files.remove(folder)
+    for name in names(source):
+        target = folder / PATCHES / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(paths[name], target)
+    return source.located(folder)
+
+
+def _digest(path: Path | None) -> str:
+    return files.sha256(path) if path else ""

@@ -1,0 +1,94 @@
+"""Which Bazel knows an option, a rule, an attribute or a method.
+
+The table beside this file holds what released versions say of themselves;
+``benchmarks/bazel_names.py`` writes it.
+"""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+FILE = Path(__file__).with_name("bazel_names.toml")
+
+
+@dataclass(frozen=True)
+class NameTable:
+    """What some versions of Bazel have."""
+
+    versions: tuple[str, ...]
+    """The versions that were asked, the oldest first."""
+    spans: Mapping[str, Mapping[str, tuple[str, str]]]
+    """Of each kind of name, the first and the last version that has a name."""
+
+
+@lru_cache
+def _table() -> NameTable:
+    document = tomllib.loads(FILE.read_text("utf-8"))
+    versions = tuple(document.pop("versions"))
+    spans: dict[str, dict[str, tuple[str, str]]] = {}
+    for kind, texts in document.items():
+        spans[kind] = {}
+        for span, names in texts.items():
+            first, _, last = span.partition(" ")
+            spans[kind].update(dict.fromkeys(names.split(), (first, last)))
+    return NameTable(versions, spans)
+
+
+def option(text: str) -> str:
+    """Say which versions take an option, given as ``--name``, ``--name=value`` or ``-n``."""
+    if not text.startswith("--"):
+        return ""
+    name = text.removeprefix("--").partition("=")[0]
+    return _sentence("option", name, f"--{name}") or (
+        f"Of the versions {_bounds()}, none takes --{name}: it is mistyped, it belongs to another "
+        "command or, after `--`, to the program that is run, or only other versions have it."
+    )
+
+
+def symbol(name: str) -> str:
+    """Say which versions define a name of BUILD or .bzl files, or a member of `native`."""
+    for kind in ("symbol", "rule"):
+        said = _sentence(kind, name, f"`{name}`")
+        if said:
+            return said
+    return _sentence("member", f"native.{name}", f"`native.{name}`")
+
+
+def member(name: str) -> str:
+    """Say which versions have a method or a field of that name, whatever it belongs to."""
+    known = _table().spans.get("member", {})
+    found = [full for full in known if full.partition(".")[2] == name]
+    said = [_sentence("member", full, f"`{full}`") for full in found]
+    return " ".join(said[:2])
+
+
+def attribute(name: str) -> str:
+    """Say which versions have an attribute, given as ``rule.attribute``."""
+    rule, _, own = name.partition(".")
+    return _sentence("attribute", name, f"the attribute `{own}` of {rule}")
+
+
+def _bounds() -> str:
+    versions = _table().versions
+    return f"{versions[0]} to {versions[-1]}"
+
+
+def _sentence(kind: str, name: str, shown: str) -> str:
+    """Say which versions have a name; nothing if none of those that were asked has it."""
+    span = _table().spans.get(kind, {}).get(name)
+    if span is None:
+        return ""
+    versions = _table().versions
+    first, last = span
+    came, went = first != versions[0], last != versions[-1]
+    what = shown[:1].upper() + shown[1:]
+    if came and went:
+        return f"{what} is there from Bazel {first} to {last} only."
+    if came:
+        return f"{what} came with Bazel {first}: this one is older."
+    if went:
+        after = versions[versions.index(last) + 1]
+        return f"{what} is gone from Bazel {after} on: this one is newer than {last}."
+    return f"Bazel {_bounds()} have {shown}: this one is older, or newer."

@@ -1,0 +1,75 @@
+"""Which ways to a part of the toolkit are open on a host, and what to type for them."""
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.toolkit import PartName, PartTable
+from tfwright.host import nvidia, remedies, versions
+from tfwright.host.place import Place
+from tfwright.host.probes import Host
+
+_PREFIXES: Mapping[PartName, tuple[str, ...]] = {
+    "cuda": ("/usr/local/cuda-{version}", "/usr/local/cuda", "/opt/cuda"),
+    "cudnn": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
+    "nccl": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/cuda", "/usr"),
+    "tensorrt": ("/usr/local/cuda-{cuda}", "/usr/local/cuda", "/opt/tensorrt", "/usr"),
+}
+"""Where NVIDIA's installers and the distributions put each part."""
+
+
+def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
+    """Say how to obtain a part that a recipe pins: what is open, and what is not and why.
+
+    Empty if the recipe pins no packages of that part.
+    """
+    table = dict(recipe.toolkit.parts()).get(part)
+    if table is None:
+        return ""
+    ways = dict(_ways(table, host))
+    is_open = [name for name, reason in ways.items() if not reason]
+    closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
+    key = "toolkit" if is_open else "toolkit-by-hand"
+    text = remedies.of(key, host.installer, recipe=recipe.name, ways=", or ".join(is_open))
+    lines = [text, *_installed_here(recipe, part, host)]
+    if is_open and closed:
+        lines.append(f"# not possible here: {', '.join(closed)}")
+    return "\n".join(lines)
+
+
+def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
+    """Yield each way that the recipe pins, and why it is closed; empty if it is open."""
+    for way, pins in table.ways():
+        if way == "wheels":
+            yield "from the Python index by pip", ""
+        elif way == "debian" and table.debian:
+            closed = "" if host.has("apt-get") else "this host has no apt-get"
+            yield f"from Debian {table.debian.suite} by apt", closed
+        else:
+            servers = dict.fromkeys(urlsplit(url).hostname or "" for url in pins)
+            yield f"from {' and '.join(servers)}", ""
+
+
+def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
+    """Yield the command that copies an installed part, if this host has the wanted version."""
+    wanted = getattr(recipe.host, part, None) or ""
+    for pattern in _PREFIXES.get(part, ()):
+        prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
+        version = _VERSIONS[part](host.place, prefix)
+        if version and versions.is_of(version, wanted):
+            command = f"invoke toolkit --recipe {recipe.name} --{part} {prefix}"
+            yield f"{command}   # copies {version}, which is installed there"
+            return
+
+
+def _cuda(place: Place, prefix: Path) -> str:
+    return next((seen.value for seen in nvidia.cuda(place, prefix)), "")
+
+
+_VERSIONS: Mapping[PartName, Callable[[Place, Path], str]] = {
+    "cuda": _cuda,
+    "cudnn": lambda place, prefix: nvidia.cudnn(place, [prefix]).value,
+    "nccl": lambda place, prefix: nvidia.nccl(place, [prefix]).value,
+    "tensorrt": lambda place, prefix: nvidia.tensorrt(place, [prefix]).value,
+}

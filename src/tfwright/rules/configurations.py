@@ -1,0 +1,125 @@
+"""Rules of a tree for which Bazel compiles everything a second time, in another configuration."""
+
+import ast
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+Reader = Callable[[str], str | None]
+"""Returns the text of a package's BUILD file, given its path; None if there is none."""
+MOST_PACKAGES = 600
+"""Packages that are read; the Python rules of TensorFlow 1.15 reach some 300."""
+_FOLLOWED = ("deps", "data", "srcs")
+"""Attributes whose targets Bazel builds in the configuration of the rule itself."""
+_PLAIN = ("sh_binary", "filegroup")
+"""Rules besides those of Python that lead to programs in Python."""
+
+
+@dataclass(frozen=True, order=True)
+class Declaration:
+    """Where a rule is declared."""
+
+    path: str
+    line: int
+    rule: str
+    """Its name, without the package."""
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}"
+
+
+@dataclass(frozen=True)
+class _Rule:
+    """A call in a BUILD file that declares a target."""
+
+    place: Declaration
+    kind: str
+    python: str
+    """``PY2``, ``PY3``, or empty where the rule does not say."""
+    labels: tuple[str, ...]
+
+
+def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
+    """Say whether Bazel builds the programs that run during the build in another configuration."""
+    lines = [line.split() for line in bazelrc.splitlines()]
+    # Lines such as build:rbe hold for a configuration that the user has to ask for.
+    always = [word for words in lines if words[:1] == ["build"] for word in words[1:]]
+    return "--distinct_host_configuration=false" not in (*always, *flags)
+
+
+def for_python_2(target: str, read: Reader) -> list[Declaration]:
+    """Return the programs for Python 2 that a target is built from, as far as BUILD files show it.
+
+    Bazel 0.25 and later build everything for Python 3 first. A program for Python 2 has another
+    configuration, and all the C++ and CUDA code that it depends on is compiled again for it.
+    """
+    packages: dict[str, Mapping[str, _Rule]] = {}
+    found: set[Declaration] = set()
+    wanted = deque([_split(target, "")])
+    seen = set(wanted)
+    while wanted:
+        package, name = wanted.popleft()
+        if package not in packages:
+            if len(packages) == MOST_PACKAGES:
+                break
+            packages[package] = _rules(package, read(f"{package}/BUILD") or "")
+        rule = packages[package].get(name)
+        if rule is None or not _leads_on(rule.kind):
+            continue
+        if rule.python == "PY2":
+            found.add(rule.place)
+        for label in map(lambda text, at=package: _split(text, at), rule.labels):
+            if label not in seen:
+                seen.add(label)
+                wanted.append(label)
+    return sorted(found)
+
+
+def _leads_on(kind: str) -> bool:
+    # Libraries in C++ depend on no program in Python, and have most of the packages.
+    return kind in _PLAIN or kind.startswith("py_") or "_py_" in kind
+
+
+def _split(label: str, package: str) -> tuple[str, str]:
+    """Return package and name of a label that is written in some package."""
+    folder, colon, name = label.removeprefix("//").partition(":")
+    if not label.startswith("//"):
+        return package, name if colon else label
+    return folder, name if colon else folder.rpartition("/")[2]
+
+
+def _rules(package: str, text: str) -> Mapping[str, _Rule]:
+    """Return the targets that a BUILD file declares, by name; none if it cannot be read."""
+    try:
+        statements = ast.parse(text).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    lists: dict[str, ast.expr] = {}
+    rules: dict[str, _Rule] = {}
+    for statement in statements:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                lists[name] = value
+            case ast.Expr(value=ast.Call(func=ast.Name(id=kind)) as call):
+                rule = _rule(f"{package}/BUILD", kind, call, lists)
+                rules[rule.place.rule] = rule
+    return rules
+
+
+def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -> _Rule:
+    given = {word.arg: word.value for word in call.keywords if word.arg}
+    labels = [text for name in _FOLLOWED if name in given for text in _texts(given[name], lists)]
+    name, python = (
+        next(_texts(given[key], {}), "") if key in given else ""
+        for key in ("name", "python_version")
+    )
+    return _Rule(Declaration(path, call.lineno, name), kind, python, tuple(labels))
+
+
+def _texts(node: ast.expr, lists: Mapping[str, ast.expr]) -> Iterator[str]:
+    """Yield each text in an expression, also in the lists that it names and in each branch."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+        elif isinstance(part, ast.Name) and part.id in lists:
+            yield from _texts(lists[part.id], {})

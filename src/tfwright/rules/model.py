@@ -1,0 +1,94 @@
+"""What a TensorFlow tree downloads, as far as its rules say."""
+
+import re
+from dataclasses import dataclass
+
+from tfwright.tools.git.clones import Clone
+
+BAZELS_PLACE = "@bazel//"
+"""Where the files are that a Bazel brings along, as findings say it."""
+
+
+@dataclass(frozen=True)
+class Repository:
+    """One file that a repository rule downloads.
+
+    A rule with one file per platform gives several.
+    """
+
+    name: str
+    """As other rules refer to it; empty if only a caller would tell."""
+    rule: str
+    file: str
+    line: int
+    urls: tuple[str, ...] = ()
+    """For a rule that clones, the remote; for a container, its image."""
+    sha256: str = ""
+    """Empty if the rule has none: then nothing can be locked."""
+    strip_prefix: str = ""
+    patches: tuple[str, ...] = ()
+    """Labels of the patches that the rule applies after unpacking, as far as they can be read."""
+    commit: str = ""
+    """For rules that clone: the commit, or the tag, that they check out; for a container, its
+    digest."""
+    reached: bool = True
+    """Whether WORKSPACE leads there; Bazel never sees a repository that nothing declares."""
+
+    @property
+    def lockable(self) -> bool:
+        """Say whether the rule pins the bytes that it downloads."""
+        return bool(self.sha256)
+
+    @property
+    def of_bazel(self) -> bool:
+        """Say whether Bazel itself declares it, and not the tree or what that leads to."""
+        return self.file.startswith(BAZELS_PLACE)
+
+    @property
+    def clone(self) -> Clone | None:
+        """What the rule clones, if it pins a whole commit id: a tag may move."""
+        # A rule with a digest downloads an archive, even where it names a commit in
+        # addition.
+        pinned = re.fullmatch(r"[0-9a-f]{40}", self.commit) and not self.sha256
+        return Clone(self.urls[0], self.commit) if pinned and self.urls else None
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A place that declares a download which only running it would reveal."""
+
+    file: str
+    line: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    """A call of a symbol of another repository: `follow` reads it once its files are there."""
+
+    archive: str
+    """Name of that repository. Not all are archives: a rule of the tree may write one itself, as
+    ``local_config_android``."""
+    path: str
+    """The file in it."""
+    symbol: str
+    file: str
+    """Where it is called."""
+    line: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Everything that was found to be downloaded."""
+
+    repositories: tuple[Repository, ...]
+    unreadable: tuple[Unreadable, ...]
+    nested: tuple[Nested, ...] = ()
+
+    def __add__(self, other: "Rules") -> "Rules":
+        """Put two findings together."""
+        return Rules(
+            (*self.repositories, *other.repositories),
+            (*self.unreadable, *other.unreadable),
+            (*self.nested, *other.nested),
+        )

@@ -1,0 +1,125 @@
+"""Calls that declare a download, recognised by their arguments, and what those say.
+
+No rule is known by its name, so that one of a later release needs no change here.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+from tfwright.rules.starlark.model import UnknownError
+
+DOWNLOADS = {"download", "download_and_extract"}
+"""Methods through which a rule's own code downloads: url, output and sha256 come in this order."""
+BY_DIGEST = "sha256_urls"
+"""Arguments whose names start so hold a dictionary: digest = urls (rules_closure's ``*_external``
+rules)."""
+ORIGINS = {"url", "urls", "sha256", "remote", "registry", "artifact"}
+"""Arguments that say where a repository comes from, or what it is; so do those that end as these
+do."""
+TELLING = {"name", "commit", "tag", "digest", "repository"}
+"""Further arguments that are read."""
+NAME = r"[A-Za-z0-9_][\w+-]*(\.[\w+-]+)*"
+"""What a repository can be called."""
+URL = r"((https?|ftp)://[^/\s]+|file://)/\S*"
+
+
+def declares(named: Mapping[str, object]) -> bool:
+    """Say whether a call with these arguments declares a download."""
+    return "name" in named and any(map(tells_origin, named))
+
+
+def tells_origin(argument: str) -> bool:
+    """Say whether an argument says where a file comes from, or what it is."""
+    return (
+        argument in ORIGINS
+        or argument.endswith(("_urls", "_url", "_sha256"))
+        or argument.startswith(BY_DIGEST)
+    )
+
+
+def files_of(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield addresses and digest of each file: ``jar_urls`` belong to ``jar_sha256``."""
+    # maven_jar and jvm_maven_import_external name no address: servers and path make it
+    # up.
+    if "artifact" in known:
+        yield (
+            tuple(_jars(line_of(known["artifact"]), known.get("server_urls"))),
+            digest_of(known.get("artifact_sha256")),
+        )
+    elif "registry" in known:
+        yield (f"{line_of(known['registry'])}/{line_of(known.get('repository') or '')}",), ""
+    elif "remote" in known:
+        yield (line_of(known["remote"]),), ""
+    else:
+        yield from _files_with_urls(known)
+
+
+def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield urls and digest of each file of a rule that downloads by url."""
+    for name, value in known.items():
+        if name.startswith(BY_DIGEST) and isinstance(value, dict):
+            yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
+    # A rule may name several files, such as jar_urls with jar_sha256 next to src_urls.
+    plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
+    matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
+    for prefix in dict.fromkeys(found[1] for found in matches if found):
+        urls = (*urls_of(plain.get(f"{prefix}urls")), *urls_of(plain.get(f"{prefix}url")))
+        if urls or plain.get(f"{prefix}sha256"):
+            yield urls, digest_of(plain.get(f"{prefix}sha256"))
+
+
+def _jars(artifact: str, servers: object) -> Iterator[str]:
+    """Yield where Maven's servers keep an artifact, given as ``group:name:version``."""
+    group, _, rest = artifact.partition(":")
+    name, _, version = rest.partition(":")
+    for server in urls_of(servers):
+        folder = f"{server.rstrip('/')}/{group.replace('.', '/')}/{name}/{version}"
+        # The layout of every Maven repository: dots of the group are directories.
+        yield f"{folder}/{name}-{version}.jar"
+
+
+def urls_of(value: object) -> tuple[str, ...]:
+    """Return one url, or a list of them, each once."""
+    # http_archive takes `urls` or `url`; TensorFlow lists its own mirror first.
+    given = value if isinstance(value, list) else [value]
+    urls = tuple(dict.fromkeys(line_of(address) for address in given if address))
+    for url in urls:
+        if not re.fullmatch(URL, url):
+            message = f"{url[:80]!r} is not an address that Bazel could download from"
+            raise UnknownError(message)
+    return urls
+
+
+def digest_of(value: object) -> str:
+    """Return a SHA-256, or an empty text where there is none."""
+    # Bazel compares digests without regard to case.
+    text = line_of(value or "").lower()
+    if text and not re.fullmatch(r"[0-9a-f]{64}", text):
+        message = f"sha256 {text[:80]!r} is not a SHA-256"
+        raise UnknownError(message)
+    return text
+
+
+def name_of(value: object) -> str:
+    """Insist on what Bazel takes for the name of a repository."""
+    text = line_of(value)
+    # The name becomes a directory of the output base, and part of labels.
+    if not re.fullmatch(NAME, text):
+        message = f"{text[:80]!r} is not the name of a repository"
+        raise UnknownError(message)
+    return text
+
+
+def line_of(value: object) -> str:
+    """Insist on a text without control characters."""
+    if not (isinstance(value, str) and value.isprintable()):
+        raise UnknownError("a name or address is not a line of text")
+    return value
+
+
+def called(node: ast.expr) -> str:
+    """Return the name of what is called, without what it is an attribute of."""
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

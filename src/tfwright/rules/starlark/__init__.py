@@ -1,0 +1,1 @@
+"""Starlark, the language of Bazel's rules, read without running it."""

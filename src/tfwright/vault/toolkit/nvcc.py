@@ -1,0 +1,64 @@
+"""nvcc in a toolkit: it runs from any place, and compiles the same bytes in any directory."""
+
+from pathlib import Path
+
+from tfwright.tools import files
+
+_PROFILE = """\
+TOP = $(_HERE_)/..
+NVVMIR_LIBRARY_DIR = $(TOP)/nvvm/libdevice
+PATH += $(TOP)/nvvm/bin:$(_HERE_):
+INCLUDES += "-I$(TOP)/include" $(_SPACE_)
+LIBRARIES =+ $(_SPACE_) "-L$(TOP)/lib64/stubs" "-L$(TOP)/lib64"
+"""
+"""What nvcc reads next to itself; with paths from there, the toolkit may lie anywhere."""
+_WRAPPERS = Path("tfwright/bin")
+"""Directory in a toolkit of the programs that stand in front of NVIDIA's."""
+# nvcc makes the path absolute, and the compilers make the names of anonymous namespaces of it:
+# without this, a build in another directory gives other bytes.
+_WRAPPER = """\
+#!/bin/sh
+# Gives NVIDIA's {name} the path of the source as nvcc was given it, not as an absolute path.
+file= before=
+for word do
+    shift
+    case $before in
+        --orig_src_file_name) file=$word ;;
+        --orig_src_path_name) case $file in /*) ;; *) word=/proc/self/cwd/$file ;; esac ;;
+    esac
+    set -- "$@" "$word"
+    before=$word
+done
+exec "${{0%/*}}/../../{folder}/{name}" "$@"
+"""
+_WRAPPED = {"cicc": "nvvm/bin", "cudafe++": "bin"}
+"""Programs that get the path, and where they are in a toolkit."""
+_SEARCH = "PATH += $(TOP)/tfwright/bin:\n"
+"""In nvcc's profile ``+=`` puts a directory before the others."""
+_CICC_PATH = "CICC_PATH = $(TOP)/tfwright/bin\n"
+"""From CUDA 12 on nvcc finds cicc by this instead."""
+
+
+def settle(root: Path) -> None:
+    """Complete a toolkit that has nvcc: with a profile, and with the wrappers of its compilers."""
+    program, profile = root / "bin/nvcc", root / "bin/nvcc.profile"
+    if not program.is_file():
+        return
+    text = profile.read_text("utf-8") if profile.is_file() else _PROFILE
+    for name, folder in _WRAPPED.items():
+        if (root / folder / name).is_file():
+            _wrap(root, name, folder)
+            if _SEARCH not in text:
+                text += _SEARCH
+    # Without wrappers nvcc would find nothing there.
+    wanted = "CICC_PATH" in text and _CICC_PATH not in text
+    if wanted and (root / _WRAPPERS / "cicc").is_file():
+        text += _CICC_PATH
+    files.write(profile, text)
+
+
+def _wrap(root: Path, name: str, folder: str) -> None:
+    wrapper = root / _WRAPPERS / name
+    wrapper.parent.mkdir(parents=True, exist_ok=True)
+    files.write(wrapper, _WRAPPER.format(name=name, folder=folder))
+    wrapper.chmod(0o755)

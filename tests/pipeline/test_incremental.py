@@ -1,0 +1,217 @@
+"""Whatever key of a recipe changes, an incremental build gives the bytes of a build from nothing.
+
+Two directories build the demo up to the sealed wheel. One goes from change to change and keeps
+what it can; the other forgets what it built before each.
+"""
+
+import copy
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.pipeline.test_declared import keys
+
+from tfwright import errors
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import SealedWheel
+from tfwright.pipeline.stage import Result
+
+pytestmark = pytest.mark.slow
+
+KEYS = {".".join(part for part in key if part) for key in keys()}
+DEMO = tomllib.loads((recipes.RECIPES / "demo.toml").read_text("utf-8"))
+SECOND_PATCH = """\
+Comments the WORKSPACE.
+
+Why: a second patch shows that the series counts.
+Upstream: none
+Drop when: never
+
+--- a/WORKSPACE
++++ b/WORKSPACE
+@@ -2 +2,2 @@
+ workspace(name = "org_tensorflow")
++# Patched twice.
+"""
+
+CHANGES: Mapping[str, Mapping[str, Any]] = {
+    "summary": {"summary": "Another summary"},
+    "verified": {"verified": None},
+    "source.branch": {"source": {"branch": "master"}},
+    "source.version": {"source": {"version": "1.12.0"}},
+    "source.patches": {
+        "source": {"patches": [*DEMO["source"]["patches"], "second.patch"]},
+    },
+    "source.assets": {
+        "source": {"assets": {**DEMO["source"]["assets"], "tensorflow/new.txt": "new.txt"}}
+    },
+    "source.exclude": {"source": {"exclude": ["README.md"]}},
+    "host.system": {"host": {"system": "Linux"}},
+    "host.machine": {"host": {"machine": "x86_64"}},
+    "host.requirements": {"host": {"requirements": ["setuptools==80.9.0", "wheel==0.45.0"]}},
+    "host.gcc": {"host": {"gcc": "99"}},
+    "host.programs": {"host": {"programs": ["sed"]}},
+    "host.sha256": {"host": {"sha256": {"cuda": "0" * 64}}},
+    "host.nccl": {"host": {"nccl": "2.16.2"}},
+    "host.driver": {"host": {"driver": "1.0"}},
+    "bazel.version": {
+        "bazel": {
+            "version": "0.24.1",
+            "sha256": None,
+        }
+    },
+    "bazel.sha256": {"bazel": {"sha256": None}},
+    "configure.by": {"configure": {"by": "environment"}},
+    "configure.answers": {"configure": {"answers": {"CC_OPT_FLAGS": "-O1"}}},
+    "configure.timeout": {"configure": {"timeout": 90}},
+    "configure.prompts": {
+        "configure": {
+            "prompts": [
+                {
+                    "variable": "TF_NEED_NOTHING",
+                    "question": "Do you wish nothing?",
+                    "kind": "yes-no",
+                    "optional": True,
+                }
+            ]
+        }
+    },
+    "compile.flags": {"compile": {"flags": ["--config=opt", "--copt=-fno-inline"]}},
+    "compile.env": {"compile": {"env": {"A_VARIABLE": "1"}}},
+    "compile.peak": {"compile": {"peak": 0.6}},
+    "nccl.rebuild": {"nccl": {"rebuild": False}},
+    "nccl.flags": {"nccl": {"flags": ["-fno-inline"]}},
+    "package.project_name": {"package": {"project_name": "another_demo"}},
+    "package.flags": {"package": {"flags": ["--quiet"]}},
+    "package.platform": {"package": {"platform": "manylinux_2_36_x86_64"}},
+    "verify.imports": {"verify": {"imports": ["tensorflow_demo"]}},
+    "verify.requirements": {"verify": {"requirements": ["six==1.17.0"]}},
+    "verify.plugins": {"verify": {"plugins": ["six==1.17.0"]}},
+    "verify.smoke": {"verify": {"smoke": []}},
+    "verify.tests": {"verify": {"tests": ["tensorflow/test.py"]}},
+    "verify.env": {"verify": {"env": {"A_VARIABLE": "1"}}},
+    "verify.glibc": {"verify": {"glibc": "2.17"}},
+    "verify.cpu": {"verify": {"cpu": "avx2"}},
+    "verify.macos": {"verify": {"macos": "10.13"}},
+    "verify.architectures": {"verify": {"architectures": ["sm_70"]}},
+    "verify.size": {"verify": {"size": 2_000_000}},
+}
+"""Another value for each key that the demo can take; a table is merged, and None removes a key."""
+REST = {
+    "name": "each name has directories of its own, so no build of another name is kept",
+    "source.url": "the demo's tree has one address",
+    "source.commit": "the demo's tree has one commit",
+    "source.release": "another release asks other questions than the demo's ./configure",
+    "source.interface": "needs a recipe of its own, see linux-custom-op",
+    "host.python": "the demo's wheel is made by the Python that runs the tests",
+    "host.macos": "refused on another system",
+    "host.xcode": "refused on another system",
+    "host.clang": "refused on another system",
+    "host.cuda": "the demo has no CUDA; demo-cuda has",
+    "host.cudnn": "the demo has no CUDA; demo-cuda has",
+    "host.tensorrt": "the demo has no CUDA; demo-cuda has",
+    "host.image": "needs a container; tests/containers build in one",
+    "fetch.substitutes": "the demo downloads no archive",
+    "fetch.sources": "the demo downloads no archive",
+    "toolkit.cuda": "the demo has no CUDA; demo-cuda has",
+    "toolkit.cudnn": "the demo has no CUDA; demo-cuda has",
+    "toolkit.nccl": "the demo has no CUDA; demo-cuda has",
+    "toolkit.tensorrt": "the demo has no CUDA; demo-cuda has",
+    "toolkit.compiler": "the demo has no CUDA; demo-cuda has",
+    "configure.program": "needs a recipe of its own, see linux-custom-op",
+    "configure.writes": "needs a recipe of its own, see linux-custom-op",
+    "configure.bazelrc": "a line more or less is refused, since ./configure does not write it",
+    "compile.target": "another target makes no wheel",
+    "package.program": "needs a recipe of its own, see linux-custom-op",
+    "package.arguments": "needs a recipe of its own, see linux-custom-op",
+    "package.libraries": "only for macOS libraries",
+    "package.rpath": "only for macOS libraries",
+}
+"""Why the demo cannot be built with another value of a key."""
+
+
+def merged(table: Mapping[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a table with the values of a change; None removes a key."""
+    result = dict(copy.deepcopy(table))
+    for key, value in change.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = value
+    return {key: value for key, value in result.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Builds variants of the demo in two directories that share Bazel and the packages."""
+
+    incremental: HostFile
+    fresh: HostFile
+    patches: Path
+
+    def wheels(self, change: Mapping[str, Any]) -> tuple[str, str]:
+        """Return the checksum of the wheel by an incremental build, and by one from nothing."""
+        values = merged(DEMO, change)
+        recipe = recipes.Recipe.model_validate({"name": "demo", **values})
+        # Patches of a test lie where those of a recipe outside the checkout would.
+        source = recipe.source.located(self.patches.parent)
+        request = BuildRequest(
+            recipe=recipe.model_copy(update={"source": source}),
+            host_file=self.incremental,
+            until="seal",
+        )
+        # Without the build cache every action of the second build really runs.
+        other = replace(request, host_file=self.fresh).without_cache()
+        return sealed(engine.build(request)), sealed(engine.build(other, fresh=True))
+
+
+def sealed(result: Result) -> str:
+    assert isinstance(result, SealedWheel)
+    return result.wheel.sha256
+
+
+@pytest.fixture(scope="module")
+def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
+    folder = tmp_path_factory.mktemp("incremental")
+    patches = folder / "recipes" / "patches"
+    patches.mkdir(parents=True)
+    (patches / "second.patch").write_text(SECOND_PATCH, "utf-8")
+    (patches / "new.txt").write_text("new\n", "utf-8")
+    made = Builder(
+        incremental=HostFile(build_out=folder / "incremental"),
+        fresh=HostFile(build_out=folder / "fresh"),
+        patches=patches,
+    )
+    made.wheels({})
+    return made
+
+
+def test_every_key_is_changed_or_has_a_reason() -> None:
+    assert CHANGES.keys() | REST.keys() == KEYS
+    assert not CHANGES.keys() & REST.keys()
+
+
+@pytest.mark.parametrize("key", CHANGES)
+def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(builder: Builder, key: str) -> None:
+    incremental, fresh = builder.wheels(CHANGES[key])
+    assert incremental == fresh
+
+
+def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(builder: Builder) -> None:
+    before, _ = builder.wheels({})
+    builder.wheels(CHANGES["summary"])
+    after, fresh = builder.wheels({})
+    assert before == after == fresh
+
+
+def test_a_refused_change_leaves_the_last_build_as_it_was(builder: Builder) -> None:
+    before, _ = builder.wheels({})
+    with pytest.raises(errors.TfwrightError):
+        builder.wheels({"configure": {"answers": {"TF_NEED_GCP": True}}})
+    assert builder.wheels({})[0] == before

@@ -1,0 +1,68 @@
+"""The wrappers in front of nvcc's compilers, run as nvcc runs them."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.vault.toolkit import nvcc
+
+COMPILER = "#!/bin/sh\nprintf '%s\\n' \"$@\"\n"
+"""Prints its arguments, one a line."""
+
+
+@pytest.fixture
+def toolkit(tmp_path: Path) -> Path:
+    """Return a toolkit whose compilers print how they were called."""
+    root = tmp_path / "cuda"
+    for name in ("bin/nvcc", "bin/cudafe++", "nvvm/bin/cicc"):
+        program = root / name
+        program.parent.mkdir(parents=True, exist_ok=True)
+        program.write_text(COMPILER)
+        program.chmod(0o755)
+    nvcc.settle(root)
+    return root
+
+
+def called(toolkit: Path, name: str, *arguments: str) -> list[str]:
+    """Return what NVIDIA's program gets if the wrapper is found on PATH, as nvcc finds it."""
+    path = f"{toolkit}/tfwright/bin:{os.defpath}"
+    command = [name, *arguments]
+    done = subprocess.run(command, env={"PATH": path}, check=True, capture_output=True, text=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("name", ["cicc", "cudafe++"])
+def test_a_compiler_gets_no_absolute_path_of_a_source_that_was_given_relatively(
+    toolkit: Path, name: str
+) -> None:
+    given = ["--orig_src_file_name", "op.cu.cc", "--orig_src_path_name", "/build/one/op.cu.cc"]
+    assert called(toolkit, name, *given)[-1] == "/proc/self/cwd/op.cu.cc"
+
+
+def test_an_absolute_path_that_the_user_gave_is_left_alone(toolkit: Path) -> None:
+    given = ["--orig_src_file_name", "/src/op.cu", "--orig_src_path_name", "/src/op.cu"]
+    assert called(toolkit, "cicc", *given) == given
+
+
+def test_a_wrapper_keeps_every_other_argument_as_it_is(toolkit: Path) -> None:
+    given = ["-D", 'TEXT="two words"', "", "*"]
+    assert called(toolkit, "cicc", *given) == given
+
+
+def test_nvcc_finds_the_wrappers_before_the_compilers(toolkit: Path) -> None:
+    lines = (toolkit / "bin/nvcc.profile").read_text().splitlines()
+    searched = [line for line in lines if line.startswith("PATH")]
+    assert "tfwright/bin" in searched[-1]
+
+
+def test_from_cuda_12_on_nvcc_is_shown_the_wrapper_of_cicc(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "nvvm/bin").mkdir(parents=True)
+    (tmp_path / "bin/nvcc").write_text("")
+    (tmp_path / "nvvm/bin/cicc").write_text("")
+    (tmp_path / "bin/nvcc.profile").write_text("CICC_PATH = $(TOP)/nvvm/bin\n")
+    nvcc.settle(tmp_path)
+    last = (tmp_path / "bin/nvcc.profile").read_text().splitlines()[-1]
+    assert last == "CICC_PATH = $(TOP)/tfwright/bin"
