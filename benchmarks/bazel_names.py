@@ -57,7 +57,7 @@ LIMIT = 400
 WIDEST = 100
 """Characters of a line of the table."""
 FIRST, SECOND = 1, 2
-"""Numbers of the fields that are read: a name first, then its attributes, or its negation."""
+"""Numbers of the fields that are read: a name first, then its attributes."""
 VARINT, FIXED64, BYTES = 0, 1, 2
 """How a field of a protocol buffer is written."""
 MORE = 0x80
@@ -139,11 +139,7 @@ def options(text: bytes) -> Iterator[str]:
     longest = max(text.split(b"\n"), key=len).strip()
     for number, flag in fields(base64.b64decode(longest + b"=" * (-len(longest) % 4))):
         if number == FIRST:
-            parts = list(fields(flag))
-            name = next(value for field, value in parts if field == FIRST).decode()
-            yield name
-            if any(field == SECOND and value == b"\x01" for field, value in parts):
-                yield f"no{name}"
+            yield next(value for field, value in fields(flag) if field == FIRST).decode()
 
 
 def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
@@ -204,7 +200,9 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
     versions = list(known)
     yield "# Written by benchmarks/bazel_names.py from what these Bazels say of themselves."
     yield "# A key is the first and the last of them that has the names below it."
-    yield f"versions = [{', '.join(repr(version) for version in versions)}]".replace("'", '"')
+    yield 'versions = """'
+    yield from wrapped(versions)
+    yield '"""'
     for kind in ("option", "rule", "attribute", "symbol", "member"):
         spans: dict[str, list[str]] = defaultdict(list)
         for name in sorted({name for names in known.values() for name in names[kind]}):

@@ -31,6 +31,7 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
     if FOR_DEVELOPERS.intersection(arguments):
         wanted = "requirements-dev.txt"
     place = root / ".venv"
+    # Two commands on a fresh checkout would otherwise fill the same venv.
     with (root / ".venv.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not _ready(place, root, wanted):
@@ -38,6 +39,7 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
                 _make(place, root, wanted, variables)
     python = str(place / "bin/python")
     command = [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])]
+    # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
     os.execv(python, command)  # noqa: S606 a fixed program, no shell
 
 
@@ -45,6 +47,7 @@ def _ready(place: Path, root: Path, wanted: str) -> bool:
     """Tell whether the venv was finished from the requirements as they are now."""
     marks = place / "tfwright-requirements"
     done = marks.read_text("utf-8").split() if marks.is_file() else []
+    # A venv breaks when the Python that it was made from is removed or upgraded.
     return _sha256(root / wanted) in done and (place / "bin/python").exists()
 
 
@@ -67,7 +70,9 @@ def _bundles(arguments: list[str]) -> list[str]:
     if arguments[:1] != ["bundle"]:
         return []
     words = [word for argument in arguments[1:] for word in argument.split("=", 1)]
-    return [word for word in words if UNPACKING in words and Path(word).is_file()]
+    if UNPACKING not in words:
+        return []
+    return [word for word in words if Path(word).is_file()]
 
 
 def _extract_packages(bundle: str, folder: Path) -> None:
@@ -75,6 +80,7 @@ def _extract_packages(bundle: str, folder: Path) -> None:
     try:
         with tarfile.open(bundle, "r:") as members:
             for member in members:
+                # The name has no slash, so nothing is written outside the folder.
                 name = re.fullmatch(r"tool/(\w[\w.+!-]*\.whl)", member.name)
                 if not name or member.type != tarfile.REGTYPE:
                     continue
@@ -88,16 +94,26 @@ def _extract_packages(bundle: str, folder: Path) -> None:
         )
 
 
-def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> None:
+def _make(
+    place: Path,
+    root: Path,
+    wanted: str,
+    variables: dict[str, str],
+) -> None:
     """Make the venv and install `wanted` into it; the mark is written last."""
     sys.stderr.write(f"Setting up {place} from {wanted} ...\n")
     _make_venv(place)
     _install(place, root / wanted, variables)
+    # A .pth file instead of an installation: edits of the sources count at once.
     site = next((place / "lib").glob("python3*/site-packages"))
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.
     (site / "tfwright.pth").write_text(f"{os.path.relpath(root / 'src', site)}\n", "utf-8")
     # As pip does with what it installs; the demo's tree is source to be built, not to be run.
-    compileall.compile_dir(root / "src", rx=re.compile("/demo/"), quiet=1)
+    compileall.compile_dir(
+        root / "src",
+        rx=re.compile("/demo/"),
+        quiet=1,
+    )
     # The developers' file includes all of the users' file.
     done = "\n".join(_sha256(root / name) for name in {wanted, "requirements.txt"})
     (place / "tfwright-requirements").write_text(done + "\n", "utf-8")
@@ -105,6 +121,7 @@ def _make(place: Path, root: Path, wanted: str, variables: dict[str, str]) -> No
 
 def _make_venv(place: Path) -> None:
     """Make an empty venv, unless there is a finished one."""
+    # Only its requirements changed; pip then installs the difference.
     if (place / "bin/python").exists() and (place / "tfwright-requirements").exists():
         return
     shutil.rmtree(place, ignore_errors=True)
@@ -120,12 +137,21 @@ def _make_venv(place: Path) -> None:
         )
 
 
-def _install(place: Path, requirements: Path, variables: dict[str, str]) -> None:
+def _install(
+    place: Path,
+    requirements: Path,
+    variables: dict[str, str],
+) -> None:
     """Install requirements, whose every line carries checksums, with the venv's own pip."""
+    # By "-m pip": the script's first line breaks when the checkout's path is long.
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
     options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
     environment = {**os.environ, **variables}
-    done = subprocess.run([*pip, *options], env=environment, check=False)  # noqa: S603 no shell
+    done = subprocess.run(  # noqa: S603 no shell
+        [*pip, *options],
+        env=environment,
+        check=False,
+    )
     if done.returncode != 0:
         sys.exit(
             f"pip could not install {requirements.name}; its message is above.\n"

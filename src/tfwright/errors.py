@@ -28,8 +28,10 @@ class Evidence:
     Errors lie below diagnosis, so that the class is not named here.
     """
 
+    # Here and not where it is shown: reports, pages and JSON quote the same lines.
     def __post_init__(self) -> None:
         """Make visible what a terminal would obey: lines of a log are written by strangers."""
+        # The only way to set a field of a frozen dataclass.
         object.__setattr__(self, "where", printable(self.where))
         lines = [printable_lines(line) for line in self.lines]
         object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
@@ -41,8 +43,15 @@ class TfwrightError(Exception):
     exit_status: ClassVar[int] = 1
     who: ClassVar[str] = "tfwright"
 
-    def __init__(self, what: str, *, remedy: str, evidence: Evidence | None = None) -> None:
+    def __init__(
+        self,
+        what: str,
+        *,
+        remedy: str,
+        evidence: Evidence | None = None,
+    ) -> None:
         """Describe the failure in one sentence, the remedy in another."""
+        # Messages quote recipes, servers and archives, which may hold escape sequences.
         self.what = printable_lines(what)
         self.remedy = printable_lines(remedy)
         super().__init__(self.what)
@@ -51,6 +60,7 @@ class TfwrightError(Exception):
         """The stage that failed; set by the engine."""
 
 
+# The statuses from here on are part of the interface: README.md lists them for scripts.
 class RecipeError(TfwrightError):
     """The recipe, a patch or the host file must change."""
 

@@ -18,7 +18,7 @@ PACKAGES = {
     "rocky 8": "sudo dnf install python3.12",
     "almalinux 8": "sudo dnf install python3.12",
 }
-"""Releases whose own packages include a newer Python beside the default one."""
+"""Releases whose own packages include a newer Python in addition to the default one."""
 
 
 def message(arguments):
@@ -35,6 +35,7 @@ def message(arguments):
 def _line(words):
     # type: (str) -> str
     """Return the shell line that works on this system."""
+    # What is installed already needs no package manager and no rights.
     for version in NEWER:
         found = _on_path("python" + version)
         if found:
@@ -56,6 +57,7 @@ def _system():
     """Return the distribution with its release, as `rhel 9` or `ubuntu 22.04`."""
     fields = {}
     if os.path.exists("/etc/os-release"):
+        # platform.freedesktop_os_release came with 3.10, which is too late here.
         with open("/etc/os-release") as lines:
             for row in lines:
                 name, _, value = row.strip().partition("=")

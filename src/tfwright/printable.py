@@ -32,7 +32,8 @@ def printable_lines(text: object) -> str:
 
 def _escaped(found: re.Match[str]) -> str:
     letter = found[0]
-    # Letters of other scripts are harmless, and names of people and files need them.
+    # isprintable refuses control, format, surrogate and unassigned characters. Letters
+    # of other scripts are harmless, and names of people and files need them.
     if letter.isprintable():
         return letter
     return letter.encode("unicode_escape").decode("ascii")

@@ -25,6 +25,8 @@ class Progress:
     doing: str = ""
     """What is under way now: a Bazel action, a file."""
     failures: int = 0
+    # Shown while a build compiles: memory is what most
+    # often ends a build of TensorFlow.
     held: int = 0
     """Bytes of memory that the work holds now; 0 while, or where, that is not known."""
     room: int = 0
@@ -55,6 +57,7 @@ class Listener(Protocol):
         """Hear how far the running stage has come; may be called many times a second."""
 
 
+# Written out, since a Protocol's own bodies must not be called.
 class Silence:
     """A listener that shows nothing."""
 

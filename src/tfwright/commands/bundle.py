@@ -57,7 +57,11 @@ def pack(
     inputs = engine.build(replace(job, until="fetch"))
     if not isinstance(inputs, Inputs):
         raise TypeError("the stage fetch makes Inputs")
-    with tempfile.TemporaryDirectory(dir=job.places.own, prefix="bundle-") as room:
+    # On the disk of the build: the packages of TensorFlow can be larger than /tmp.
+    with tempfile.TemporaryDirectory(
+        dir=job.places.own,
+        prefix="bundle-",
+    ) as room:
         found = [
             *_documents(job, document),
             *_inputs(job, inputs, Path(room)),
@@ -65,6 +69,7 @@ def pack(
             *(_toolkit(job) if with_toolkit else ()),
         ]
         # What both the build and the test of the wheel need was brought twice.
+        # Sorted, so that the same inputs give the same bundle.
         found.sort(key=lambda content: content.member.path)
         sources = {content.member: content.source for content in found}
         manifest = _manifest(job, inputs, tuple(sources))
@@ -72,17 +77,27 @@ def pack(
     return manifest
 
 
-def _manifest(job: BuildRequest, inputs: Inputs, members: tuple[BundleMember, ...]) -> Manifest:
+def _manifest(
+    job: BuildRequest,
+    inputs: Inputs,
+    members: tuple[BundleMember, ...],
+) -> Manifest:
+    carried = [
+        Carried(
+            remote=cloned.remote,
+            commit=cloned.commit,
+        )
+        for cloned in inputs.clones
+    ]
     return Manifest(
         tfwright=__version__,
         recipe=job.recipe.name,
+        # Bazel's binary and tfwright's own packages run on this platform only.
         platform=binary.here(),
         python=f"{sys.version_info.major}.{sys.version_info.minor}",
         bazel=job.recipe.bazel.version,
         members=members,
-        clones=tuple(
-            Carried(remote=cloned.remote, commit=cloned.commit) for cloned in inputs.clones
-        ),
+        clones=tuple(carried),
         # Packages of the toolkit are in it only when the user asked for them.
         absent=() if _has_toolkit(members) else tuple(_absent(job)),
     )
@@ -98,34 +113,53 @@ def _documents(job: BuildRequest, document: Path) -> Iterator[Content]:
     yield Content.of("recipe", document)
     if job.locked:
         yield Content.of("lock", job.locked)
+    # A set: recipes may name one file twice.
     for file in sorted({*source.patches, *source.assets.values()}):
         yield Content.of("patch", source.file(file), file)
 
 
-def _inputs(job: BuildRequest, inputs: Inputs, room: Path) -> Iterator[Content]:
+def _inputs(
+    job: BuildRequest,
+    inputs: Inputs,
+    room: Path,
+) -> Iterator[Content]:
     """Yield what was fetched, except a tree that tfwright ships: every tfwright has it."""
     if job.recipe.source.url not in demo.trees():
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
     yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+    # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
-    for copied in inputs.clones:
-        clones.pack(Clone(copied.remote, copied.commit), copied.repository, room / copied.commit)
-        yield Content.of("clone", room / copied.commit)
-    yield from (Content.of("package", path) for path in _packages(job, inputs.python, room))
+    yield from _clones(inputs, room)
+    for path in _packages(job, inputs.python, room):
+        yield Content.of("package", path)
     if job.recipe.host.image:
         for blob in image.kept(job.places.vault, job.recipe.host.image.digest).blobs():
             yield Content.of("image", blob, blob.name, blob.name)
-    yield from (Content.of("tool", path) for path in _own(job, room / "tool"))
+    for path in _own(job, room / "tool"):
+        yield Content.of("tool", path)
 
 
-def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
+def _clones(inputs: Inputs, room: Path) -> Iterator[Content]:
+    """Yield the commits that rules clone, each packed into a file of git's own form."""
+    for copied in inputs.clones:
+        packed = room / copied.commit
+        clones.pack(Clone(copied.remote, copied.commit), copied.repository, packed)
+        yield Content.of("clone", packed)
+
+
+def _packages(
+    job: BuildRequest,
+    python: Path,
+    room: Path,
+) -> list[Path]:
     """Bring what the build and the trial of the wheel install into the target Python."""
     locked = lock.read(job.locked) if job.locked else None
     verify = job.recipe.verify
     built = locking.pinned(job.recipe.host.requirements, locked)
+    # The test's packages as well, or an offline build could not verify its wheel.
     tried = [*verify.requirements, *verify.plugins]
     # The target Python may be that of an image, and then runs only there.
     with containers.around(job, "fetch"):
@@ -133,8 +167,14 @@ def _packages(job: BuildRequest, python: Path, room: Path) -> list[Path]:
         return [*found, *_pinned(job, python, tried, room / "verify")]
 
 
-def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) -> list[Path]:
+def _pinned(
+    job: BuildRequest,
+    python: Path,
+    pins: Sequence[str],
+    folder: Path,
+) -> list[Path]:
     """Bring the packages of the target Python."""
+    # A file, since pip takes hashes only from requirement files.
     listed = folder.with_suffix(".txt")
     files.write(listed, "".join(f"{pin}\n" for pin in pins))
     folder.mkdir()
@@ -143,6 +183,7 @@ def _pinned(job: BuildRequest, python: Path, pins: Sequence[str], folder: Path) 
     log = job.log(f"bundle-{folder.name}")
     found = packages.bring(python, ("-r", str(listed)), folder, log)
     for path in found:
+        # Old packages are on the index as sources only, so this cannot be an error.
         if path.suffix != ".whl":
             job.listener.note(
                 f"{path.name} is not a wheel: pip builds it where it installs it, with what the "
@@ -170,13 +211,17 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
     """
     store = sources.store(job.places.vault)
     for part, table in job.recipe.toolkit.parts():
-        held = [pins for _, pins in table.ways() if all(map(store.holds, pins.values()))]
-        if not held:
+        # One complete way is enough.
+        pins = next(
+            (pins for _, pins in table.ways() if all(map(store.holds, pins.values()))),
+            None,
+        )
+        if pins is None:
             raise SupplyError(
                 f"The packages of {part} are not on this host",
                 remedy=f"Run 'invoke toolkit --recipe {job.recipe.name}' first.",
             )
-        for pin in held[0].values():
+        for pin in pins.values():
             yield Content.of("toolkit", store.path(pin), pin, pin)
 
 
@@ -188,8 +233,13 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
         for way, pins in table.ways():
             names = {name.rpartition("/")[2]: pin for name, pin in pins.items()}
             yield Absent(name=f"{part}: {way}", files=names)
-    if any(job.recipe.toolkit.parts()):
-        return
+    # A recipe without packages uses what is installed,
+    # which only its files can identify.
+    if not any(job.recipe.toolkit.parts()):
+        yield from _absent_installations(job)
+
+
+def _absent_installations(job: BuildRequest) -> Iterator[Absent]:
     host = job.recipe.host
     roots = {
         "CUDA": (host.cuda, cuda.toolkit(job.recipe, job.host_file)),
@@ -198,10 +248,17 @@ def _absent(job: BuildRequest) -> Iterator[Absent]:
     for name, (version, root) in roots.items():
         there = [path for path in TELLING[name] if (root / path).is_file()]
         present = {path: files.sha256(root / path) for path in there}
-        yield Absent(name=f"{name} {version}" if version else name, files=present)
+        yield Absent(
+            name=f"{name} {version}" if version else name,
+            files=present,
+        )
 
 
-def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
+def unpack(
+    file: Path,
+    build_out: Path,
+    listener: Listener,
+) -> Manifest:
     """Verify a bundle and put everything in it where an offline build finds it.
 
     Returns what was in the bundle. Nothing is put anywhere before all of it is verified. Raises
@@ -210,6 +267,7 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
     """
     manifest = bundle.read(file)
     build_out.mkdir(parents=True, exist_ok=True)
+    # Next to its destination, so that files are renamed and not copied.
     with bundle.unpacking_room(build_out, file.name) as room:
         placed = bundle.unpack(file, manifest, room, listener.progress)
         _place(manifest, placed, build_out, listener)
@@ -217,7 +275,10 @@ def unpack(file: Path, build_out: Path, listener: Listener) -> Manifest:
 
 
 def _place(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], build_out: Path, listener: Listener
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    build_out: Path,
+    listener: Listener,
 ) -> None:
     """Put verified files where they belong; the documents, which make a recipe of it, come last."""
     recipe = _recipe(manifest, unpacked)
@@ -230,6 +291,7 @@ def _place(
     _place_shared(manifest, recipe, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
+    # Before the documents: with them the recipe can be built, so they come last.
     files.write(places.own / "bundle.json", manifest.encoded())
     for source, target in documents.items():
         files.write(target, source.read_bytes())
@@ -257,12 +319,16 @@ def _refuse_strangers(recipe: Recipe, manifest: Manifest) -> None:
 
 
 def _verify_commits(
-    recipe: Recipe, manifest: Manifest, unpacked: Mapping[BundleMember, Path], scratch: Path
+    recipe: Recipe,
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    scratch: Path,
 ) -> None:
     """Insist that git can read each member which holds a commit, and finds that commit in it."""
     commits = {clone.commit: clone.commit for clone in manifest.clones}
     commits |= {"source.bundle": recipe.source.commit}
     for member, path in unpacked.items():
+        # Other members are verified by their checksums alone.
         if member.kind not in {"clone", "source"}:
             continue
         commit = commits.get(member.name)
@@ -298,19 +364,23 @@ def _places_of_documents(
     manifest: Manifest, unpacked: Mapping[BundleMember, Path]
 ) -> dict[Path, Path]:
     """Return where each document belongs in the checkout."""
-    return {
-        **dict.fromkeys(_of("recipe", unpacked).values(), RECIPES / f"{manifest.recipe}.toml"),
-        **dict.fromkeys(_of("lock", unpacked).values(), RECIPES / f"{manifest.recipe}.lock"),
-        **{path: PATCHES / member.name for member, path in _of("patch", unpacked).items()},
-    }
+    places: dict[Path, Path] = {}
+    for path in _of("recipe", unpacked).values():
+        places[path] = RECIPES / f"{manifest.recipe}.toml"
+    for path in _of("lock", unpacked).values():
+        places[path] = RECIPES / f"{manifest.recipe}.lock"
+    for member, path in _of("patch", unpacked).items():
+        places[path] = PATCHES / member.name
+    return places
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
     others = [str(target) for source, target in documents.items() if _differs(target, source)]
     if others:
+        # A checkout may hold edits that no commit has, so nothing of it is overwritten.
+        further = f", and {len(others) - 1} more" if len(others) > 1 else ""
         raise RecipeError(
-            f"The bundle has another {others[0]} than this checkout"
-            + (f", and {len(others) - 1} more" if len(others) > 1 else ""),
+            f"The bundle has another {others[0]} than this checkout{further}",
             remedy="Use the checkout that the bundle was made with, or move these files away.",
             evidence=Evidence(lines=others),
         )
@@ -324,31 +394,51 @@ def _differs(target: Path, source: Path) -> bool:
 
 
 def _place_shared(
-    manifest: Manifest, recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest,
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
 ) -> None:
     """Put what has a digest for a name into the vault, and what the user added next to it."""
-    store = Store(places.vault / "repository_cache")
-    for member, path in _of("archive", unpacked).items():
-        files.move(path, store.path(member.sha256))
-    kept = sources.store(places.vault)
-    for member, path in _of("toolkit", unpacked).items():
-        files.move(path, kept.path(member.sha256))
+    stores = {
+        "archive": Store(places.vault / "repository_cache"),
+        "toolkit": sources.store(places.vault),
+    }
+    for kind, store in stores.items():
+        for member, path in _of(kind, unpacked).items():
+            files.move(path, store.path(member.sha256))
     # The vault keeps each kind where the stage that needs it looks without the network.
     for path in _of("bazel", unpacked).values():
         binary.put(path, manifest.bazel, manifest.platform, places.vault, "a bundle")
-    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
-    packages.keep(
-        {path: (member.name, member.sha256) for member, path in carried.items()}, places.vault
-    )
-    blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
-    if recipe.host.image:
-        image.put(blobs, recipe.host.image.digest, places.vault)
+    _place_packages(unpacked, places)
+    _place_image(recipe, unpacked, places)
     for member, path in _of("added", unpacked).items():
+        # Not executable, whatever the bundle says: nothing starts these files unasked.
         files.move(path, places.build_out / "added" / member.name, 0o644)
 
 
+def _place_packages(unpacked: Mapping[BundleMember, Path], places: Places) -> None:
+    """Put the Python packages where an offline build's pip, and tfwright's own, look for them."""
+    carried = {**_of("package", unpacked), **_of("tool", unpacked)}
+    named = {path: (member.name, member.sha256) for member, path in carried.items()}
+    packages.keep(named, places.vault)
+
+
+def _place_image(
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+) -> None:
+    """Put the recipe's container image into the vault; layers of another one are left out."""
+    if recipe.host.image:
+        blobs = {member.sha256: path for member, path in _of("image", unpacked).items()}
+        image.put(blobs, recipe.host.image.digest, places.vault)
+
+
 def _place_clones(
-    manifest: Manifest, unpacked: Mapping[BundleMember, Path], places: Places
+    manifest: Manifest,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
 ) -> None:
     """Put the commits that rules clone where a build makes Bazel's git look for them."""
     packed = {member.name: path for member, path in _of("clone", unpacked).items()}
@@ -362,7 +452,10 @@ def _place_clones(
 
 
 def _place_source(
-    recipe: Recipe, unpacked: Mapping[BundleMember, Path], places: Places, listener: Listener
+    recipe: Recipe,
+    unpacked: Mapping[BundleMember, Path],
+    places: Places,
+    listener: Listener,
 ) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source

@@ -75,7 +75,9 @@ def look(settings: HostFile) -> CacheState:
     """
     root, limit = settings.cache_directory, int(settings.cache.size * caching.GIB)
     builds = tuple(reversed(history.read(root)))[:SHOWN]
+    # The names end with date and time, so the newest sort last.
     logs = tuple(sorted((root / "logs").glob("*.log"), reverse=True))
+    # Looking must not make a directory: a host without a cache has none.
     if not root.is_dir():
         return CacheState(root, 0, limit, settings.cache.server, (), (), ())
     directory = CacheDirectory(root, limit)
@@ -90,7 +92,7 @@ def look(settings: HostFile) -> CacheState:
 def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
     """Compare the execution logs of two builds, each named by a path or as `look` lists it.
 
-    Raises RecipeError if there is no such log, HostError if one cannot be read.
+    Raises RecipeError for an unknown log, HostError if one cannot be read.
     """
     if len(names) != 2:  # noqa: PLR2004 one build is compared with another
         raise RecipeError(
@@ -98,8 +100,22 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
             remedy="Name both: invoke cache --why FIRST --why SECOND.",
         )
     first, second = names
-    before = {action.name: action for action in execution_log.read(_log(settings, first))}
-    after = {action.name: action for action in execution_log.read(_log(settings, second))}
+    return _compared(
+        _actions(_log(settings, first)),
+        _actions(_log(settings, second)),
+        tuple(_toolchain_changes(settings)),
+    )
+
+
+def _actions(log: Path) -> dict[str, LoggedAction]:
+    return {action.name: action for action in execution_log.read(log)}
+
+
+def _compared(
+    before: Mapping[str, LoggedAction],
+    after: Mapping[str, LoggedAction],
+    toolchains: tuple[str, ...],
+) -> CacheComparison:
     # Actions are matched by what they make: their keys are what the comparison has to explain.
     common = [name for name in after if name in before]
     changed = [name for name in common if _difference(before[name], after[name])]
@@ -110,7 +126,7 @@ def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
         same=len(common) - len(changed),
         only_first=len(before) - len(common),
         only_second=len(after) - len(common),
-        toolchains=tuple(_toolchain_changes(settings)),
+        toolchains=toolchains,
     )
 
 
@@ -123,16 +139,21 @@ def _log(settings: HostFile, name: str) -> Path:
         "Add logs = true to [cache] in the host file, build, and choose from 'invoke cache': "
         "Bazel writes its execution log only when asked."
     )
-    raise RecipeError(f"There is no execution log {name!r}", remedy=remedy)
+    raise RecipeError(f"Unknown execution log {name!r}", remedy=remedy)
 
 
-def _change(before: LoggedAction, after: LoggedAction, made: set[str]) -> ActionChange:
+def _change(
+    before: LoggedAction,
+    after: LoggedAction,
+    made: set[str],
+) -> ActionChange:
     what, path = _difference(before, after) or ("", "")
     return ActionChange(after.mnemonic, after.name, what, path in made)
 
 
 def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | None:
     """Return the first difference of two actions, and the input that it is about."""
+    # Arguments before inputs: a flag that changed explains the outputs that differ.
     for old, new in zip(before.arguments, after.arguments, strict=False):
         if old != new:
             return f"argument {old!r} became {new!r}", ""

@@ -18,6 +18,7 @@ def run(tool: str, *arguments: str) -> None:
 
     Raises HostError if the tool is not installed, ToolError if it finds fault.
     """
+    # The venv's own, whose version requirements-dev.txt pins; PATH may have another.
     program = f"{sys.prefix}/bin/{tool}"
     if not os.access(program, os.X_OK):
         raise HostError(f"{tool} is not installed here", remedy=REMEDY)
@@ -45,6 +46,7 @@ def attack(seconds: float, seed: int) -> None:
             f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
         )
     _insist_on_pytest()
+    # By the environment: pytest has no options of ours.
     os.environ["TFWRIGHT_ATTACK_SECONDS"] = str(seconds)
     os.environ["TFWRIGHT_ATTACK_SEED"] = str(seed)
     run("pytest", ATTACKS, "-m", "attack")

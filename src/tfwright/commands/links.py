@@ -14,7 +14,10 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     With `deep` they are asked for the bytes, not only whether they have any.
     """
     locked = lock.read(job.locked) if job.locked else None
+    # Rules that lie in archives are read as well, as far as the vault has them.
     rules = reached.held(job, reached.inputs(job)).rules
-    wanted = reach.wanted(rules, job.recipe.fetch.substitutes, locked)
-    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
-    return links.report(wanted, external.store(job), origins, job.listener.progress, deep=deep)
+    table = job.recipe.fetch
+    wanted = reach.wanted(rules, table.substitutes, locked)
+    origins = Origins(job.host_file, job.places.git, job.offline, table)
+    store = external.store(job)
+    return links.report(wanted, store, origins, job.listener.progress, deep=deep)

@@ -26,6 +26,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
     """
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
+    # From the vault where they are kept: a lock must describe what a build would use.
     inputs = reached.inputs(free)
     wanted, fault = _wanted(free, inputs)
     found = external.lock_of(
@@ -42,6 +43,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
         "image": locking.image(free.recipe, free.places.vault),
     }
     locked = found.model_copy(update=added)
+    # Refused before anything is written: the better lock is what builds depend on.
     if wanted is None and path.is_file() and _knows_needs(lock.read(path)):
         raise _worse(path, job.recipe.host.system, fault)
     files.write(path, lock.write(locked))
@@ -58,14 +60,18 @@ def _knows_needs(locked: Lock) -> bool:
     return any(need is not None for need in needs)
 
 
-def _worse(path: Path, system: str, fault: TfwrightError | None) -> HostError:
+def _worse(
+    path: Path,
+    system: str,
+    fault: TfwrightError | None,
+) -> HostError:
     """Return the error for a lock that would know less than the one that is there."""
     why = fault.what if fault else f"the recipe's Bazel runs only on {system}"
+    first = fault.remedy if fault else f"Run the command on {system}."
     return HostError(
         f"{path.name} was not replaced: it states which archives the build needs, and the new "
         f"lock file would not: {why}",
-        remedy=f"{fault.remedy if fault else f'Run the command on {system}.'} "
-        f"To write a lock file without that, remove {path} first.",
+        remedy=f"{first} To write a lock file without that, remove {path} first.",
         evidence=fault.evidence if fault else Evidence(where=str(path)),
     )
 
@@ -86,14 +92,15 @@ def _wanted(
     if inputs.programs is None:
         return None, None
     try:
+        # Bazel loads what ./configure writes, so an analysis needs a configured tree.
         configured = engine.build(replace(job, until="configure"))
         tree = stamps.last(job, "source", Tree)
         if tree and isinstance(configured, Configured):
-            recipe = job.recipe
-            calls = Invocation.of(
-                job, recipe.compile, recipe.bazel.version, inputs, tree, configured
-            )
+            table, version = job.recipe.compile, job.recipe.bazel.version
+            calls = Invocation.of(job, table, version, inputs, tree, configured)
             return analysis.wanted(calls), None
+    # Not raised: the rest of the lock is worth writing,
+    # and the caller reports the fault.
     except TfwrightError as fault:
         return None, fault
     return None, None
@@ -107,10 +114,8 @@ def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequire
     if inputs.programs is None:
         raise HostError(
             f"Only a host with {system} can tell which files pip takes for {', '.join(wanted)}",
-            remedy=(
-                f"Run 'invoke lock' on {system}: every build of {job.recipe.name} would refuse a "
-                "lock file without them."
-            ),
+            remedy=f"Run 'invoke lock' on {system}: every build of {job.recipe.name} would "
+            "refuse a lock file without them.",
         )
     # pip chooses freely here: the hashes of the recipe, if it has any, are verified by builds.
     pins = [line.partition(" --hash")[0] for line in wanted]

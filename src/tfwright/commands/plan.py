@@ -23,7 +23,11 @@ def plan(job: BuildRequest, *, again: str = "") -> tuple[Iterable[Planned], list
     findings = examination.examine(job.recipe, job.host_file, probes.here())
     blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
     # A host that cannot build still gets the plan: it shows what another host would do.
-    return engine.plan(job, again=again, blocked=bool(blocking)), blocking
+    return engine.plan(
+        job,
+        again=again,
+        blocked=bool(blocking),
+    ), blocking
 
 
 def bazelrc(job: BuildRequest) -> str:

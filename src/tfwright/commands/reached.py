@@ -26,8 +26,8 @@ def held(job: BuildRequest, made: Inputs) -> Reached:
     store = external.store(job)
 
     def supply(wanted: Sequence[WantedArchive]) -> Supply:
-        kept = {archive.sha256: VAULT for archive in wanted if store.holds(archive.sha256)}
-        return Supply(kept, ())
+        held = [archive.sha256 for archive in wanted if store.holds(archive.sha256)]
+        return Supply(dict.fromkeys(held, VAULT), ())
 
     rules = external.read(job, RecipePins.of(job.recipe), made.mirror, made.programs)
     suppliers = Suppliers(supply, partial(external.clone, job, offline=True))

@@ -27,6 +27,7 @@ class RecipeRow:
     verified: str
 
 
+# Probes are kept for the process: all rows together ask this host's programs once.
 def rows(host_file: HostFile) -> list[RecipeRow]:
     """Return a row for each recipe of recipes/."""
     return [_row(recipes.read(name), host_file) for name in recipes.names()]
@@ -45,6 +46,7 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
+        # Compared with the recipe as it is now: an edit makes it unverified.
         verified=_verified(recipe),
     )
 

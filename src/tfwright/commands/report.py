@@ -37,12 +37,14 @@ def find(wanted: str) -> FoundBuild:
         kept = state.builds(wanted if wanted and not named else "")
         newest = named or (state.build(kept[-1].id) if kept else None)
     if newest is None:
+        what = "This host has no nightly build yet"
+        if wanted:
+            what = f"No nightly build has the name {wanted!r}"
         raise RecipeError(
-            f"No nightly build has the name {wanted!r}"
-            if wanted
-            else "This host has no nightly build yet",
+            what,
             remedy="Give an identifier from the page, or a recipe's name; 'invoke nightly' builds.",
         )
+    # Builds lie below the site, so a web server shows the same files.
     return FoundBuild(newest, home / newest.id)
 
 

@@ -61,7 +61,13 @@ class Reproduction:
     """Why they differ, as far as the differences and the control builds tell."""
 
 
-def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool) -> Reproduction:
+def reproduce(
+    job: BuildRequest,
+    original: Path,
+    *,
+    cached: bool,
+    control: bool,
+) -> Reproduction:
     """Build the job's recipe again elsewhere, under another umask, and compare it with `original`.
 
     Nothing is downloaded. With `cached`, the build cache takes part, which proves less and takes
@@ -90,7 +96,7 @@ def reproduce(job: BuildRequest, original: Path, *, cached: bool, control: bool)
 def published(job: BuildRequest) -> Path:
     """Return the wheel that the recipe's last build put into the wheelhouse.
 
-    Raises RecipeError if there is no such wheel.
+    Raises RecipeError if the wheelhouse has none.
     """
     result = stamps.last(job, "publish", Published)
     if result is None or not result.wheel.path.is_file():
@@ -105,7 +111,7 @@ def published(job: BuildRequest) -> Path:
 def recipe_named(wheel: str) -> str:
     """Return the name of the recipe in a wheel's build record; the default one for no wheel.
 
-    Raises WheelError if there is no such wheel, or it has no record.
+    Raises WheelError if the wheel is missing, or has no record.
     """
     if not wheel:
         return DEFAULT
@@ -134,7 +140,11 @@ def insist(job: BuildRequest, original: Path) -> None:
             "Check out the recipe and patches of that time, "
             f"or build it as it is now: 'invoke build --recipe {name}'."
         )
-        raise RecipeError(what, remedy=remedy, evidence=Evidence(where=str(original), lines=lines))
+        raise RecipeError(
+            what,
+            remedy=remedy,
+            evidence=Evidence(where=str(original), lines=lines),
+        )
 
 
 def host_changes(job: BuildRequest, original: Path) -> list[str]:
@@ -149,22 +159,31 @@ def host_changes(job: BuildRequest, original: Path) -> list[str]:
         return []
     facts = host_facts.facts(job.recipe, job.host_file, probes.here(), interpreter)
     here = host_facts.found(job.recipe, job.host_file, facts)
-    inputs = stamps.last(job, "fetch", Inputs)
-    sealer = sealing.sealer()
-    pairs = {}
-    for name in Found.model_fields:
-        pairs[name] = getattr(record.found, name), getattr(here, name)
-    # Another version of the compressor packs the same files into other bytes.
-    pairs[compressor.PACKAGE] = record.sealer.deflate, sealer.deflate
-    pairs["tfwright"] = record.sealer.version, sealer.version
-    # Only a fetch on this host knows which Bazel binary it would run.
-    if inputs and inputs.programs:
-        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
     changes = []
-    for name, (then, now) in pairs.items():
+    for name, (then, now) in _then_and_now(job, record, here).items():
         if then != now:
             changes.append(f"{name}: {then or 'none'} then, {now or 'none'} here")
     return changes
+
+
+def _then_and_now(
+    job: BuildRequest,
+    record: BuildRecord,
+    here: Found,
+) -> dict[str, tuple[object, object]]:
+    """Return each property of host and programs: as recorded, and as it is here."""
+    pairs: dict[str, tuple[object, object]] = {}
+    for name in Found.model_fields:
+        pairs[name] = getattr(record.found, name), getattr(here, name)
+    sealer = sealing.sealer()
+    # Another version of the compressor packs the same files into other bytes.
+    pairs[compressor.PACKAGE] = record.sealer.deflate, sealer.deflate
+    pairs["tfwright"] = record.sealer.version, sealer.version
+    inputs = stamps.last(job, "fetch", Inputs)
+    # Only a fetch on this host knows which Bazel binary it would run.
+    if inputs and inputs.programs:
+        pairs["Bazel's sha256"] = record.bazel.sha256, inputs.bazel.sha256
+    return pairs
 
 
 def _record(wheel: Path) -> BuildRecord | None:
@@ -215,7 +234,12 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     cache = host_file.cache.model_copy(update={"enabled": cached, "directory": directory})
     own = host_file.model_copy(update={"build_out": place, "cache": cache})
     # Up to the seal: publishing would put the second wheel in the place of the original.
-    elsewhere = replace(job, host_file=own, offline=True, until="seal")
+    elsewhere = replace(
+        job,
+        host_file=own,
+        offline=True,
+        until="seal",
+    )
     place.mkdir(parents=True, exist_ok=True)
     # Downloads and clones are checked by checksum and commit, so both places may share them.
     for here, there in (
@@ -227,7 +251,12 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     return elsewhere
 
 
-def _build(job: BuildRequest, name: str, *, fixed: bool) -> Path:
+def _build(
+    job: BuildRequest,
+    name: str,
+    *,
+    fixed: bool,
+) -> Path:
     """Build from nothing, under another umask; return a copy of the wheel that stays.
 
     `fixed` turns address-space randomisation off.
@@ -278,7 +307,11 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     return [f"{_CHANCE}. Again in: {', '.join(sorted(again))}"]
 
 
-def _seen(found: Comparison, job: BuildRequest, elsewhere: BuildRequest) -> Iterator[str]:
+def _seen(
+    found: Comparison,
+    job: BuildRequest,
+    elsewhere: BuildRequest,
+) -> Iterator[str]:
     """Say what the differences themselves give away."""
     directories = str(elsewhere.places.build_out), str(job.places.build_out)
     for difference in found.differences:

@@ -189,7 +189,7 @@ def home(host_file: HostFile) -> Path:
 def target(request: Request) -> tuple[Path, str]:
     """Return the interpreter that a wheel is tried with, and its full version.
 
-    Raises WheelError if there is no such wheel or its name does not say what it is for, HostError
+    Raises WheelError if the wheel is missing or its name does not say what it is for, HostError
     if no such Python is here.
     """
     versions = tagged(request.wheel)
@@ -197,11 +197,11 @@ def target(request: Request) -> tuple[Path, str]:
         versions = [request.python]
     for version in versions:
         # A path names one interpreter; a version is looked for on the PATH and in the host file.
-        path = (
-            Path(version).expanduser().absolute()
-            if os.sep in version
-            else pythons.find(version, request.host_file)
-        )
+        path: Path | None
+        if os.sep in version:
+            path = Path(version).expanduser().absolute()
+        else:
+            path = pythons.find(version, request.host_file)
         found = pythons.version_of(path) if path else ""
         if path and found:
             return path, found
@@ -214,7 +214,7 @@ def target(request: Request) -> tuple[Path, str]:
 def tagged(wheel: Path) -> list[str]:
     """Return the Pythons that a wheel's name asks for, the newest first; ``any`` if it takes any.
 
-    Raises WheelError if there is no such wheel, or its name does not say what it is for.
+    Raises WheelError if the wheel is missing, or its name does not say what it is for.
     """
     archive.insist_on_file(wheel)
     # "cp39" asks for Python 3.9; "py3" and "abi3" tags accept more than one.
@@ -231,8 +231,11 @@ def _parsed(wheel: Path) -> tuple[Version, frozenset[Tag]]:
     try:
         _, version, _, tags = parse_wheel_filename(wheel.name)
     except InvalidWheelFilename as fault:
-        remedy = "Give the wheel its original name: pip reads from it what the wheel is for."
-        raise WheelError(str(fault), remedy=remedy, evidence=Evidence(where=str(wheel))) from fault
+        raise WheelError(
+            str(fault),
+            remedy="Give the wheel its original name: pip reads from it what the wheel is for.",
+            evidence=Evidence(where=str(wheel)),
+        ) from fault
     return version, tags
 
 
@@ -260,6 +263,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
         # Nightly wheels are pre-releases, and need the same bounds as their release.
         if releases.contains(version, prereleases=True):
             known.extend(bound.packages)
+    # The user's own requirement wins: two lines for one package would contradict.
     return tuple(line for line in known if _project(line) not in named)
 
 
@@ -271,7 +275,12 @@ def _project(line: str) -> str:
     return canonicalize_name(Requirement(line).name)
 
 
-def _install(request: Request, interpreter: Path, version: str, bounds: Sequence[str]) -> float:
+def _install(
+    request: Request,
+    interpreter: Path,
+    version: str,
+    bounds: Sequence[str],
+) -> float:
     """Make the venv and let its pip install the wheel, within the bounds; return the seconds."""
     start, place, logs = time.monotonic(), request.venv.place, request.place / "logs"
     # What an earlier trial installed could hide what this wheel fails to require.
@@ -281,13 +290,17 @@ def _install(request: Request, interpreter: Path, version: str, bounds: Sequence
     pip = _bounds().pip.get(version.rpartition(".")[0])
     if pip:
         _pip(request.venv, logs / "pip.log", f"pip=={pip}")
+    _install_wheel(request, bounds, logs / "install.log")
+    return time.monotonic() - start
+
+
+def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
     # Constraints bound a package only if something requires it; they install nothing.
-    constraints = place / "bounds.txt"
+    constraints = request.venv.place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
     wheel = str(request.wheel.absolute())
     what = ("--constraint", str(constraints), *request.requirements, wheel)
-    _pip(request.venv, logs / "install.log", *what)
-    return time.monotonic() - start
+    _pip(request.venv, log, *what)
 
 
 def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
@@ -319,6 +332,7 @@ def _installed(request: Request) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
     command = request.venv.pip_offline(request.place, "freeze")
     printed = runner.run(command, request.place / "logs/freeze.log", remedy="Look into the log.")
+    # Lines of any other form, such as name @ file:///..., are not pins.
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 
 
@@ -329,6 +343,7 @@ def _outcomes(request: Request) -> Iterator[TrialOutcome]:
     user = request.place / "home"
     user.mkdir(parents=True, exist_ok=True)
     imports = True
+    # Every program runs on its own, so a crash ends only its own process.
     for name in run.ORDER:
         if imports or name in NEED_NO_MODULE:
             command = request.venv.program(name, request.module, user, given)

@@ -41,6 +41,7 @@ def _cuda_version(root: Path) -> str:
 
 
 def _gcc_version(root: Path) -> str:
+    # Debian's package has gcc-11 only; plain gcc is a link from another package.
     programs = sorted(root.glob("usr/bin/gcc-[0-9]*"))
     line = toolchain.version_line(HERE, str(programs[0])) if programs else None
     compiler = toolchain.parse(line.value) if line else None
@@ -112,11 +113,11 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
         return
     named = [(kind, _pinned(recipe, kind)) for kind in KINDS.values()]
     wanted = ", ".join(f"{kind.title} {version}" for kind, version in named if version)
-    remedy = (
-        "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
-        if wanted
-        else "Name a recipe that does: --recipe; 'invoke recipes' lists them."
-    )
+    remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
+    if wanted:
+        remedy = (
+            "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+        )
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
         remedy=remedy,
@@ -124,7 +125,10 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
 
 
 def provide(
-    job: BuildRequest, downloads: Sequence[Download], *, licence_accepted: bool
+    job: BuildRequest,
+    downloads: Sequence[Download],
+    *,
+    licence_accepted: bool,
 ) -> Iterator[Provided]:
     """Put what was downloaded into place, or else what the recipe pins; yield each part."""
     for file in downloads:
@@ -163,6 +167,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
     if a part cannot be obtained or is another version than the recipe names, HostError while the
     user has not accepted its licence.
     """
+    # Before any download: the lock decides which packages a build may use.
     _insist_on_lock(job)
     for name, table in job.recipe.toolkit.parts():
         kind = KINDS[name]
@@ -189,8 +194,14 @@ def _insist_on_lock(job: BuildRequest) -> None:
 
 
 def _provided(
-    job: BuildRequest, kind: Kind, table: PartTable, root: Path, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    table: PartTable,
+    root: Path,
+    *,
+    licence_accepted: bool,
 ) -> InstalledPart:
+    # By checksum: packages of the same version may have been repacked.
     record = tree.read(root)
     for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
@@ -198,8 +209,12 @@ def _provided(
             return record.parts[kind.name]
     obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
     # On the toolkit's own disk, so that its files are renamed and not copied.
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".unpacking-",
+    ) as folder:
         room = Path(folder)
+        # The packages are needed for this refusal, too: the licence's text is in them.
         if table.licence and not licence_accepted:
             raise _unaccepted_packages(kind, table, obtained, room, root)
         made = _arranged(kind, obtained, room)
@@ -214,11 +229,16 @@ def _supplier(job: BuildRequest) -> Supplier:
 
 
 def _digests(table: PartTable, obtained: Obtained) -> dict[str, str]:
+    # The record names what was really used: a recipe may pin several ways.
     pins = next(pins for way, pins in table.ways() if way == obtained.way)
     return {name.rpartition("/")[2]: digest for name, digest in pins.items()}
 
 
-def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
+def _arranged(
+    kind: Kind,
+    obtained: Obtained,
+    room: Path,
+) -> Path:
     """Unpack the packages of a part; return a directory that is laid out as a toolkit."""
     if obtained.way == "archives":
         return nvidia_archive.merge(obtained.files.values(), room, kind.roots)
@@ -232,7 +252,11 @@ def _arranged(kind: Kind, obtained: Obtained, room: Path) -> Path:
 
 
 def _unaccepted_packages(
-    kind: Kind, table: PartTable, obtained: Obtained, room: Path, root: Path
+    kind: Kind,
+    table: PartTable,
+    obtained: Obtained,
+    room: Path,
+    root: Path,
 ) -> HostError:
     """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
@@ -256,8 +280,15 @@ class _Origin:
     accepted: bool
 
 
-def _put(job: BuildRequest, kind: Kind, origin: _Origin, made: Path) -> InstalledPart:
+def _put(
+    job: BuildRequest,
+    kind: Kind,
+    origin: _Origin,
+    made: Path,
+) -> InstalledPart:
     """Put what was unpacked into the toolkit, once it is what the recipe wants."""
+    # Read from the unpacked files: names of archives
+    # promise versions that they do not hold.
     version, wanted = kind.version(made), _pinned(job.recipe, kind)
     source = next(iter(origin.sources))
     if not version:
@@ -303,7 +334,12 @@ def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
 
 
 def install(
-    job: BuildRequest, kind: Kind, archive: Path, sha256: str, *, licence_accepted: bool
+    job: BuildRequest,
+    kind: Kind,
+    archive: Path,
+    sha256: str,
+    *,
+    licence_accepted: bool,
 ) -> tuple[Path, InstalledPart]:
     """Put what the user downloaded, or has installed, into the toolkit that the recipe uses.
 
@@ -311,6 +347,7 @@ def install(
     if the archive has another checksum or is another version than the recipe names, HostError while
     the user has not accepted its licence.
     """
+    # A recipe without this part is refused before gigabytes are hashed.
     root = _root(job, kind)
     root.parent.mkdir(parents=True, exist_ok=True)
     if archive.is_dir():
@@ -318,6 +355,7 @@ def install(
     digest = _verified(job.recipe, kind, archive, sha256)
     with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
         room = Path(folder)
+        # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
             raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
@@ -339,13 +377,19 @@ def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> Instal
 
 def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
+    # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
         obtained = Obtained("debian", {archive.name: archive})
         return _arranged(kind, obtained, room)
     return nvidia_archive.merge([archive], room, kind.roots)
 
 
-def _verified(recipe: Recipe, kind: Kind, archive: Path, given: str) -> str:
+def _verified(
+    recipe: Recipe,
+    kind: Kind,
+    archive: Path,
+    given: str,
+) -> str:
     """Return the digest of an archive, which the user or the recipe must name."""
     if not archive.is_file():
         raise SupplyError(
@@ -375,7 +419,11 @@ def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
     return pins.get(kind.name) or named.get(archive.name, "")
 
 
-def _unaccepted(kind: Kind, archive: Path, licences: list[Path]) -> HostError:
+def _unaccepted(
+    kind: Kind,
+    archive: Path,
+    licences: list[Path],
+) -> HostError:
     where = str(licences[0]) if licences else kind.licence
     what = f"{archive.name} is NVIDIA's, under a licence that you have to accept yourself: {where}"
     return HostError(

@@ -20,6 +20,7 @@ def look(build_out: Path) -> Inventory:
 
 def collect(build_out: Path, report: Callable[[Sequence[VaultEntry]], None]) -> None:
     """Remove what no recipe and no lock needs; it is reported first."""
+    # What an interrupted unpacking left behind is in no inventory.
     bundle.discard_leftovers(build_out)
     usage.collect(build_out, _recipes(), report)
 
@@ -41,10 +42,13 @@ def verify(build_out: Path, *, repair: bool) -> list[VaultEntry]:
     if removed:
         # pip reads this page: it must not list a package that is gone.
         packages.write_page(build_out / "vault")
+    # A toolkit is not removed: it is large, and a person accepted its licence.
     left = [damage for damage in damages if damage not in removed]
+    what = f"{len(damages)} of the kept inputs are damaged"
+    if removed:
+        what += f", {len(removed)} were removed"
     raise SupplyError(
-        f"{len(damages)} of the kept inputs are damaged"
-        + (f", {len(removed)} were removed" if removed else ""),
+        what,
         remedy=_remedy(removed, left),
         evidence=Evidence(lines=[f"{damage.path}: {damage.why}" for damage in damages]),
     )

@@ -26,7 +26,7 @@ class NameTable:
 @lru_cache
 def _table() -> NameTable:
     document = tomllib.loads(FILE.read_text("utf-8"))
-    versions = tuple(document.pop("versions"))
+    versions = tuple(document.pop("versions").split())
     spans: dict[str, dict[str, tuple[str, str]]] = {}
     for kind, texts in document.items():
         spans[kind] = {}
@@ -41,6 +41,10 @@ def option(text: str) -> str:
     if not text.startswith("--"):
         return ""
     name = text.removeprefix("--").partition("=")[0]
+    known = _table().spans.get("option", {})
+    if name not in known and name.removeprefix("no") in known:
+        # --noNAME switches --NAME off.
+        name = name.removeprefix("no")
     return _sentence("option", name, f"--{name}") or (
         f"Of the versions {_bounds()}, none takes --{name}: it is mistyped, it belongs to another "
         "command or, after `--`, to the program that is run, or only other versions have it."
@@ -61,6 +65,8 @@ def member(name: str) -> str:
     known = _table().spans.get("member", {})
     found = [full for full in known if full.partition(".")[2] == name]
     said = [_sentence("member", full, f"`{full}`") for full in found]
+    if not said:
+        return f"None of Bazel {_bounds()} has `{name}`: this one is older than the rules expect."
     return " ".join(said[:2])
 
 
@@ -86,9 +92,13 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     what = shown[:1].upper() + shown[1:]
     if came and went:
         return f"{what} is there from Bazel {first} to {last} only."
+    # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
+    sure = kind == "option"
     if came:
-        return f"{what} came with Bazel {first}: this one is older."
+        return f"{what} came with Bazel {first}{': this one is older' if sure else ''}."
     if went:
         after = versions[versions.index(last) + 1]
-        return f"{what} is gone from Bazel {after} on: this one is newer than {last}."
-    return f"Bazel {_bounds()} have {shown}: this one is older, or newer."
+        rest = f": this one is newer than {last}" if sure else ", and switched off by a flag before"
+        return f"{what} is gone from Bazel {after} on{rest}."
+    rest = "this one is older, or newer" if sure else "a flag can switch it off (--incompatible_…)"
+    return f"Bazel {_bounds()} have {shown}: {rest}."

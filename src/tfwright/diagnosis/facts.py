@@ -28,7 +28,12 @@ _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
 _SYSTEM = (
     ("Darwin", re.compile(r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx")),
     ("Windows", re.compile(r"[A-Z]:[\\/]|\.dll|msys|\bcl\.exe|DLL load")),
-    ("Linux", re.compile(r"/home/|\.so\b|/usr/lib/x86_64|k8-opt|linux")),
+    (
+        "Linux",
+        re.compile(
+            r"/home/|\.so\b|/usr/lib/x86_64|/usr/lib/gcc|/usr/include/c\+\+/\d|k8-opt|linux"
+        ),
+    ),
 )
 _GPU = re.compile(
     r"Successfully opened dynamic library libcuda\.|Found device \d+ with prop|pciBusID: "

@@ -26,6 +26,8 @@ _PREFIX = re.compile(
       | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ ]
       | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
       | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service
+      | [ ]{2,5}(?:>>[ ])?\d{1,6}[ ]{4}             # spack: the lines of a build's log
+      | ==>[ ](?=Error|Warning)                    # spack and Homebrew
       | \#\#\[(?:error|warning|debug|section)\]    # Azure and GitHub
       | ::error(?:[ ][^:]{0,200})?::
       | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation

@@ -13,7 +13,7 @@ from tfwright.diagnosis import bazel_names
 
 FILE = Path(__file__).with_name("tables.toml")
 
-_PLACE = re.compile(r"\{(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
+_PLACE = re.compile(r"\{(?:(?P<of>\w+)\+)?(?P<name>\w+)(?:\|(?P<table>\w+))?\}")
 _PART = re.compile(r"<([^<>]*)>")
 _GAPS = (
     (re.compile(r" {2,}"), " "),
@@ -69,11 +69,16 @@ def known_tables() -> frozenset[str]:
 def fill(template: str, parameters: Mapping[str, str]) -> str:
     """Return a template's text: ``{name}`` is a parameter, ``{name|table}`` what is known of it.
 
+    ``{of+name|table}`` looks for two parameters that belong together, as ``rule.attribute``.
+
     A part in angle brackets is left out where none of its parameters has a value.
     """
 
     def value(place: re.Match[str]) -> str:
         given = parameters.get(place["name"], "")
+        if place["of"]:
+            owner = parameters.get(place["of"], "")
+            given = f"{owner}.{given}" if owner and given else ""
         if place["table"]:
             return look_up(place["table"], given) if given else ""
         return given[:_LONGEST]

@@ -13,6 +13,7 @@ from tfwright.documents.toml import Table, load
 
 
 def _absolute(path: Path) -> Path:
+    # A relative path would mean another place in each working directory.
     path = path.expanduser()
     if not path.is_absolute():
         message = f"{path} must be an absolute path (or start with ~)"
@@ -26,7 +27,9 @@ _FIELD = re.compile(r"\{([a-z]\w*)\}")
 def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
     for pattern, mirror in mirrors.items():
         fields = _FIELD.findall(pattern)
-        if len(set(fields)) < len(fields) or not set(fields).issuperset(_FIELD.findall(mirror)):
+        twice = len(set(fields)) < len(fields)
+        # The value can repeat only what the key has matched.
+        if twice or not set(fields).issuperset(_FIELD.findall(mirror)):
             message = f"{pattern} must hold each field once, and all those of {mirror}"
             raise ValueError(message)
     return mirrors
@@ -105,6 +108,7 @@ class WorkerTable(Table):
     """The address for ssh: ``user@host``, or a name in ~/.ssh/config."""
     directory: RemotePath
     """A checkout of tfwright on that machine."""
+    # No blank: the name goes into a shell's command line on the other machine.
     python: Annotated[str, Field(pattern=r"^[\w/.~-]+$")] = "python3"
     """The Python that runs tfwright on that machine."""
     host_file: OptionalPath = ""
@@ -201,6 +205,7 @@ class HostFile(Table):
 
         A literal key wins over fields.
         """
+        # Literal first: a person who names one repository means it.
         if url in self.mirrors:
             return self.mirrors[url]
         for pattern, mirror in self.mirrors.items():
@@ -223,8 +228,11 @@ def toolkit_root(build_out: Path, recipe: Recipe) -> Path | None:
         "nccl": wanted.nccl,
         "tensorrt": wanted.tensorrt,
     }
+    if not wanted.cuda:
+        return None
+    # All versions are in the name, so recipes that pin the same ones share a toolkit.
     parts = [f"{name}-{version}" for name, version in versions.items() if version]
-    return build_out / "toolkits" / "-".join(parts) if wanted.cuda else None
+    return build_out / "toolkits" / "-".join(parts)
 
 
 def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
@@ -235,8 +243,11 @@ def compiler_root(build_out: Path, recipe: Recipe) -> Path | None:
 
 def _compiler(build_out: Path, recipe: Recipe) -> Path | None:
     gcc, root = recipe.toolkit.gcc(), compiler_root(build_out, recipe)
-    program = root / "usr/bin" / gcc[0] if gcc and root else None
-    return program if program and program.exists() else None
+    if gcc is None or root is None:
+        return None
+    # Debian's packages are unpacked below the root as they are.
+    program = root / "usr/bin" / gcc[0]
+    return program if program.exists() else None
 
 
 def _filled(mirror: str, fields: re.Match[str]) -> str:

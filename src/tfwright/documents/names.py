@@ -86,7 +86,10 @@ def inner_path(text: str) -> str:
     Raises ValueError.
     """
     path = PurePosixPath(text)
+    # A leading "-" would be an option of git, a
+    # leading "~" a home directory of a shell.
     leaves = path.is_absolute() or ".." in path.parts or text.startswith(("-", "~"))
+    # Windows, and archives made there, take a backslash for a slash.
     if leaves or "\\" in text or not path.parts:
         raise ValueError(
             "must be a relative path that stays inside: no leading '/', '~' or '-', no '..', no "
@@ -137,6 +140,7 @@ def recipe_name(text: str) -> str:
 
 def git_url(text: str) -> str:
     """Accept a url whose transport runs no command. Raises ValueError."""
+    # ext:: runs any command, and a host that begins with "-" becomes an option of ssh.
     if not re.fullmatch(r"(https://|ssh://|file:///|bundled:)(?!-)\S+", text):
         raise ValueError(
             "must start with https://, ssh://, file:/// or bundled:, and have no blank or leading "
@@ -190,6 +194,7 @@ DownloadUrl = Annotated[str, AfterValidator(download_url)]
 PackageUrl = Annotated[str, AfterValidator(package_url)]
 PackagePin = Annotated[str, AfterValidator(exact_pin)]
 """A package of the Python index at one version: ``numpy==1.14.5``."""
+# Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
@@ -201,6 +206,7 @@ WheelFile = Annotated[
     str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.]*-[\w.!+]+(-[\w.]+){3,4}\.whl$")
 ]
 """A wheel as the package index names it."""
+# Without query and fragment: the last part of the path is the file's name.
 HttpsUrl = Annotated[str, StringConstraints(pattern=r"^https://[\w.-]+/[^\s?#]+$")]
 HttpUrl = Annotated[str, StringConstraints(pattern=r"^https?://[\w.:-]+(/[^\s?#]*)?$")]
 """The address of a package archive, which apt gets on a line of its own."""

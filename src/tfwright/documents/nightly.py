@@ -19,6 +19,7 @@ from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
 
+# Disks are sold in powers of ten, memory is counted in powers of two; both are written.
 UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
@@ -96,10 +97,12 @@ class NightlyRecipe(Table):
 class RetentionTable(Table):
     """How long builds are kept. The last good one, and what a pointer names, always stay."""
 
+    # Builds, not days: 60 days were too short for users who pin a nightly wheel.
     count: Annotated[int, Field(ge=1)] = 60
     """Builds of one target that the index lists; older ones are hidden."""
     size: Size = 500 * 10**9
     """Bytes of all builds together; beyond that the oldest are hidden."""
+    # Hidden before it is deleted: a build that is missed can still be brought back.
     hidden_days: Annotated[int, Field(ge=0)] = 14
     """Days between hiding a build and deleting it."""
     free: Size = 30 * 10**9
@@ -121,6 +124,7 @@ class MailTable(Table):
     """How the connection is encrypted."""
     user: Line | None = None
     """The user name for the mail server; without it tfwright does not log in."""
+    # Never the password itself, so that nightly.toml can be shown to others.
     password_file: Path | None = None
     """A file that only its owner can read, or the name of a systemd credential."""
 
@@ -154,6 +158,7 @@ class ProgramTable(Table):
 class NoticesTable(Table):
     """How tfwright reports failures."""
 
+    # A host that is switched off reports no failure; only its silence can be noticed.
     stale_nights: Annotated[int, Field(ge=1)] = 3
     """Nights without a good build, or without any run, after which a notice is sent."""
     mail: tuple[MailTable, ...] = ()
@@ -236,12 +241,20 @@ def targets(nightly: NightlyFile) -> list[Target]:
     return found
 
 
-def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
+def _target(
+    recipe: NightlyRecipe,
+    python: str,
+    capabilities: str,
+) -> Target:
     """Return a recipe's target for one choice on each axis."""
     architectures = [_architecture(text) for text in capabilities.split(",") if text]
-    parts = [Path(recipe.name).stem if recipe.name.endswith(".toml") else recipe.name]
-    parts += [f"py{python}"] if python else []
-    parts += ["_".join(architectures)] if architectures else []
+    parts = [recipe.name]
+    if recipe.name.endswith(".toml"):
+        parts = [Path(recipe.name).stem]
+    if python:
+        parts.append(f"py{python}")
+    if architectures:
+        parts.append("_".join(architectures))
     # The Python is in the wheel's tag already; two sets of architectures would share one name.
     local = ".".join(part for part in (recipe.local, *architectures) if part)
     return Target(
@@ -257,7 +270,9 @@ def _target(recipe: NightlyRecipe, python: str, capabilities: str) -> Target:
 
 def _architecture(text: str) -> str:
     digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
-    return f"{'ptx' if text.startswith('compute') else 'sm'}{digits}"
+    # compute_70 asks for PTX, which a driver compiles for its GPU.
+    kind = "ptx" if text.startswith("compute") else "sm"
+    return f"{kind}{digits}"
 
 
 def path() -> Path:

@@ -41,6 +41,7 @@ MOST_WILDCARDS = 4
 """Asterisks in one question; more of them could make the search slow."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
+# Quick ones first: a wheel that does not even list its devices fails within seconds.
 SMOKE = (
     "library_path",
     "devices",
@@ -57,6 +58,7 @@ SMOKE = (
 
 
 def _question(text: str) -> str:
+    # Questions may span lines; isprintable takes a line break for a control character.
     if not text.replace("\n", " ").isprintable():
         raise ValueError("must be printable text; only line breaks may stand in a question")
     if text.count("*") > MOST_WILDCARDS:
@@ -76,6 +78,7 @@ Capabilities = Annotated[
 ]
 CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
 """What a wheel may need of an x86-64 CPU, least first."""
+# sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
@@ -84,9 +87,15 @@ LibraryName = Annotated[
 ]
 """The name of a shared library of a Mac, as the linker writes it."""
 LibraryFolder = Annotated[
-    str, StringConstraints(pattern=r"^/[^:]*$", max_length=1023), AfterValidator(one_line)
+    str,
+    StringConstraints(
+        pattern=r"^/[^:]*$",
+        max_length=1023,
+    ),
+    AfterValidator(one_line),
 ]
 """An absolute directory of a Mac."""
+# Spelled out, since a type checker does not see the tuple in documents/stages.py.
 Stage = Literal[
     "check",
     "fetch",
@@ -149,6 +158,7 @@ class SourceTable(Table):
         if not isinstance(values, dict):
             return values
         branch = str(values.get("branch"))
+        # r1.8 and v1.8.0 name a release; master and a fork's own branches do not.
         named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
         if values.get("interface") == "own":
             return {"release": NO_RELEASE, **values}
@@ -206,7 +216,9 @@ class SubstituteTable(Table):
 
     @model_validator(mode="after")
     def _has_a_source(self) -> Self:
-        if bool(self.urls) == bool(self.git) or bool(self.git) != bool(self.commit):
+        both_or_neither = bool(self.urls) == bool(self.git)
+        # A branch or tag of the repository could move, so the commit is required.
+        if both_or_neither or bool(self.git) != bool(self.commit):
             raise ValueError("give either urls, or git with commit")
         return self
 
@@ -237,9 +249,13 @@ class FileSourceTable(Table):
 
     @model_validator(mode="after")
     def _is_one_place(self) -> Self:
-        if bool(self.git) == bool(self.package) or bool(self.package) != bool(self.member):
+        both_or_neither = bool(self.git) == bool(self.package)
+        if both_or_neither or bool(self.package) != bool(self.member):
             raise ValueError("give either git, or package with member")
-        if bool(self.ref) != bool(self.prefix) or (self.ref and self.blob):
+        # The directory is part of the packed bytes, so ref
+        # makes no archive without prefix.
+        incomplete = bool(self.ref) != bool(self.prefix)
+        if incomplete or (self.ref and self.blob):
             raise ValueError("give git alone, git with ref and prefix, or git with blob")
         if self.package and (self.ref or self.blob):
             raise ValueError("ref and blob belong to git, not to a package")
@@ -310,6 +326,7 @@ class HostTable(Table):
     """The container image in which configure to verify run; without one they run on the host."""
 
 
+# Bazel's releases are published under these names of systems and processors.
 class BazelTable(Table):
     """The Bazel that builds."""
 
@@ -531,7 +548,8 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
-        if self.nccl.rebuild and not Release(1, 0) <= self.source.release <= Release(1, 12):
+        separate = Release(1, 0) <= self.source.release <= Release(1, 12)
+        if self.nccl.rebuild and not separate:
             message = (
                 f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
                 "only 1.0 to 1.12 do"
@@ -541,6 +559,7 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _libraries_are_of_a_mac(self) -> Self:
+        # A wheel for "any" system may be built on a Mac, so only Linux is refused.
         if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
             raise ValueError(
                 "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
@@ -597,9 +616,17 @@ def find(name: str) -> Path:
         return path
     import difflib  # noqa: PLC0415 only on the way to an error
 
-    near = difflib.get_close_matches(name.removesuffix(".toml"), names(), n=1, cutoff=0.4)
+    wanted = name.removesuffix(".toml")
+    # Below the default of 0.6, which a part of a name such as "r1.8" does not reach.
+    near = difflib.get_close_matches(
+        wanted,
+        names(),
+        n=1,
+        cutoff=0.4,
+    )
+    guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"There is no recipe {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        f"Unknown recipe {name!r}{guess}",
         remedy="'invoke recipes' lists all recipes; --recipe takes a name, or a path that ends in "
         ".toml.",
     )
@@ -617,6 +644,7 @@ def read(name: str) -> Recipe:
     assets included.
     """
     path = find(name)
+    # The name is that of the file, so that a copied recipe cannot keep the old one.
     loaded = load(path, Recipe, extra={"name": path.stem})
     source = loaded.source.located(path.resolve().parent)
     recipe = loaded.model_copy(update={"source": source})
@@ -625,7 +653,11 @@ def read(name: str) -> Recipe:
     return recipe
 
 
-def _require(path: Path, source: SourceTable, name: str) -> None:
+def _require(
+    path: Path,
+    source: SourceTable,
+    name: str,
+) -> None:
     """Insist that a patch or an asset is a file under patches/, and no link out of it."""
     file = source.file(name)
     folder = Path(str(file).removesuffix(name))
@@ -633,6 +665,7 @@ def _require(path: Path, source: SourceTable, name: str) -> None:
     real = file.resolve()
     if real.is_relative_to(folder.resolve()) and real.is_file():
         return
+    # The model keeps no line numbers, so the line is found by the name that it holds.
     lines = path.read_text("utf-8").splitlines()
     line = next((number for number, text in enumerate(lines, 1) if name in text), 1)
     raise RecipeError(

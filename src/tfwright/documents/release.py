@@ -8,6 +8,7 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 _PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
+# [^+]* skips -rc1 and the like, which change nothing that rules go by.
 _EXACT = re.compile(r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?[^+]*(?:\+([\w.]+))?")
 LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
@@ -41,6 +42,7 @@ class Release(NamedTuple):
         _handler: GetCoreSchemaHandler,
     ) -> core_schema.CoreSchema:
         """Let documents spell a release as a string."""
+        # pydantic would otherwise take a NamedTuple for a list of two numbers.
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(value),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
@@ -76,6 +78,7 @@ class ExactRelease(NamedTuple):
 
         A version without a patch level is the first of its line. Raises ValueError for other texts.
         """
+        # match and not fullmatch: names of branches go on behind the version.
         found = _EXACT.match(text)
         if not found:
             message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"

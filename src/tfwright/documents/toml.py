@@ -46,7 +46,12 @@ class Table(BaseModel):
     """A table of a TOML document: frozen, and closed to keys that it does not know."""
 
     # Most commands read few of the tables, so pydantic compiles a validator at its first use.
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=False, defer_build=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=False,
+        defer_build=True,
+    )
 
     @classmethod
     def defaults(cls) -> Self:
@@ -60,7 +65,9 @@ Document = TypeVar("Document", bound=Table)
 
 
 def load(
-    path: Path, model: type[Document], extra: "Mapping[str, object] | None" = None
+    path: Path,
+    model: type[Document],
+    extra: "Mapping[str, object] | None" = None,
 ) -> Document:
     """Read `path` as a `model`, with the values of `extra` added to the file's own.
 
@@ -98,6 +105,7 @@ def _text(path: Path) -> str:
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
+    # The first excess is enough: any of them can keep tomllib busy for minutes.
     for line, why in _excesses(text):
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
     try:
@@ -106,11 +114,16 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
         found = re.search(r"line (\d+)", str(fault))
         where = f"{path}:{found[1]}" if found else str(path)
         raise _invalid(where, str(fault), "Correct the line; strings need quotes.") from fault
+    # Neither is a TOMLDecodeError: numbers beyond Python's limit, and deep nesting.
     except (ValueError, RecursionError) as fault:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
 
 
-def _invalid(where: str, why: str, remedy: str) -> RecipeError:
+def _invalid(
+    where: str,
+    why: str,
+    remedy: str,
+) -> RecipeError:
     return RecipeError(
         f"{where}: not valid TOML: {why}", remedy=remedy, evidence=Evidence(where=where)
     )
@@ -120,16 +133,16 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
     """Yield line and reason of whatever would take tomllib too long, or overflow its stack."""
     # With strings and comments blanked, brackets, dots and digits are what they seem to be.
     skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
+    # Python converts a long number in quadratic time.
     if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
         yield _line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits"
+    # tomllib calls itself for each bracket.
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
         depth += 1 if bracket[0] in "[{" else -1
         if depth > DEEPEST:
-            yield (
-                _line_at(skeleton, bracket.start()),
-                f"more than {DEEPEST} brackets within brackets",
-            )
+            line = _line_at(skeleton, bracket.start())
+            yield line, f"more than {DEEPEST} brackets within brackets"
             return
     if dots := re.search(rf"(?:[^\n=,\[\]{{}}.]*\.){{{DEEPEST},}}", skeleton):
         yield _line_at(skeleton, dots.start()), f"a key of more than {DEEPEST} parts"
@@ -142,7 +155,10 @@ def _line_at(text: str, position: int) -> int:
 
 
 def _explain(
-    path: Path, text: str, model: type[Table], faults: "Sequence[ErrorDetails]"
+    path: Path,
+    text: str,
+    model: type[Table],
+    faults: "Sequence[ErrorDetails]",
 ) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
     lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
@@ -153,18 +169,30 @@ def _explain(
             listed.append(f"  and {len(faults) - SHOWN:,} more")
         what = "\n".join(listed)
     first = f"{path}:{line_of(text, faults[0]['loc'])}"
-    return RecipeError(what, remedy=_remedy(model, faults[0]), evidence=Evidence(where=first))
+    return RecipeError(
+        what,
+        remedy=_remedy(model, faults[0]),
+        evidence=Evidence(where=first),
+    )
 
 
-def _describe(path: Path, text: str, model: type[Table], fault: "ErrorDetails") -> str:
+def _describe(
+    path: Path,
+    text: str,
+    model: type[Table],
+    fault: "ErrorDetails",
+) -> str:
     """Describe one fault in one line: where, which key, what is wrong."""
     where = f"{path}:{line_of(text, fault['loc'])}"
     dotted = ".".join(str(part) for part in fault["loc"]) or "the document"
     key = printable(dotted, LONGEST_VALUE)
     if fault["type"] == "extra_forbidden":
+        # Cut, since difflib takes quadratic time for a long key.
         last = str(fault["loc"][-1])[:LONGEST_VALUE]
-        near = difflib.get_close_matches(last, _known_keys(model, fault["loc"][:-1]), n=1)
-        return f"{where}: unknown key {key}" + (f"; did you mean {near[0]!r}?" if near else "")
+        known = _known_keys(model, fault["loc"][:-1])
+        near = difflib.get_close_matches(last, known, n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        return f"{where}: unknown key {key}{guess}"
     if fault["type"] == "missing":
         return f"{where}: {key} is missing"
     message = fault["msg"].removeprefix("Value error, ")

@@ -58,10 +58,12 @@ class Cuda:
 
     def source(self, column: Literal["driver", "gcc", "capabilities", "cudnn"]) -> str:
         """Say where one of these is from."""
-        rows = (row for row in _table()["source"] if row["of"] == column)
-        return next(
-            str(row["source"]) for row in rows if versions.within(self.version, *row["cuda"])
-        )
+        # NVIDIA moves its tables from page to page, so a
+        # source holds for a range of CUDAs.
+        for row in _table()["source"]:
+            if row["of"] == column and versions.within(self.version, *row["cuda"]):
+                return str(row["source"])
+        raise LookupError(column)
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,9 @@ class Mac:
     @property
     def why(self) -> str:
         """The source, and whether it was read."""
-        return (
-            f"{self.source} (not confirmed: the page was not at hand)"
-            if self.unconfirmed
-            else self.source
-        )
+        if self.unconfirmed:
+            return f"{self.source} (not confirmed: the page was not at hand)"
+        return self.source
 
 
 def bazel(release: Release) -> Range | None:
@@ -108,10 +108,15 @@ def tested() -> list[Tested]:
 
 def cudas() -> list[Cuda]:
     """Return what is known of each CUDA, the oldest first."""
-    return [
-        Cuda(**{**row, "capabilities": tuple(row["capabilities"]), "cudnn": tuple(row["cudnn"])})
-        for row in _table()["cuda"]
-    ]
+    found = []
+    for row in _table()["cuda"]:
+        # TOML has lists only; frozen rows need tuples.
+        pairs = {
+            "capabilities": tuple(row["capabilities"]),
+            "cudnn": tuple(row["cudnn"]),
+        }
+        found.append(Cuda(**{**row, **pairs}))
+    return found
 
 
 def cuda(version: str) -> Cuda | None:
@@ -123,9 +128,10 @@ def cuda(version: str) -> Cuda | None:
 
 def mac(version: str) -> Mac | None:
     """Return what a CUDA for macOS goes with."""
-    return next(
-        (Mac(**row) for row in _table()["mac"] if versions.is_of(version, row["cuda"])), None
-    )
+    for row in _table()["mac"]:
+        if versions.is_of(version, row["cuda"]):
+            return Mac(**row)
+    return None
 
 
 def driver(row: Cuda, gpu: str) -> tuple[str, str]:
@@ -155,6 +161,7 @@ def gpu_named(name: str) -> NamedGpu | None:
 
     ``RTX 3090``, ``rtx3090``, ``3090`` and ``NVIDIA GeForce RTX 3090`` are the same.
     """
+    # People write RTX3090 and GTX1080Ti; the table's patterns expect a blank.
     spaced = re.sub(r"(?i)\b([RG]TX?)(?=\d)", r"\1 ", name.strip())
     series = re.fullmatch(r"(?i)(\d{3,4})( ?(?:Ti|Super|Laptop|M).*)?", spaced)
     # A bare number is of a GeForce: RTX from 2050 on, GTX before.

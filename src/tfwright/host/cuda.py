@@ -20,6 +20,7 @@ def wanted(recipe: Recipe) -> bool:
 def version(recipe: Recipe) -> str:
     """Return the CUDA that a recipe is for: as it says of the host, or else answers ./configure."""
     answers = recipe.configure.answers
+    # From 2.18 on the variable has another name.
     answered = answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION")
     return recipe.host.cuda or str(answered or "")
 
@@ -42,15 +43,20 @@ def cudnn(recipe: Recipe, host_file: HostFile) -> Path:
 def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
     """Return where CUDA's libraries may be: from 1.14 on, in any of TF_CUDA_PATHS."""
     paths = str(recipe.configure.answers.get("TF_CUDA_PATHS") or "").split(",")
-    return list(dict.fromkeys([cudnn(recipe, host_file), *(Path(path) for path in paths if path)]))
+    named = [Path(path) for path in paths if path]
+    # A dictionary keeps the order, in which the first place that has a library wins.
+    return list(dict.fromkeys([cudnn(recipe, host_file), *named]))
 
 
 def present(recipe: Recipe, host_file: HostFile) -> tuple[Path | None, Path | None]:
     """Return the toolkit and the cuDNN that a recipe needs and this host has."""
     if not needed(recipe):
         return None, None
-    places = toolkit(recipe, host_file), cudnn(recipe, host_file)
-    return places[0] if places[0].is_dir() else None, places[1] if places[1].is_dir() else None
+    cuda, library = toolkit(recipe, host_file), cudnn(recipe, host_file)
+    return (
+        cuda if cuda.is_dir() else None,
+        library if library.is_dir() else None,
+    )
 
 
 def capabilities(recipe: Recipe) -> list[str]:
@@ -68,6 +74,7 @@ def capabilities(recipe: Recipe) -> list[str]:
 
 def capability(text: str) -> str:
     """Return a compute capability as NVIDIA writes it, ``3.0``, from that or from ``sm_30``."""
+    # The last digit is the minor version: sm_120 is 12.0.
     found = re.fullmatch(r"(?:sm_|compute_)(\d+)(\d)[af]?", text)
     return f"{found[1]}.{found[2]}" if found else text.rstrip("af")
 
@@ -83,5 +90,6 @@ def runs_on(built: list[str], gpu: str) -> bool:
 def _answered(recipe: Recipe, variable: str) -> Path | None:
     """Return the path that a recipe answers; from 1.14 on it is the first of TF_CUDA_PATHS."""
     answers = recipe.configure.answers
-    path = str(answers.get(variable) or answers.get("TF_CUDA_PATHS") or "").partition(",")[0]
+    text = str(answers.get(variable) or answers.get("TF_CUDA_PATHS") or "")
+    path = text.partition(",")[0]
     return Path(path) if path else None

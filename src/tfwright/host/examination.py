@@ -10,7 +10,11 @@ from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 
 
-def examine(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+def examine(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Finding]:
     """Return all that is not as the recipe wants it, the worst first, as `invoke doctor` does."""
     return worst_first(requirements.compare(recipe, host_file, host))
 
@@ -23,10 +27,12 @@ def obstacle(recipe: Recipe, host_file: HostFile) -> str | None:
 
 def worst_first(findings: Sequence[Finding]) -> list[Finding]:
     """Sort by the stage that is blocked, the earliest first, notes last."""
-    return sorted(
-        findings,
-        key=lambda finding: NAMES.index(finding.blocks) if finding.blocks else len(NAMES),
-    )
+
+    def place(finding: Finding) -> int:
+        # The sort is stable: within a stage the order of the requirements stays.
+        return NAMES.index(finding.blocks) if finding.blocks else len(NAMES)
+
+    return sorted(findings, key=place)
 
 
 def blocks(finding: Finding, until: str) -> bool:

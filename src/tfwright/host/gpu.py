@@ -23,6 +23,7 @@ from tfwright.host.probes import Host
 Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
+# configure.py of 1.7 to 1.13 trims the version; before and after it is taken as it is.
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
 do."""
@@ -35,26 +36,23 @@ DISABLING_NOUVEAU = (
 )
 
 
-def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _toolkit(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
     place, wanted = cuda.toolkit(recipe, host_file), recipe.host.cuda or ""
     seen = nvidia.cuda(host.place, place)
-    remedy = toolkit_ways.remedy(recipe, "cuda", host) or remedies.of(
-        "cuda",
-        host.installer,
-        recipe=recipe.name,
-        cuda=wanted,
-        place=str(place),
-        found=_line(seen[0].value) if seen else wanted,
-    )
+    remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
     if not seen:
         yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
     elif len({_line(witness.value) for witness in seen}) > 1:
-        witnesses = [f"{witness} by {Path(witness.by.split()[0]).name}" for witness in seen]
-        found = f"several CUDAs mixed at {place}: " + ", ".join(witnesses)
+        found = f"several CUDAs mixed at {place}: {_named(seen)}"
         yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
+    # Compared as far as the recipe states it: 9.2 takes any patch level.
     elif wanted and not versions.is_of(seen[0].value, wanted):
         yield Finding(
             f"CUDA {seen[0]} at {place}",
@@ -65,12 +63,38 @@ def _toolkit(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findin
         )
 
 
+def _get_cuda(
+    recipe: Recipe,
+    host: Host,
+    place: Path,
+    found: str,
+) -> str:
+    """Say how to get the recipe's CUDA; `found` is the version that is there, if any."""
+    return toolkit_ways.remedy(recipe, "cuda", host) or remedies.of(
+        "cuda",
+        host.installer,
+        recipe=recipe.name,
+        cuda=recipe.host.cuda or "",
+        place=str(place),
+        found=found,
+    )
+
+
+def _named(witnesses: Iterable[Seen]) -> str:
+    """Say which file or program names which version."""
+    return ", ".join(f"{seen} by {Path(seen.by.split()[0]).name}" for seen in witnesses)
+
+
 def _line(version: str) -> str:
-    """Return major and minor version."""
+    """Return major and minor version; patch levels of one CUDA may differ from file to file."""
     return ".".join(version.split(".")[:2])
 
 
-def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _cudnn(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
@@ -85,25 +109,37 @@ def _cudnn(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
             blocks="configure",
         )
     elif wanted and not versions.is_of(found.value, wanted):
-        alike = (
-            MAJOR_ONLY[0] <= recipe.source.release <= MAJOR_ONLY[1]
-            and versions.numbers(found.value)[0] == versions.numbers(wanted)[0]
-        )
         yield Finding(
             f"cuDNN {found}",
             f"cuDNN {wanted}",
             remedy,
-            blocks="" if alike else "configure",
+            blocks="" if _alike(recipe, found.value, wanted) else "configure",
             why=f"the recipe, against {found.by}",
         )
     elif row and not versions.within(found.value, *row.cudnn):
-        yield Finding(
-            f"cuDNN {found} for CUDA {row.version}",
-            f"cuDNN {versions.span(*row.cudnn)}",
-            remedy,
-            blocks="compile",
-            why=row.source("cudnn"),
-        )
+        yield _cudnn_of_another_cuda(found, row, remedy)
+
+
+def _cudnn_of_another_cuda(
+    found: Seen,
+    row: compatibility.Cuda,
+    remedy: str,
+) -> Finding:
+    # configure takes it, since it compares only with the version that was answered.
+    return Finding(
+        f"cuDNN {found} for CUDA {row.version}",
+        f"cuDNN {versions.span(*row.cudnn)}",
+        remedy,
+        blocks="compile",
+        why=row.source("cudnn"),
+    )
+
+
+def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
+    """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
+    first, last = MAJOR_ONLY
+    same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
+    return first <= recipe.source.release <= last and same_major
 
 
 def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
@@ -125,19 +161,31 @@ def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Findi
         )
 
 
-def _nccl(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _nccl(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     # Without a version, TensorFlow compiles the NCCL that its own tree names.
     if recipe.configure.answers.get("TF_NCCL_VERSION") and recipe.host.nccl:
         yield from _library(recipe, "nccl", nvidia.nccl, host_file, host)
 
 
-def _tensorrt(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _tensorrt(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if recipe.configure.answers.get("TF_NEED_TENSORRT") is True:
         yield from _library(recipe, "tensorrt", nvidia.tensorrt, host_file, host)
 
 
 def _library(
-    recipe: Recipe, part: Library, look: Look, host_file: HostFile, host: Host
+    recipe: Recipe,
+    part: Library,
+    look: Look,
+    host_file: HostFile,
+    host: Host,
 ) -> Iterator[Finding]:
     """Compare a library that is installed into the toolkit, or next to it, with the recipe."""
     if not cuda.needed(recipe):
@@ -145,6 +193,7 @@ def _library(
     title = {"nccl": "NCCL", "tensorrt": "TensorRT"}[part]
     wanted = getattr(recipe.host, part) or ""
     places = [cuda.toolkit(recipe, host_file), *cuda.prefixes(recipe, host_file)]
+    # The toolkit first: `invoke toolkit` puts every library there.
     prefixes = list(dict.fromkeys(places))
     found = look(host.place, prefixes)
     remedy = toolkit_ways.remedy(recipe, part, host) or remedies.of(
@@ -172,23 +221,29 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     # From 8.3 on NVIDIA names its archives in another way; from 9 on they are on another page.
     toolkit, wanted = recipe.host.cuda or "", recipe.host.cudnn or ""
     early = versions.newer("8.3", wanted)
-    archive = (
-        f"cudnn-{toolkit}-*-v{wanted}*.tgz"
-        if early
-        else f"cudnn-linux-x86_64-{wanted}*_cuda{toolkit.partition('.')[0]}*-archive.tar.xz"
-    )
-    page = "https://developer.nvidia.com/" + (
-        "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
-    )
+    if early:
+        archive = f"cudnn-{toolkit}-*-v{wanted}*.tgz"
+    else:
+        major = toolkit.partition(".")[0]
+        archive = f"cudnn-linux-x86_64-{wanted}*_cuda{major}*-archive.tar.xz"
+    folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
+    page = f"https://developer.nvidia.com/{folder}"
     return remedies.of(
         "cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page
     )
 
 
-def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _host_compiler(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # With TF_CUDA_CLANG, clang compiles the device code
+    # itself, and nvcc has no host compiler.
     if not cuda.needed(recipe) or recipe.configure.answers.get("TF_CUDA_CLANG") is True:
         return
     answered = recipe.configure.answers.get("GCC_HOST_COMPILER_PATH")
+    # The host file wins over the recipe; without either, nvcc takes gcc from PATH.
     program = str(host_file.compiler or answered or "gcc")
     line = toolchain.version_line(host.place, program)
     compiler = toolchain.parse(line.value)
@@ -206,8 +261,13 @@ def _host_compiler(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[
         yield from _too_new(recipe, compiler, _ceiling(recipe, host_file, host), host)
 
 
-def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
+def _ceiling(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> nvidia.Ceiling:
     """Return what the toolkit says about compilers, if it is the one that the recipe wants."""
+    # The header of another CUDA states the limits of that one.
     place = cuda.toolkit(recipe, host_file)
     right = all(
         versions.is_of(seen.value, recipe.host.cuda or "")
@@ -216,8 +276,13 @@ def _ceiling(recipe: Recipe, host_file: HostFile, host: Host) -> nvidia.Ceiling:
     return nvidia.ceiling(host.place, place) if right else nvidia.UNKNOWN
 
 
-def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator[Finding]:
+def _apple(
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    host: Host,
+) -> Iterator[Finding]:
     row = compatibility.mac(recipe.host.cuda or "")
+    # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or row.xcode)
         yield Finding(
@@ -230,47 +295,67 @@ def _apple(recipe: Recipe, compiler: toolchain.Compiler, host: Host) -> Iterator
 
 
 def _too_new(
-    recipe: Recipe, compiler: toolchain.Compiler, ceiling: nvidia.Ceiling, host: Host
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    ceiling: nvidia.Ceiling,
+    host: Host,
 ) -> Iterator[Finding]:
     """Compare gcc or clang with what CUDA and the recipe accept."""
     # CUDA's own header is the best source; the table serves hosts that do not have it yet.
     row = compatibility.cuda(cuda.version(recipe))
     if compiler.family == "clang":
-        if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
-            yield Finding(
-                str(compiler),
-                f"clang before {ceiling.clang}",
-                "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.",
-                blocks="compile",
-                why=ceiling.by,
-            )
+        yield from _clang_too_new(compiler, ceiling)
         return
-    rules = [
-        (ceiling.gcc, ceiling.by),
-        (row.gcc if row and not ceiling.gcc else "", row.source("gcc") if row else ""),
-        (recipe.host.gcc or "", "the recipe"),
-    ]
-    broken = next(
-        (rule for rule in rules if rule[0] and versions.newer(compiler.version, rule[0])), None
+    rules = [(ceiling.gcc, ceiling.by)]
+    if row and not ceiling.gcc:
+        rules.append((row.gcc, row.source("gcc")))
+    rules.append((recipe.host.gcc or "", "the recipe"))
+    for newest, why in rules:
+        if newest and versions.newer(compiler.version, newest):
+            yield _gcc_too_new(recipe, compiler, newest, why, host)
+            # One finding is enough: an older gcc may well satisfy the other rules, too.
+            return
+
+
+def _gcc_too_new(
+    recipe: Recipe,
+    compiler: toolchain.Compiler,
+    newest: str,
+    why: str,
+    host: Host,
+) -> Finding:
+    packaged = toolkit_ways.remedy(recipe, "compiler", host)
+    return Finding(
+        f"{compiler} as the host compiler of nvcc",
+        f"gcc {newest} or earlier",
+        packaged or remedies.of("gcc", host.installer, gcc=newest),
+        blocks="compile",
+        why=why,
     )
-    if broken:
-        remedy = toolkit_ways.remedy(recipe, "compiler", host) or remedies.of(
-            "gcc", host.installer, gcc=broken[0]
-        )
+
+
+def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
+    # A header states the first clang that it refuses, and the last gcc that it takes.
+    if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
         yield Finding(
-            f"{compiler} as the host compiler of nvcc",
-            f"gcc {broken[0]} or earlier",
-            remedy,
+            str(compiler),
+            f"clang before {ceiling.clang}",
+            "Name an older one in the recipe: GCC_HOST_COMPILER_PATH.",
             blocks="compile",
-            why=broken[1],
+            why=ceiling.by,
         )
 
 
-def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+def _capabilities(
+    recipe: Recipe,
+    _settings: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     row = compatibility.cuda(cuda.version(recipe)) if cuda.wanted(recipe) else None
     if row is None:
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
+    # nvcc refuses them only when it compiles the first kernel.
     beyond = [item for item in built if not versions.within(item, oldest, newest)]
     if beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
@@ -283,17 +368,21 @@ def _capabilities(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[
         )
 
 
-def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _driver(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     if not cuda.wanted(recipe):
         return
-    row = compatibility.cuda(cuda.version(recipe))
-    known = row.driver if row and host.system == "Linux" else ""
-    least, why = (
-        (recipe.host.driver, "the recipe")
-        if recipe.host.driver
-        else (known, row.source("driver") if row else "")
+    least, why = _oldest_driver(recipe, host)
+    remedy = remedies.of(
+        "driver",
+        host.installer,
+        driver=least,
+        major=least.partition(".")[0],
     )
-    remedy = remedies.of("driver", host.installer, driver=least, major=least.partition(".")[0])
+    # Only a note: wheels are often built on hosts without a GPU.
     if not host.driver:
         yield Finding(
             "no NVIDIA driver",
@@ -310,7 +399,23 @@ def _driver(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding
         )
 
 
-def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _oldest_driver(recipe: Recipe, host: Host) -> tuple[str, str]:
+    """Return the oldest driver that runs the wheel, and where that is from; empty if unknown."""
+    if recipe.host.driver:
+        return recipe.host.driver, "the recipe"
+    row = compatibility.cuda(cuda.version(recipe))
+    # The table has the drivers for Linux only.
+    known = row.driver if row and host.system == "Linux" else ""
+    return known, row.source("driver") if row else ""
+
+
+def _gpus(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # A driver that does not report the capability gives
+    # no finding: the wheel may well run.
     built = cuda.capabilities(recipe) if cuda.wanted(recipe) else []
     for gpu in host.gpus if built else ():
         if gpu.capability and not cuda.runs_on(built, gpu.capability):
@@ -326,7 +431,11 @@ def _gpus(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
             )
 
 
-def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _nouveau(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     loaded = nvidia.nouveau(host.place) if cuda.wanted(recipe) else None
     if loaded:
         yield Finding(
@@ -337,7 +446,11 @@ def _nouveau(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findin
         )
 
 
-def _protection(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _protection(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for macOS's System Integrity Protection."""
     # Tools that the build itself made load CUDA by DYLD_LIBRARY_PATH. With protection on, macOS
     # removes that variable from whatever /bin/sh starts.

@@ -20,7 +20,11 @@ class Fact:
     """Whether it can change the wheel's bytes."""
 
 
-def take(recipe: Recipe, host_file: HostFile, host: Host) -> list[Fact]:
+def take(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Fact]:
     """Look at everything."""
     return [
         *_machine(host_file, host),
@@ -41,20 +45,24 @@ def _machine(host_file: HostFile, host: Host) -> Iterator[Fact]:
     yield Fact("build_out", Seen(str(disk), disk.by))
 
 
-def _programs(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
+def _programs(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
     place, version = host.place, recipe.host.python
     interpreter = pythons.find(version, host_file, place)
     yield Fact("compiler", host.compiler, decides=True)
     if host.system == "Darwin":
         yield Fact("Xcode", host.xcode, decides=True)
-    yield Fact(
-        f"Python {version}",
-        _interpreter(place.shown(interpreter) if interpreter else None, version),
-        decides=True,
-    )
-    yield Fact(
-        "  with", pythons.parts(interpreter, place) if interpreter and version != "any" else NOTHING
-    )
+    shown = place.shown(interpreter) if interpreter else None
+    yield Fact(f"Python {version}", _interpreter(shown, version), decides=True)
+    # Builds that take any Python bring what they need with them.
+    parts = NOTHING
+    if interpreter and version != "any":
+        parts = pythons.parts(interpreter, place)
+    yield Fact("  with", parts)
+    # It brings the sources, whose commit decides what they are.
     yield Fact("git", host.git)
     yield Fact("Bazel", toolchain.bazel(place))
 
@@ -66,28 +74,39 @@ def _interpreter(shown: str | None, version: str) -> Seen:
     return Seen(shown, f"{shown} -c …") if shown else NOTHING
 
 
-def _nvidia(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Fact]:
-    place, toolkit, prefixes = (
-        host.place,
-        cuda.toolkit(recipe, host_file),
-        cuda.prefixes(recipe, host_file),
-    )
-    # A CUDA that this recipe does not use decides nothing about its wheel.
-    uses = bool(recipe.host.cuda) and recipe.host.system in {host.system, "any"}
-    ceiling = nvidia.ceiling(place, toolkit)
-    for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
-        yield Fact("CUDA", seen, decides=uses)
-    if ceiling.gcc or ceiling.clang:
-        yield Fact(
-            "  takes", Seen(f"gcc to {ceiling.gcc}, clang before {ceiling.clang}", ceiling.by)
-        )
-    yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
-    yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
-    yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
+def _nvidia(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
+    yield from _libraries(recipe, host_file, host)
+    # The driver only runs what was built; nvcc compiles without one.
     yield Fact("driver", host.driver)
     for gpu in host.gpus:
         yield Fact("GPU", Seen(str(gpu), gpu.by))
-    yield Fact("nouveau", nvidia.nouveau(place))
+    yield Fact("nouveau", nvidia.nouveau(host.place))
+
+
+def _libraries(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Fact]:
+    place = host.place
+    toolkit = cuda.toolkit(recipe, host_file)
+    prefixes = cuda.prefixes(recipe, host_file)
+    # A CUDA that this recipe does not use decides nothing about its wheel.
+    uses = bool(recipe.host.cuda) and recipe.host.system in {host.system, "any"}
+    # A line for each witness: where they disagree, two CUDAs are mixed.
+    for seen in nvidia.cuda(place, toolkit) or [NOTHING]:
+        yield Fact("CUDA", seen, decides=uses)
+    ceiling = nvidia.ceiling(place, toolkit)
+    if ceiling.gcc or ceiling.clang:
+        limits = f"gcc to {ceiling.gcc}, clang before {ceiling.clang}"
+        yield Fact("  takes", Seen(limits, ceiling.by))
+    yield Fact("cuDNN", nvidia.cudnn(place, prefixes), decides=uses)
+    yield Fact("NCCL", nvidia.nccl(place, prefixes), decides=uses)
+    yield Fact("TensorRT", nvidia.tensorrt(place, prefixes), decides=uses)
 
 
 def _surroundings(host: Host) -> Iterator[Fact]:
@@ -103,6 +122,6 @@ def _surroundings(host: Host) -> Iterator[Fact]:
 
 def _gib(size: Seen) -> Seen:
     """Return bytes as people say them."""
-    return (
-        Seen(f"{int(size.value) / machine.GIB:.1f} GiB", size.by) if size.value.isdigit() else size
-    )
+    if not size.value.isdigit():
+        return size
+    return Seen(f"{int(size.value) / machine.GIB:.1f} GiB", size.by)

@@ -27,14 +27,13 @@ class Disk:
     by: str
 
     def __str__(self) -> str:
-        return (
-            f"{self.free / GIB:.0f} GiB free on {self.kind or 'an unknown file system'} at "
-            f"{self.mount}"
-        )
+        kind = self.kind or "an unknown file system"
+        return f"{self.free / GIB:.0f} GiB free on {kind} at {self.mount}"
 
 
 def release(place: Place) -> Seen:
     """Return the name and version of the distribution, or of macOS."""
+    # PRETTY_NAME may stand without quotes, as the shell allows.
     text = place.read("/etc/os-release")
     named = re.search(r'^PRETTY_NAME="?(.*?)"?$', text.value, re.MULTILINE)
     if named:
@@ -46,23 +45,24 @@ def release(place: Place) -> Seen:
 def glibc(place: Place) -> Seen:
     """Return the version of glibc; nothing where the C library is another."""
     text = place.ask("getconf", "GNU_LIBC_VERSION")
-    return (
-        Seen(text.value.removeprefix("glibc "), text.by)
-        if text.value.startswith("glibc ")
-        else NOTHING
-    )
+    # Only glibc's getconf knows the name.
+    if not text.value.startswith("glibc "):
+        return NOTHING
+    return Seen(text.value.removeprefix("glibc "), text.by)
 
 
 def processor(place: Place) -> Seen:
     """Return which of EXTENSIONS the processor has."""
     text = place.read("/proc/cpuinfo")
+    # x86 says "flags", ARM "Features".
     flags = re.search(r"^(?:flags|Features)\s*:(.*)$", text.value, re.MULTILINE)
-    found = (
-        Seen(flags[1], text.by)
-        if flags
-        else place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
-    )
-    words = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower()).replace("avx1.0", "avx").split()
+    if flags:
+        found = Seen(flags[1], text.by)
+    else:
+        found = place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+    # Linux writes sse4_1 and macOS SSE4.1 and AVX1.0 for what gcc calls sse4.1 and avx.
+    spelled = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower())
+    words = spelled.replace("avx1.0", "avx").split()
     return Seen(" ".join(name for name in EXTENSIONS if name in words), found.by)
 
 
@@ -83,16 +83,19 @@ def swap(place: Place) -> Seen:
 def disk(place: Place, path: Path) -> Disk:
     """Look at the disk that holds a path, which need not be there yet."""
     there = place.shown(place.there(path))
+    # -P keeps a long device name from breaking the line in two.
     said = place.ask("df", "-Pk", there)
     fields = said.value.splitlines()[-1].split() if said else []
     if len(fields) < len(("device", "blocks", "used", "free", "capacity", "mount")):
         return Disk(0, there, "", said.by)
+    # A mount point may hold blanks; it is the last column.
     mount = " ".join(fields[5:])
     return Disk(int(fields[3]) * 1024, mount, _kind(place, mount), said.by)
 
 
 def _kind(place: Place, mount: str) -> str:
     """Return the file system that is mounted at a place: the last one, where several are."""
+    # macOS has no /proc; its mount prints the kind in brackets.
     mounts = place.read("/proc/mounts").value
     if mounts:
         found = re.findall(rf"^\S+ {re.escape(mount)} (\S+)", mounts, re.MULTILINE)

@@ -49,11 +49,9 @@ class Wish:
             "glibc": "glibc ",
             "cuda": "CUDA ",
         }
-        return ", ".join(
-            f"{names.get(name, '')}{value}"
-            for name, value in vars(self).items()
-            if value and name != "named"
-        )
+        shown = {name: value for name, value in vars(self).items() if name != "named"}
+        parts = [f"{names.get(name, '')}{value}" for name, value in shown.items() if value]
+        return ", ".join(parts)
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,9 @@ def wish(host: Host, **asked: str) -> Wish:
     That is only done for the system that is asked for. Python and CUDA can be changed: others can
     be installed. Raises RecipeError for what cannot be read.
     """
+    # An empty option was not given.
     wanted = {name: value for name, value in asked.items() if value}
+    # Anything but a capability is taken for a name, such as "RTX 3090".
     if "gpu" in wanted and not re.fullmatch(_FORMS["gpu"], wanted["gpu"]):
         wanted |= _named(wanted["gpu"])
     for name, value in wanted.items():
@@ -85,6 +85,7 @@ def wish(host: Host, **asked: str) -> Wish:
             raise RecipeError(f"{value!r} is not a valid {name}", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
+    # Someone who asks for a Mac on Linux does not mean this machine's GPU.
     here = _of(host) if wanted.get("system", host.system) == host.system else {}
     return Wish(**{**here, **wanted})
 
@@ -102,11 +103,16 @@ def _named(name: str) -> dict[str, str]:
 
 
 def _of(host: Host) -> dict[str, str]:
+    # The first GPU, which TensorFlow uses as well where no device is named.
     gpu = next((gpu.capability for gpu in host.gpus), "")
     return {"system": host.system, "machine": host.machine, "gpu": gpu}
 
 
-def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]:
+def rank(
+    recipes: Sequence[Recipe],
+    wanted: Wish,
+    host: Host,
+) -> list[Candidate]:
     """Compare all recipes of TensorFlow with a wish, the nearest first.
 
     The recipes that fit have no differences.
@@ -123,6 +129,7 @@ def rank(recipes: Sequence[Recipe], wanted: Wish, host: Host) -> list[Candidate]
 
 
 def _distance(candidate: Candidate) -> tuple[bool, int, str]:
+    # A recipe for another system is never near, however few its differences are.
     return candidate.elsewhere, len(candidate.differs), candidate.recipe
 
 
@@ -130,7 +137,11 @@ def _elsewhere(recipe: Recipe, wanted: Wish) -> bool:
     return bool(wanted.system) and recipe.host.system not in {"any", wanted.system}
 
 
-def _differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+def _differences(
+    recipe: Recipe,
+    wanted: Wish,
+    host: Host,
+) -> Iterator[str]:
     table = recipe.host
     if _elsewhere(recipe, wanted):
         yield f"for {table.system}"
@@ -147,26 +158,33 @@ def _gpu_differences(recipe: Recipe, wanted: Wish) -> Iterator[str]:
         if wanted.cuda or wanted.gpu:
             yield "no CUDA"
         return
+    # Another CUDA can be installed, so it is a
+    # difference and no reason to leave it out.
     if wanted.cuda and not versions.is_of(recipe.host.cuda or "", wanted.cuda):
         yield f"CUDA {recipe.host.cuda}"
+    # PTX is left out: whether a driver compiles it depends on the driver.
     built = cuda.capabilities(recipe)
     if wanted.gpu and not cuda.runs_on(built, wanted.gpu):
         yield f"code for {', '.join(built)} only"
 
 
-def _glibc_differences(recipe: Recipe, wanted: Wish, host: Host) -> Iterator[str]:
+def _glibc_differences(
+    recipe: Recipe,
+    wanted: Wish,
+    host: Host,
+) -> Iterator[str]:
     """Compare with the glibc that the recipe promises."""
     # Without a promise, the wheel may need symbols of the glibc that it was linked with.
     if not wanted.glibc or recipe.host.system == "Darwin":
         return
     promised = recipe.verify.glibc
     needed = promised or host.glibc.value
-    if versions.older(wanted.glibc, needed):
-        yield (
-            f"glibc {needed}"
-            if promised
-            else f"promises no glibc; built here, it may need {needed}"
-        )
+    if not versions.older(wanted.glibc, needed):
+        return
+    if promised:
+        yield f"glibc {needed}"
+    else:
+        yield f"promises no glibc; built here, it may need {needed}"
 
 
 @dataclass(frozen=True)
@@ -188,20 +206,22 @@ def needs(wanted: Wish) -> list[Need]:
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
         toolkit = _toolkit(wanted, tested)
+        # A release that no CUDA fits is passed over: an older one may still fit.
         if toolkit or not (wanted.gpu or wanted.cuda):
-            return [
-                *_tensorflow(release, python),
-                *(_cuda(toolkit, tested, wanted) if toolkit and tested else ()),
-                *_floor(wanted),
-            ]
+            found = list(_tensorflow(release, python))
+            if toolkit and tested:
+                found += _cuda(toolkit, tested, wanted)
+            found += _floor(wanted)
+            return found
     return []
 
 
 def _tested(release: Release) -> compatibility.Tested | None:
-    return next(
-        (row for row in compatibility.tested() if row.releases[0] <= release <= row.releases[1]),
-        None,
-    )
+    for row in compatibility.tested():
+        first, last = row.releases
+        if first <= release <= last:
+            return row
+    return None
 
 
 def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
@@ -211,6 +231,7 @@ def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility
     """
     if tested is None or not (wanted.gpu or wanted.cuda):
         return None
+    # TensorFlow's code changes with the major version, and rarely with the minor one.
     major = versions.numbers(tested.cuda)[0]
     rows = compatibility.cudas()
     alike = [row for row in rows if versions.numbers(row.version)[0] == major]
@@ -223,11 +244,13 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
     """Say whether a CUDA has the wanted version, compiles for the GPU, and runs on the system."""
     asked = not wanted.cuda or versions.is_of(row.version, wanted.cuda)
     compiles = not wanted.gpu or versions.within(wanted.gpu, *row.capabilities)
+    # NVIDIA's last CUDA for macOS was 10.2.
     exists = wanted.system != "Darwin" or compatibility.mac(row.version) is not None
     return asked and compiles and exists
 
 
 def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
+    # Newer trees state their Bazel in .bazelversion, which no table need repeat.
     bazel = compatibility.bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
     if bazel:
@@ -240,28 +263,36 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
         yield Need("Python", str(python), python.source)
 
 
-def _cuda(row: compatibility.Cuda, tested: compatibility.Tested, wanted: Wish) -> Iterator[Need]:
-    yield Need(
-        "CUDA",
-        row.version + ("" if row.version == tested.cuda else f" (tested with {tested.cuda})"),
-        tested.source,
-    )
+def _cuda(
+    row: compatibility.Cuda,
+    tested: compatibility.Tested,
+    wanted: Wish,
+) -> Iterator[Need]:
+    value = row.version
+    if value != tested.cuda:
+        value += f" (tested with {tested.cuda})"
+    yield Need("CUDA", value, tested.source)
     yield Need("cuDNN", versions.span(*row.cudnn), row.source("cudnn"))
     mac = compatibility.mac(row.version) if wanted.system == "Darwin" else None
     if mac:
-        yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
-        yield Need("macOS", mac.macos, mac.why)
-        yield Need(
-            "patches",
-            "for Apple's compiler and linker",
-            "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
-        )
+        yield from _mac(mac)
     else:
         driver, source = compatibility.driver(row, wanted.gpu)
         yield Need("driver", f"{driver} or later", source)
         yield Need("gcc", f"{row.gcc} or earlier", row.source("gcc"))
     if wanted.gpu:
         yield Need("compute capability", wanted.gpu, row.source("capabilities"))
+
+
+def _mac(mac: compatibility.Mac) -> Iterator[Need]:
+    """Yield what CUDA on a Mac needs instead of a driver for Linux and gcc."""
+    yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
+    yield Need("macOS", mac.macos, mac.why)
+    yield Need(
+        "patches",
+        "for Apple's compiler and linker",
+        "https://www.tensorflow.org/install/source#macos: no CUDA for macOS since 1.2",
+    )
 
 
 def _floor(wanted: Wish) -> Iterator[Need]:

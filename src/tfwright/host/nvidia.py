@@ -49,6 +49,7 @@ UNKNOWN = Ceiling("", "", "")
 
 def cuda(place: Place, toolkit: Path) -> list[Seen]:
     """Return the version of a toolkit as each of its own witnesses has it; they should agree."""
+    # Newer CUDAs have version.json instead of version.txt; nvcc and cuda.h are in all.
     witnesses = (
         _manifest(place, toolkit),
         _text(place, toolkit),
@@ -76,6 +77,7 @@ def _nvcc(place: Place, toolkit: Path) -> Seen:
 
 def _header(place: Place, toolkit: Path) -> Seen:
     found = _first(r"#define CUDA_VERSION (\d+)", place.read(toolkit / "include/cuda.h"))
+    # 9020 stands for 9.2, 12080 for 12.8.
     number = int(found.value or 0)
     return Seen(f"{number // 1000}.{number % 1000 // 10}", found.by) if number else NOTHING
 
@@ -95,17 +97,15 @@ def ceiling(place: Place, toolkit: Path) -> Ceiling:
     text = place.read(include / "crt/host_config.h") or place.read(include / "host_config.h")
     # The conditions decide before the words, which in 12.2 and 12.3 name a clang that may pass.
     gcc = re.search(r"gcc versions later than ([\d.]+) are not supported", text.value)
-    clang = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE) or re.search(
-        r"clang version must be less than ([\d.]+)", text.value
-    )
+    condition = re.search(r"^#if \(__clang_major__ >= (\d+)\)", text.value, re.MULTILINE)
+    clang = condition or re.search(r"clang version must be less than ([\d.]+)", text.value)
     return Ceiling(gcc[1] if gcc else "", clang[1] if clang else "", text.by)
 
 
 def cudnn(place: Place, prefixes: Iterable[Path]) -> Seen:
     """Return the version of the first cuDNN below some prefixes."""
-    return _library(
-        place, prefixes, CUDNN_HEADERS, "CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL"
-    )
+    macros = ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")
+    return _library(place, prefixes, CUDNN_HEADERS, *macros)
 
 
 def nccl(place: Place, prefixes: Iterable[Path]) -> Seen:
@@ -131,16 +131,25 @@ def _library(
     """Return a version that a header spells in macros."""
     for header in _headers(place, prefixes, headers):
         text = place.read(header)
+        # The old cudnn.h of a newer cuDNN only includes
+        # another header, and has no numbers.
         parts = [_first(rf"#define {macro}\s+(\d+)", text).value for macro in macros]
         if all(parts):
             return Seen(".".join(parts), text.by)
     return NOTHING
 
 
-def _headers(place: Place, prefixes: Iterable[Path], names: tuple[str, ...]) -> Iterator[str]:
+def _headers(
+    place: Place,
+    prefixes: Iterable[Path],
+    names: tuple[str, ...],
+) -> Iterator[str]:
+    patterns = [f"{folder}/{name}" for folder in INCLUDES for name in names]
     for prefix in prefixes:
-        for pattern in (f"{folder}/{name}" for folder in INCLUDES for name in names):
-            yield from (place.shown(path) for path in sorted(place.at(prefix).glob(pattern)))
+        for pattern in patterns:
+            # Sorted, since a directory's own order differs from host to host.
+            for path in sorted(place.at(prefix).glob(pattern)):
+                yield place.shown(path)
 
 
 def driver(place: Place) -> Seen:
@@ -148,9 +157,10 @@ def driver(place: Place) -> Seen:
     asked = place.ask("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader")
     if asked:
         return Seen(asked.value.partition("\n")[0].strip(), asked.by)
-    return _first(
-        r"Kernel Module(?: for \S+)?\s+([\d.]+)", place.read("/proc/driver/nvidia/version")
-    ) or _mac_driver(place)
+    # nvidia-smi may be missing where the driver is loaded, as in a container.
+    loaded = place.read("/proc/driver/nvidia/version")
+    version = _first(r"Kernel Module(?: for \S+)?\s+([\d.]+)", loaded)
+    return version or _mac_driver(place)
 
 
 def _mac_driver(place: Place) -> Seen:
@@ -159,10 +169,8 @@ def _mac_driver(place: Place) -> Seen:
     if "com.nvidia.CUDA" not in loaded.value:
         return NOTHING
     try:
-        return Seen(
-            str(plistlib.loads(place.at(FRAMEWORK).read_bytes())["CFBundleVersion"]),
-            f"{loaded.by}, {FRAMEWORK}",
-        )
+        properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())
+        return Seen(str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
     except (OSError, KeyError, ValueError, ExpatError):
         return NOTHING
 
@@ -182,6 +190,7 @@ def gpus(place: Place) -> list[Gpu]:
 
 
 def _split(line: str) -> tuple[str, str]:
+    # From the right: the name of a GPU could hold a comma, its capability cannot.
     name, _, capability = line.rpartition(",")
     return name.strip(), capability.strip()
 

@@ -46,15 +46,14 @@ class Place:
 
     def shown(self, path: Path) -> str:
         """Return how that host calls a real path."""
-        return (
-            str(Path("/", path.relative_to(self.root)))
-            if path.is_relative_to(self.root)
-            else str(path)
-        )
+        if not path.is_relative_to(self.root):
+            return str(path)
+        return str(Path("/", path.relative_to(self.root)))
 
     def read(self, path: str | Path) -> Seen:
         """Return a file's text; nothing if it cannot be read."""
         try:
+            # "replace": a header in Latin-1 must not end a look at the host.
             return Seen(self.at(path).read_text("utf-8", "replace").strip(), str(path))
         except OSError:
             return NOTHING
@@ -74,9 +73,11 @@ class Place:
         `program` is a name on the system's PATH, or an absolute path.
         """
         path = self.at(program) if program.startswith("/") else self.which(program)
+        # A host without a program is a finding, so a probe never raises.
         if path is None:
             return NOTHING
         search = ":".join(str(self.at(folder)) for folder in environment.SYSTEM_PATH)
+        # The user's LANG would translate what compilers and df print.
         env = environment.clean(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
         command = runner.Command(argv, self.root, env, here=program in ON_HOST)
@@ -90,6 +91,7 @@ class Place:
 
 def _in_container(program: str) -> Path | None:
     """Return where a program is in the image that is open."""
+    # An argument, not part of the script: the name may come from a recipe.
     script = ("/bin/sh", "-c", 'command -v "$0"', program)
     found = runner.answer(runner.Command(script, Path("/"), environment.clean(Path("/"))))
     return Path(found) if found.startswith("/") else None

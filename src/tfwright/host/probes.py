@@ -19,6 +19,8 @@ class Host:
         self.place = place
 
     @cached_property
+    # Asked and not read from `platform`: a container or
+    # a played host is another machine.
     def _uname(self) -> Seen:
         return self.place.ask("uname", "-sm")
 
@@ -82,6 +84,7 @@ class Host:
         """NVIDIA's GPUs."""
         return nvidia.gpus(self.place)
 
+    # By the system's PATH, which builds have; a venv's programs are not there.
     def has(self, program: str) -> bool:
         """Say whether the host itself, not only the caller's PATH, has a program."""
         return self.place.which(program) is not None

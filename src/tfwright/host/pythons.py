@@ -31,7 +31,11 @@ packages of their own. numpy and wheel matter to people who build by hand; tfwri
 their own."""
 
 
-def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
+def find(
+    version: str,
+    host_file: HostFile,
+    place: Place = HERE,
+) -> Path | None:
     """Return an interpreter of a Python version such as ``3.6``; None if there is none.
 
     ``any`` is the interpreter that runs tfwright. The host file decides if it names one; else PATH,
@@ -44,7 +48,11 @@ def find(version: str, host_file: HostFile, place: Place = HERE) -> Path | None:
         return own()
     named = host_file.pythons.get(version)
     candidates = [place.at(named)] if named else _candidates(version, place)
-    return next((path for path in candidates if version_of(path).startswith(f"{version}.")), None)
+    for path in candidates:
+        # Asked of each: python3.6 on PATH may be a wrapper that starts another version.
+        if version_of(path).startswith(f"{version}."):
+            return path
+    return None
 
 
 def _in_container(version: str) -> Path | None:
@@ -57,19 +65,21 @@ def _in_container(version: str) -> Path | None:
 
 def own() -> Path:
     """Return the interpreter that runs tfwright, outside of any virtual environment."""
-    base = Path(sys.base_prefix, "bin", f"python{sys.version_info.major}.{sys.version_info.minor}")
+    name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    # A venv made from a venv would end with the first one.
+    base = Path(sys.base_prefix, "bin", name)
     return base if base.exists() else Path(sys.executable)
 
 
 @functools.cache
 def version_of(interpreter: Path) -> str:
     """Return the full version, ``3.6.15``, as the interpreter says it; empty if it does not run."""
+    # Known without a start: `demo` and every recipe with python = "any" ask for it.
     if interpreter == own():
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
-    command = runner.Command(
-        (str(interpreter), "-E", "-S", "-c", TELL_VERSION), Path("/"), environment.clean(Path("/"))
-    )
+    argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
+    command = runner.Command(argv, Path("/"), environment.clean(Path("/")))
     return runner.answer(command)
 
 
@@ -89,7 +99,9 @@ def _candidates(version: str, place: Place) -> Iterator[Path]:
     if on_path:
         yield on_path
     pyenv = place.at(place.env.get("PYENV_ROOT") or f"{_home(place)}/.pyenv")
-    yield from sorted(pyenv.glob(f"versions/{version}.*/bin/python"), key=_numbers, reverse=True)
+    built = pyenv.glob(f"versions/{version}.*/bin/python")
+    # The newest patch level first; as text, 3.6.9 would come after 3.6.15.
+    yield from sorted(built, key=_numbers, reverse=True)
     for root in _conda_roots(place):
         yield from root.glob(f"bin/python{version}")
         yield from sorted(root.glob(f"envs/*/bin/python{version}"))
@@ -100,12 +112,10 @@ def _search_path(place: Place) -> Iterator[str]:
 
     A shim runs whatever version the current directory names, so it does not pin one.
     """
-    entries = place.env.get("PATH", os.defpath).split(os.pathsep)
-    return (
-        entry
-        for entry in entries
-        if Path(entry) != Path(sys.prefix, "bin") and Path(entry).name != "shims"
-    )
+    own_venv = Path(sys.prefix, "bin")
+    for entry in place.env.get("PATH", os.defpath).split(os.pathsep):
+        if Path(entry) != own_venv and Path(entry).name != "shims":
+            yield entry
 
 
 def _conda_roots(place: Place) -> Iterator[Path]:

@@ -9,6 +9,7 @@ TABLE = Path(__file__).with_suffix(".toml")
 
 def of(trouble: str, installer: str, **fields: str) -> str:
     """Return the remedy for a trouble, with its fields filled in."""
+    # Every trouble has "other": the words for a system whose installer is unknown.
     ways = _table()[trouble]
     return ways.get(installer, ways["other"]).strip().format(**fields)
 

@@ -22,16 +22,23 @@ SMALL_ROOM = 1 * GIB
 OUTPUT_BASE = "https://bazel.build/remote/output-directories"
 
 
-def compare(recipe: Recipe, host_file: HostFile, host: Host) -> list[Finding]:
+def compare(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> list[Finding]:
     """Return everything that is not as the recipe wants it, in the order of REQUIREMENTS.
 
     What only makes sense on the recipe's own system, such as CUDA, is not asked for on another.
     """
+    # On another system only the first stages run, which
+    # need no compiler of the recipe's.
     at_home = recipe.host.system in {"any", host.system}
     requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
-    return [
-        finding for requirement in requirements for finding in requirement(recipe, host_file, host)
-    ]
+    findings = list[Finding]()
+    for requirement in requirements:
+        findings += requirement(recipe, host_file, host)
+    return findings
 
 
 def _bundled(recipe: Recipe) -> bool:
@@ -39,21 +46,34 @@ def _bundled(recipe: Recipe) -> bool:
     return recipe.source.url.startswith("bundled:")
 
 
-def _platform(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _platform(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     wanted = recipe.host
-    if wanted.system not in {"any", host.system} or wanted.machine not in {"any", host.machine}:
+    right_system = wanted.system in {"any", host.system}
+    right_machine = wanted.machine in {"any", host.machine}
+    if not (right_system and right_machine):
+        # The sources are the same everywhere, so patches can be written on any host.
         remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
         yield Finding(
             f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
         )
 
 
-def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _python(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.host.python
     if pythons.find(version, host_file, host.place):
         return
     named = host_file.pythons.get(version)
+    # The host file decides alone: a search might find a Python that its author avoids.
     if named:
+        # The path is right and its Python is another: say which, not only "missing".
         seen = pythons.version_of(host.place.at(named))
         found = f"{named} is Python {seen}" if seen else f"{named} does not run"
         yield Finding(
@@ -75,13 +95,18 @@ def _python(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding
         )
 
 
-def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _git(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     least = ".".join(map(str, git.OLDEST))
     version = host.git.value.removeprefix("git version ")
     if not version:
         yield Finding(
             "no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch"
         )
+    # The bundled tree is committed by tfwright itself, and needs nothing new of git.
     elif versions.older(version, least) and not _bundled(recipe):
         remedy = remedies.of("old-git", host.installer, least=least)
         yield Finding(
@@ -93,7 +118,12 @@ def _git(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
         )
 
 
-def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _compiler(
+    _recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # Blocks compile only: sources can be fetched, patched and configured without one.
     if not host.compiler:
         yield Finding(
             "no C++ compiler",
@@ -103,7 +133,11 @@ def _compiler(_recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
         )
 
 
-def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _programs(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     for program in recipe.host.programs:
         if not host.has(program):
             remedy = remedies.of("program", host.installer, program=program)
@@ -116,12 +150,17 @@ def _programs(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Findi
             )
 
 
-def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _clang(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for a clang where the recipe says that it is."""
     answers = [f"{name}={value}" for name, value in recipe.configure.answers.items()]
     # Newer trees overrule the answer in .bazelrc, so that recipes name the clang in a flag.
     stated = " ".join((*answers, *recipe.compile.flags))
     named = re.findall(r"\bCLANG_(?:CUDA_)?COMPILER_PATH=(/\S+)", stated)
+    # A recipe may name the same clang in an answer and in a flag.
     for path in dict.fromkeys(named):
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
@@ -131,8 +170,13 @@ def _clang(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
             yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
 
 
-def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _bazel(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.bazel.version
+    # The release may have gone from its server; npm's package is the second source.
     if version not in host_file.bazels and not host.has("npm"):
         remedy = (
             "Nothing, if that can be downloaded; else name a binary in the host file: [bazels] "
@@ -145,10 +189,15 @@ def _bazel(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _disk(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     disk = host.disk(host_file.build_out)
     wanted = SMALL_ROOM if _bundled(recipe) else ROOM
     move = "Set build_out in the host file to a directory on"
+    # It stops nothing: how much a build needs depends on what is there already.
     if disk.free < wanted:
         yield Finding(
             f"{disk.free / GIB:.1f} GiB free at {host_file.build_out}",
@@ -164,6 +213,7 @@ def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
             blocks="compile",
             why=OUTPUT_BASE,
         )
+    # There a build takes its memory twice: for its files, and for its compilers.
     if disk.kind == "tmpfs":
         remedy = f"{move} a real disk, unless there is memory for both."
         yield Finding(
@@ -173,7 +223,13 @@ def _disk(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
         )
 
 
-def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
+def _place(
+    _recipe: Recipe,
+    host_file: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
+    # Refused at fetch, which would download gigabytes
+    # into a place where no build can run.
     odd = re.search(r"\s|[^\x00-\x7f]", str(host_file.build_out))
     if odd:
         remedy = f"Set build_out to such a directory in {host_files.path()}, or move the checkout."
@@ -190,12 +246,17 @@ def _place(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Findin
         )
 
 
-def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _parts(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     version = recipe.host.python
     interpreter = pythons.find(version, host_file, host.place)
     if interpreter is None:
         return
     parts = pythons.parts(interpreter, host.place)
+    # Asked before hours of compiling: the glue comes late in a build.
     if "no headers" in parts.value:
         why = "TensorFlow's Python glue includes Python.h"
         yield Finding(
@@ -205,6 +266,7 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
             blocks="configure",
             why=why,
         )
+    # Python 2 has no venv module; its environments are made by virtualenv.
     if "no pip" in parts.value and not version.startswith("2."):
         why = "the build gets a venv of its own, with exact pins"
         yield Finding(
@@ -216,12 +278,17 @@ def _parts(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Finding]:
+def _release(
+    recipe: Recipe,
+    _settings: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     if recipe.source.interface == "own":
         return
     release = recipe.source.release
     fork = "nv" if recipe.source.url.startswith("https://github.com/NVIDIA/") else ""
     bazel, python = compatibility.bazel(release), compatibility.python(release, fork)
+    # ./configure compares the version itself, and stops.
     if bazel and not bazel.holds(recipe.bazel.version):
         remedy = "Correct bazel.version in the recipe."
         yield Finding(
@@ -231,6 +298,7 @@ def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Findi
             blocks="configure",
             why=bazel.source,
         )
+    # It stops nothing: patches can make a release work with a Python that came later.
     if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
         remedy = "Correct host.python in the recipe, or add the patches that make it work."
         yield Finding(
@@ -241,7 +309,12 @@ def _release(recipe: Recipe, _settings: HostFile, _host: Host) -> Iterator[Findi
         )
 
 
-def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _memory(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
+    # One action must fit; how many fit at once is decided when the build starts.
     free = int(host.memory.value or 0) / GIB
     if host.memory and free < recipe.compile.peak:
         remedy = "Stop other programs, raise the container's limit, or add swap."
@@ -253,14 +326,16 @@ def _memory(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding
         )
 
 
-def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _processor(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     flags = str(recipe.configure.answers.get("CC_OPT_FLAGS", ""))
     has = host.processor.value.split()
-    lacking = [
-        name
-        for name in machine.EXTENSIONS
-        if host.processor.by and f"-m{name}" in flags.split() and name not in has
-    ]
+    wanted = [name for name in machine.EXTENSIONS if f"-m{name}" in flags.split()]
+    # Where the processor could not be read, nothing is known to be missing.
+    lacking = [name for name in wanted if host.processor.by and name not in has]
     if lacking:
         why = f"CC_OPT_FLAGS, against {host.processor.by}"
         remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
@@ -271,6 +346,7 @@ def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
             blocks="verify",
             why=why,
         )
+    # Worth a note on any host: such a wheel differs from builder to builder.
     if "native" in flags:
         yield Finding(
             "-march=native in CC_OPT_FLAGS",
@@ -279,8 +355,13 @@ def _processor(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Find
         )
 
 
-def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _macos(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     wanted = recipe.host
+    # The version of macOS decides which symbols the wheel may use.
     version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
     if wanted.macos and version and not versions.is_of(version, wanted.macos):
         yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
@@ -295,9 +376,14 @@ def _macos(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]
         )
 
 
-def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[Finding]:
+def _compiler_line(
+    recipe: Recipe,
+    _settings: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     found = toolchain.parse(host.compiler.value)
     wanted = recipe.host.clang
+    # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
         remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
         yield Finding(
@@ -308,8 +394,13 @@ def _compiler_line(recipe: Recipe, _settings: HostFile, host: Host) -> Iterator[
         )
 
 
-def _signing_key(_recipe: Recipe, host_file: HostFile, _host: Host) -> Iterator[Finding]:
+def _signing_key(
+    _recipe: Recipe,
+    host_file: HostFile,
+    _host: Host,
+) -> Iterator[Finding]:
     if host_file.sign:
+        # Tried now, since publish comes after hours of compiling.
         try:
             signing.signer(host_file.sign.key)
         except HostError as fault:

@@ -34,8 +34,10 @@ class Compiler:
 
 def compiler(place: Place) -> Seen:
     """Return the first line that the C++ compiler, which Bazel will find, says for its version."""
-    name = next((name for name in ("c++", "g++", "clang++") if place.which(name)), None)
-    return version_line(place, name) if name else NOTHING
+    for name in ("c++", "g++", "clang++"):
+        if place.which(name):
+            return version_line(place, name)
+    return NOTHING
 
 
 def version_line(place: Place, program: str) -> Seen:
@@ -46,12 +48,16 @@ def version_line(place: Place, program: str) -> Seen:
 
 def parse(line: str) -> Compiler | None:
     """Read the first line of a compiler's ``--version``; None for one of another family."""
+    # Apple's before LLVM's: both say "clang version",
+    # with numbers that mean other things.
     apple = re.match(r"Apple (?:LLVM|clang) version ([\d.]+).*\(clang-([\d.]+)\)", line)
     if apple:
         return Compiler("Apple clang", apple[1], apple[2])
     clang = re.search(r"\bclang version ([\d.]+)", line)
     if clang:
         return Compiler("clang", clang[1])
+    # After the bracket, which holds the distribution's own
+    # version: (Debian 12.2.0-14) 12.2.0.
     gnu = re.search(r"\) (\d[\d.]*)", line)
     return Compiler("gcc", gnu[1]) if gnu else None
 
@@ -66,9 +72,11 @@ def xcode(place: Place) -> Seen:
 def bazel(place: Place) -> Seen:
     """Say where a Bazel is on the system's PATH; builds use their own."""
     # It is not run: even for its version, Bazel would unpack itself into the user's home.
-    name = next((name for name in ("bazel", "bazelisk") if place.which(name)), None)
-    found = place.which(name) if name else None
-    return Seen(place.shown(found), "PATH") if found else NOTHING
+    for name in ("bazel", "bazelisk"):
+        found = place.which(name)
+        if found:
+            return Seen(place.shown(found), "PATH")
+    return NOTHING
 
 
 def installer(place: Place) -> Installer:

@@ -29,6 +29,7 @@ def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
         return ""
     ways = dict(_ways(table, host))
     is_open = [name for name, reason in ways.items() if not reason]
+    # Closed ways are named, too: the reader may prefer to open one of them.
     closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
     key = "toolkit" if is_open else "toolkit-by-hand"
     text = remedies.of(key, host.installer, recipe=recipe.name, ways=", or ".join(is_open))
@@ -41,6 +42,7 @@ def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
 def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
     """Yield each way that the recipe pins, and why it is closed; empty if it is open."""
     for way, pins in table.ways():
+        # pip needs no tool of the system, so this way is open on every host.
         if way == "wheels":
             yield "from the Python index by pip", ""
         elif way == "debian" and table.debian:
@@ -56,6 +58,8 @@ def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]
     wanted = getattr(recipe.host, part, None) or ""
     for pattern in _PREFIXES.get(part, ()):
         prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
+        # Read from its headers: the name of a directory says little about what is in
+        # it.
         version = _VERSIONS[part](host.place, prefix)
         if version and versions.is_of(version, wanted):
             command = f"invoke toolkit --recipe {recipe.name} --{part} {prefix}"

@@ -11,7 +11,9 @@ def numbers(version: str) -> tuple[int, ...]:
 
 def is_of(version: str, line: str) -> bool:
     """Say whether a version belongs to a line: 10.1.243 is of 10.1, and 10 of 10.0."""
-    return all(mine == its for mine, its in zip(numbers(version), numbers(line), strict=False))
+    # Not strict: the shorter of the two decides how far they are compared.
+    pairs = zip(numbers(version), numbers(line), strict=False)
+    return all(mine == its for mine, its in pairs)
 
 
 def older(version: str, least: str) -> bool:
@@ -21,7 +23,8 @@ def older(version: str, least: str) -> bool:
 
 def newer(version: str, most: str) -> bool:
     """Say whether a version is past a line: gcc 7.5 is not past 7, gcc 8.1 is."""
-    return numbers(version)[: len(numbers(most))] > numbers(most)
+    last = numbers(most)
+    return numbers(version)[: len(last)] > last
 
 
 def within(version: str, least: str, most: str) -> bool:

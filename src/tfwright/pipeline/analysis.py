@@ -19,8 +19,10 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
     job = calls.job
     client = replace(calls.client, output_base=job.places.own / "asked")
     report = job.places.logs / "resolved.bzl"
+    # The same flags as a build: a --config or --define may bring other repositories in.
+    flags = calls.flags(attempts.actions_at_once(job, calls.table))
     command = client.command(
-        *calls.flags(attempts.actions_at_once(job, calls.table)),
+        *flags,
         "--nobuild",
         f"--experimental_repository_resolved_file={report}",
         "--",
@@ -30,6 +32,7 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
     try:
         outcome = client.run(command, job.log("lock"), job.listener.progress)
     finally:
+        # The server holds files of the output base open, so it goes first.
         client.stop()
         files.remove(client.output_base)
     if outcome.status != 0:

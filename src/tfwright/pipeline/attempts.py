@@ -19,6 +19,7 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import download_fault
 from tfwright.tools.process import capacity
+from tfwright.tools.process.runner import Command
 
 PAUSES = (5.0, 20.0)
 """Seconds before a build is tried again after a failure that may pass by itself. Bazel has tried a
@@ -32,8 +33,9 @@ ALIKE = 1.1
 fit."""
 
 
+# In the recipe's own directory: how much memory an action takes depends on the recipe.
 class Experience(BaseModel):
-    """What is remembered of a recipe's builds, in ``memory.json`` beside them."""
+    """What is remembered of a recipe's builds, in ``memory.json`` of the recipe's directory."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -57,16 +59,12 @@ def build(calls: Invocation) -> BazelRun:
     jobs = _first_jobs(job, table)
     pauses, before = list(PAUSES), None
     while True:
-        command, begun = calls.build(jobs), time.monotonic()
-        hear = partial(_report, job.listener, read(job).seconds)
-        outcome = calls.client.run(command, job.log("compile"), hear, partial(cost.note, job))
-        _learn(job, table, outcome, jobs)
-        if outcome.status == 0:
-            _learn_seconds(job, time.monotonic() - begun)
+        outcome, command = _run(calls, jobs)
         if outcome.status == 0:
             return outcome
         failed = _cause(job, outcome)
         known = failed.match
+        # Halving ends at 1, so it needs no limit of its own.
         if known and known.entry.retry == "fewer" and jobs > 1:
             jobs = _fewer(job, jobs)
         elif known is None or not pauses or not _may_pass(job, known, before):
@@ -77,9 +75,28 @@ def build(calls: Invocation) -> BazelRun:
         before = known
 
 
-def _report(listener: Listener, expected: float, progress: Progress) -> None:
+def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
+    """Run Bazel once; remember what the run took, and return it with its command."""
+    job = calls.job
+    command = calls.build(jobs)
+    begun = time.monotonic()
+    # Read before each run: the run before this one may have taught something.
+    hear = partial(_report, job.listener, read(job).seconds)
+    outcome = calls.client.run(command, job.log("compile"), hear, partial(cost.note, job))
+    _learn(job, calls.table, outcome, jobs)
+    if outcome.status == 0:
+        _learn_seconds(job, time.monotonic() - begun)
+    return outcome, command
+
+
+def _report(
+    listener: Listener,
+    expected: float,
+    progress: Progress,
+) -> None:
     """Pass progress on, with the seconds left if this run takes as long as an earlier one."""
     left = None
+    # A rough guess: Bazel's total still grows while it analyses.
     if expected and progress.total:
         left = expected * (1 - progress.done / progress.total)
     listener.progress(replace(progress, remaining=left))
@@ -88,12 +105,15 @@ def _report(listener: Listener, expected: float, progress: Progress) -> None:
 def _learn_seconds(job: Job, seconds: float) -> None:
     """Remember how long a run took that succeeded, if none took longer."""
     known = read(job)
+    # The longest: a later run that takes most from the
+    # cache says nothing about a fresh one.
     if seconds > known.seconds:
         _keep(job, known.model_copy(update={"seconds": round(seconds, 1)}))
 
 
 def _cause(job: Job, outcome: BazelRun) -> FailureRecord:
     """Return what is known of the first error of a run."""
+    # From where this run began: the log of all attempts holds earlier errors as well.
     return again.record(
         job.log("compile"),
         outcome.start,
@@ -116,16 +136,22 @@ def _first_jobs(job: Job, table: CompileTable) -> int:
     return wanted
 
 
-def _learn(job: Job, table: CompileTable, outcome: BazelRun, jobs: int) -> None:
+def _learn(
+    job: Job,
+    table: CompileTable,
+    outcome: BazelRun,
+    jobs: int,
+) -> None:
     """Remember for later builds what this run did to the memory."""
     peak = outcome.peak / capacity.GIB
     if peak > max(table.peak, read(job).peak):
         job.listener.note(
             f"One action took {peak:.1f} GiB of memory, more than the recipe's peak of "
-            f"{table.peak:g}; "
-            "later builds take that into account"
+            f"{table.peak:g}; later builds take that into account"
         )
     learn_peak(job, peak)
+    # A run that failed has its own remedy; this one
+    # succeeded, only slower than need be.
     if outcome.status == 0 and outcome.pressure >= THRASHING and jobs > 1:
         learn_jobs(job, jobs - 1)
         job.listener.note(
@@ -145,12 +171,21 @@ def _fewer(job: Job, jobs: int) -> int:
     return fewer
 
 
-def _may_pass(job: Job, known: Match, before: Match | None) -> bool:
+def _may_pass(
+    job: Job,
+    known: Match,
+    before: Match | None,
+) -> bool:
     """Say whether the next run may succeed without any change."""
+    # An offline build downloads nothing, however often it is tried.
     if job.offline and known.entry.stage == "fetch":
-        return False  # An offline build downloads nothing, however often it is tried.
+        return False
+    if known.entry.retry == "pass":
+        return True
+    # The same wrong checksum twice: the server has
+    # other bytes, no transfer was damaged.
     same = before is not None and before.text == known.text
-    return known.entry.retry == "pass" or (known.entry.retry == "once" and not same)
+    return known.entry.retry == "once" and not same
 
 
 def _reason(outcome: BazelRun, known: Match) -> str:
@@ -178,12 +213,9 @@ def learn_peak(job: Job, peak: float) -> None:
 
 def learn_jobs(job: Job, jobs: int) -> None:
     """Remember that the memory did not hold more actions at once than `jobs`."""
-    _keep(
-        job,
-        read(job).model_copy(
-            update={"jobs": jobs, "memory": round(capacity.total() / capacity.GIB, 3)}
-        ),
-    )
+    # With the host's memory, so that the lesson ends when the host is given more.
+    memory = round(capacity.total() / capacity.GIB, 3)
+    _keep(job, read(job).model_copy(update={"jobs": jobs, "memory": memory}))
 
 
 def _keep(job: Job, experience: Experience) -> None:
@@ -199,7 +231,11 @@ def actions_at_once(job: Job, table: CompileTable) -> int:
     if job.jobs:
         return job.jobs
     known = read(job)
-    room = int(capacity.memory() / capacity.GIB / max(table.peak, known.peak))
+    # The worst case: every action at once takes as much as the largest one.
+    peak = max(table.peak, known.peak)
+    room = int(capacity.memory() / capacity.GIB / peak)
     wanted = job.host_file.jobs or max(1, min(capacity.cores(), room))
     same_host = capacity.total() / capacity.GIB <= known.memory * ALIKE
-    return min(wanted, known.jobs) if known.jobs and same_host else wanted
+    if known.jobs and same_host:
+        return min(wanted, known.jobs)
+    return wanted

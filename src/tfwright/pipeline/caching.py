@@ -50,10 +50,14 @@ class CompilerChoice:
     def toolchain(self, root: Path) -> Toolchain:
         """Return what compiles on this host; digests of its files are remembered under `root`."""
         written = self.configured.bazelrc.path.read_text("utf-8", "replace")
+        # With -march=native the same flags compile other code on another processor, so
+        # the cache must keep such hosts apart.
         native = any("=native" in text for text in (*self.compiling.flags, written))
         image = inside.name()
         if image:
             return toolchain.of_image(image, self.python, native=native)
+        # The memo saves hashing compilers and CUDA again
+        # while their files are unchanged.
         memo = root / "fingerprints.json"
         return toolchain.of_host(self._named(), self.python, self.host.cuda, memo, native=native)
 
@@ -61,7 +65,8 @@ class CompilerChoice:
         """Return the compilers that the recipe names, or those that Bazel finds by itself."""
         answer = self.answering.answers.get("GCC_HOST_COMPILER_PATH")
         named = (self.compiling.env.get("CC"), answer)
-        return [*(str(name) for name in named if name), "gcc", "cc"]
+        stated = [str(name) for name in named if name]
+        return [*stated, "gcc", "cc"]
 
 
 @dataclass(frozen=True)
@@ -89,12 +94,15 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     wanted = table.enabled and not job.host_file.remote_execution
     try:
         directory = CacheDirectory(root, int(table.size * GIB)) if wanted else None
+    # A cache saves time only: a full or read-only disk must not fail the build.
     except OSError as fault:
         job.listener.note(f"Building without a cache: {root} cannot be used ({fault.strerror})")
         directory = None
     if directory is None:
         yield None
         return
+    # Bazel's keys do not cover the compiler: replaced in place, it still gets hits of
+    # the old one. So each toolchain has entries of its own.
     tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
     server = CacheServer(table.server) if table.server and not job.offline else None
@@ -103,18 +111,24 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
         yield OpenCache(served, cache, tools.digest)
 
 
-def flags(known: Mapping[str, str], version: str, url: str) -> Iterator[str]:
+def flags(
+    known: Mapping[str, str],
+    version: str,
+    url: str,
+) -> Iterator[str]:
     """Yield what leads a Bazel of a version, with these flags, to the proxy."""
     spelling = next((name for name in SPELLINGS if name in known), None)
     if spelling is None:
         return
     yield f"--{spelling}={url}"
+    # Later Bazels may still know the flag, and need it no longer.
     if Release.parse(version) < SPAWN_CACHE and "experimental_remote_spawn_cache" in known:
         yield "--experimental_remote_spawn_cache"
+    # Without it, a source that changes during an action is cached under its old digest.
     if "experimental_guard_against_concurrent_changes" in known:
         yield "--experimental_guard_against_concurrent_changes"
     if "remote_download_outputs" in known:
-        # From 7.0 on files of the cache would stay there, and later stages need them.
+        # From 7.0 on, files in the cache would stay there, and later stages need them.
         yield "--remote_download_outputs=all"
 
 
@@ -125,23 +139,39 @@ def log_flags(job: Job, known: Mapping[str, str]) -> Iterator[str]:
         yield f"--{spelling}={_log_file(job)}"
 
 
-def recorded(job: Job, cache: OpenCache | None, *, resumed: bool) -> CacheUse | None:
+def recorded(
+    job: Job,
+    cache: OpenCache | None,
+    *,
+    resumed: bool,
+) -> CacheUse | None:
     """Write down what the cache did for a run of Bazel; return it for all runs of the build."""
     if cache is None:
         files.remove(_use_file(job))
         return None
     use = cache.use()
-    build = CachedBuild(recipe=job.name, finished=time.time(), use=use)
+    build = CachedBuild(
+        recipe=job.name,
+        finished=time.time(),
+        use=use,
+    )
+    # The history serves `invoke cache`; the build does not depend on it.
     with suppress(OSError):
         history.add(job.host_file.cache_directory, build)
     _keep_log(job)
+    # An interrupted build took its hits in several runs of Bazel.
     total = _earlier(job, use).plus(use) if resumed else use
     files.write(_use_file(job), total.model_dump_json())
-    entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
-    files.write(_entries_file(job), json.dumps(entries))
+    _keep_entries(job, cache)
     if use.faults:
         job.listener.note(f"What the cache could not answer was built: {_listed(use.faults)}")
     return total
+
+
+def _keep_entries(job: Job, cache: OpenCache) -> None:
+    """Write down what was added to the cache; publish signs it if the wheel is good."""
+    entries = {"toolchain": cache.toolchain, "entries": dict(cache.cache.written)}
+    files.write(_entries_file(job), json.dumps(entries))
 
 
 def publish(job: Job, built: Built) -> None:
@@ -153,12 +183,14 @@ def publish(job: Job, built: Built) -> None:
     use, written = built.cache, _written(job, built)
     if sign is None or use is None or not written:
         return
+    # Signed only by publish: by then verify has run a wheel made from these entries.
     listed = manifest.write(job.host_file.cache_directory, use.toolchain, written, sign.key)
     if table.server and table.writes and not job.offline:
         server = CacheServer(table.server)
         try:
             keyid = signing.signer(sign.key).public_key.keyid
             manifest.send(listed, server, use.toolchain, keyid)
+        # The wheel is good; only other hosts have to compile for themselves.
         except (ServerFaultError, OSError) as fault:
             job.listener.note(f"The cache server did not take the signed list of entries: {fault}")
         finally:
@@ -173,7 +205,11 @@ def summary(built: Built) -> str:
     return f"cache {use.toolchain[:12]}, {use.hits} of {use.lookups} hits"
 
 
-def _trust(job: Job, tools: Toolchain, server: CacheServer | None) -> Trust:
+def _trust(
+    job: Job,
+    tools: Toolchain,
+    server: CacheServer | None,
+) -> Trust:
     """Return whose entries are believed: our own, and what trusted builders list."""
     table, root = job.host_file.cache, job.host_file.cache_directory
     secret = seal.secret(table.secret or job.places.build_out / "cache-secret")
@@ -192,6 +228,8 @@ def _keep_log(job: Job) -> None:
     written = _log_file(job)
     if written.is_file():
         name = f"{job.name}-{time.strftime('%Y%m%d-%H%M%S')}.log"
+        # Bazel has ended well or badly by now, and a log
+        # that stays behind harms nothing.
         with suppress(OSError):
             kept = job.host_file.cache_directory / "logs" / name
             kept.parent.mkdir(exist_ok=True)
@@ -220,6 +258,7 @@ def _written(job: Job, built: Built) -> dict[str, str]:
         left = json.loads(_entries_file(job).read_bytes())
     except (OSError, ValueError):
         return {}
+    # The compiler may have changed since: the list would then vouch for other entries.
     if built.cache is None or left.get("toolchain") != built.cache.toolchain:
         return {}
     entries: dict[str, str] = left.get("entries", {})

@@ -37,6 +37,7 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
         yield
         return
     bring(job)
+    # The container sees build_out, and has a /tmp of its own.
     with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
 
@@ -76,15 +77,21 @@ def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
     from tfwright.tools.container import engine
 
+    # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
         return ()
     try:
         return (engine.start_command(plan(job, stage), Path("@ROOM@")),)
+    # The first stage pulls the image, so the first plan of a recipe cannot show the command.
     except SupplyError:
         return ()
 
 
-def enter(job: BuildRequest, stage: str, shell: Command) -> int:
+def enter(
+    job: BuildRequest,
+    stage: str,
+    shell: Command,
+) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
@@ -105,6 +112,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     if pinned is None:
         message = f"{job.name} names no image"
         raise ValueError(message)
+    # Every other stage works on what fetch brought, and proves it by having no network.
     online = stage in ONLINE and not job.offline
     return ContainerPlan(
         image=image.kept(job.places.vault, pinned.digest),
@@ -121,6 +129,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
 def _writable(job: Job) -> Iterator[Path]:
     """Yield what is the same inside and outside, by the same path."""
     build_out = job.places.build_out
+    # The same path inside as outside: Bazel and ./configure write absolute paths down.
     build_out.mkdir(parents=True, exist_ok=True)
     yield build_out
     # Another build_out may share the vault of this one by a link.
@@ -131,10 +140,12 @@ def _writable(job: Job) -> Iterator[Path]:
 
 def _readable(job: Job, *, online: bool) -> Iterator[Path]:
     """Yield what programs inside may only read."""
+    # The demo's tree and the smoke programs are run from here.
     yield Path(tfwright.__file__).parent
     for toolkit in (job.host_file.cuda, job.host_file.cudnn):
         if toolkit:
             yield toolkit
+    # Only where there is a network: pip's settings can hold the password of an index.
     for name in CLIENT_FILES if online else ():
         path = Path(name).expanduser()
         if path.exists():

@@ -80,6 +80,7 @@ def profiles(job: Job) -> list[Path]:
 def note(job: Job, spent: Spent) -> None:
     """Keep what a run of Bazel took, with its slowest actions and its profile."""
     run = Run(spent, _slowest(_actions(profile(job))))
+    # A line for each run: a killed Bazel must not take the runs before it along.
     with _kept(job).open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(asdict(run)) + "\n")
     # A run with nothing to do would push out the profiles that have something to compare.
@@ -157,10 +158,12 @@ def _actions(path: Path) -> Iterator[Action]:
     for line in lines:
         event = _event(line)
         if event.get("cat") == "action processing" and "dur" in event:
+            # Chrome's trace format counts in microseconds.
             yield Action(event["name"], event["dur"] / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:
+    # A trace is a JSON array with one event on each line, and a comma behind it.
     try:
         found = json.loads(line.strip().rstrip(","))
     except ValueError:

@@ -42,7 +42,11 @@ class Planned:
 
 
 def build(
-    request: BuildRequest, *, again: str = "", fresh: bool = False, wait: bool | None = None
+    request: BuildRequest,
+    *,
+    again: str = "",
+    fresh: bool = False,
+    wait: bool | None = None,
 ) -> Result:
     """Take a recipe through the pipeline up to the last wanted stage; return what that one made.
 
@@ -51,28 +55,44 @@ def build(
     the recipe; None stands for a command that cannot be asked to. Raises a TfwrightError that names
     its stage.
     """
+    # The lock comes first: --fresh would remove the
+    # tree under another build's compiler.
     with occupied(request, wait=wait):
+        # Asked before anything is fetched: publish would find out only hours later.
         rivals.insist_on_own_name(request)
         if fresh:
             _clear(request)
         results: Results = {}
         for stage in wanted(request):
             decision = decide(stage, request, results, again=stage.name == again)
-            results[stage.makes] = decision.result or _run(decision, request, results)
             if decision.result:
+                results[stage.makes] = decision.result
                 request.listener.kept(stage.name)
+            else:
+                results[stage.makes] = _run(decision, request, results)
         return results[stage.makes]
 
 
 @contextmanager
 def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
+    # Not every command has --wait, and a remedy must be one that can be typed.
     remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
-    with file_lock.held(job.places.lock, f"on recipe {job.name}", wait=bool(wait), remedy=remedy):
+    with file_lock.held(
+        job.places.lock,
+        f"on recipe {job.name}",
+        wait=bool(wait),
+        remedy=remedy,
+    ):
         yield
 
 
-def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> Iterator[Planned]:
+def plan(
+    request: BuildRequest,
+    *,
+    again: str = "",
+    blocked: bool = False,
+) -> Iterator[Planned]:
     """Say what `build` would do, stage by stage, without doing any of it.
 
     A stage that keeps nothing only looks, and is run: what the rest depends on is then known. What
@@ -81,6 +101,7 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
     would refuse the recipe, so it is not run, and everything follows it.
     """
     results: Results = {}
+    # Only for showing commands: what earlier builds made may no longer hold.
     earlier = stamps.latest(request, PIPELINE)
     for stage in wanted(request):
         missing = [kind for kind in stage.needs if kind not in results]
@@ -89,15 +110,22 @@ def plan(request: BuildRequest, *, again: str = "", blocked: bool = False) -> It
             yield Planned(stage, f"follows {maker.name}", _steps(stage, request, earlier))
             continue
         decision = decide(stage, request, results, again=stage.name == again)
-        if decision.result or not (stage.cached or blocked):
-            with containers.around(request, "" if decision.result else stage.name):
-                results[stage.makes] = decision.result or stage.run(request, results)
+        if decision.result:
+            results[stage.makes] = decision.result
+        elif not (stage.cached or blocked):
+            with containers.around(request, stage.name):
+                results[stage.makes] = stage.run(request, results)
         yield Planned(stage, decision.why, _steps(stage, request, {**earlier, **results}))
 
 
-def _steps(stage: Stage, request: BuildRequest, results: Results) -> Sequence[Step]:
+def _steps(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+) -> Sequence[Step]:
     """Return what a stage does, after the start of the container that it does it in."""
-    return (*containers.steps(request, stage.name), *stage.steps(request, results))
+    opening = containers.steps(request, stage.name)
+    return (*opening, *stage.steps(request, results))
 
 
 def wanted(job: Job) -> list[Stage]:
@@ -106,7 +134,13 @@ def wanted(job: Job) -> list[Stage]:
     return list(PIPELINE[: names.index(job.until) + 1])
 
 
-def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool) -> Decision:
+def decide(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+    *,
+    again: bool,
+) -> Decision:
     """Decide whether `stage` has to run; nothing is changed."""
     if again:
         return Decision(stage, "asked for again")
@@ -115,21 +149,32 @@ def decide(stage: Stage, request: BuildRequest, results: Results, *, again: bool
     stamp = stamps.read(request, stage)
     if stamp is None:
         return Decision(stage, "not done yet")
+    # A stamp keeps its result as plain JSON, whose fields another version may not know.
     try:
         result = stage.makes.model_validate(stamp.result)
     except ValueError:
         return Decision(stage, "its stamp is from another version of tfwright")
+    # The cheap questions first: digests at hand, then the
+    # state of files, then walks of the tree.
     why = (
         stamps.changed(stamp, stamps.parts(stage, request, results))
         or stamps.damage(stamp, result)
         or stage.damage(request, result)
     )
-    return Decision(stage, why or "", None if why else result)
+    if why:
+        return Decision(stage, why)
+    return Decision(stage, "", result)
 
 
-def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
+def _run(
+    decision: Decision,
+    request: BuildRequest,
+    results: Results,
+) -> Result:
     """Run one stage and stamp it."""
     stage = decision.stage
+    # Before the run: what changes meanwhile must make
+    # the next build run the stage again.
     depends = stamps.parts(stage, request, results)
     request.listener.started(stage.name, decision.why)
     begun, before = time.monotonic(), _processor()
@@ -140,6 +185,8 @@ def _run(decision: Decision, request: BuildRequest, results: Results) -> Result:
             with _closed_off(request, stage), containers.around(request, stage.name):
                 result = stage.run(request, results)
             seconds = time.monotonic() - begun
+            # The stamp is written last, so it never speaks
+            # of a stage that was interrupted.
             if stage.cached:
                 took = Took(seconds, _processor() - before)
                 stamps.write(request, stage, depends, result, took)
@@ -158,6 +205,7 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
     """
     from tfwright.tools.process import isolation
 
+    # An enclosure costs a few namespaces, so it is opened only where a program may run.
     if not request.offline or not stage.cached or containers.encloses(request, stage.name):
         yield
     elif obstacle := isolation.obstacle():
@@ -170,6 +218,7 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
 
 def _processor() -> float:
     """Return the processor seconds of this process and of its children that have ended."""
+    # The fifth number is elapsed time, not that of a processor.
     return sum(os.times()[:4])
 
 
@@ -183,11 +232,13 @@ def clean(job: Job, *, caches: bool = False) -> None:
     with ExitStack() as held:
         held.enter_context(occupied(job))
         if caches:
+            # Builds of every other recipe read the mirrors and the vault, too.
             for lock in places.build_out.glob("*/lock"):
                 if lock != places.lock:
                     held.enter_context(file_lock.held(lock, "removing the caches"))
         _clear(job)
-        for path in (places.git, places.vault, job.host_file.cache_directory) if caches else ():
+        shared = (places.git, places.vault, job.host_file.cache_directory)
+        for path in shared if caches else ():
             files.remove(path)
 
 
@@ -195,6 +246,7 @@ def _clear(job: Job) -> None:
     """Remove what was built of a recipe whose lock is held."""
     places = job.places
     for path in (
+        # First: a clean that is interrupted must leave no stamp of files that are gone.
         places.stamps,
         places.tree,
         git.repository_of(places.tree),
@@ -211,8 +263,8 @@ def _clear(job: Job) -> None:
 def insist(until: str, again: str = "") -> None:
     """Raise RecipeError unless both are stages, and `again` is not after `until`."""
     names = [stage.name for stage in PIPELINE]
-    last = stage_named(until).name
-    if again and names.index(stage_named(again).name) > names.index(last):
+    last = names.index(stage_named(until).name)
+    if again and names.index(stage_named(again).name) > last:
         raise RecipeError(
             f"Stage {again!r} is not run again by a build that ends with {until!r}",
             remedy=f"Add --until {again}, or a later stage.",
@@ -224,14 +276,17 @@ def jobs_asked(text: str) -> int | None:
 
     Raises RecipeError unless the text is a whole number from 1 to 9999.
     """
-    if text and (not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0):
+    if not text:
+        return None
+    # [0-9] and not \d, which digits of other scripts match as well.
+    if not re.fullmatch(r"[0-9]{1,4}", text) or int(text) == 0:
         raise RecipeError(
             f"--jobs {text!r} is not a number of jobs",
             remedy=(
                 "Give a whole number from 1 on, or leave it out: then memory and processors decide."
             ),
         )
-    return int(text) if text else None
+    return int(text)
 
 
 def stage_named(name: str) -> Stage:
@@ -241,8 +296,9 @@ def stage_named(name: str) -> Stage:
             return stage
     names = [stage.name for stage in PIPELINE]
     near = difflib.get_close_matches(name, names, n=1)
+    guess = f"; did you mean {near[0]!r}?" if near else ""
     raise RecipeError(
-        f"There is no stage {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""),
+        f"Unknown stage {name!r}{guess}",
         remedy=f"The stages are: {', '.join(names)}.",
     )
 
@@ -262,7 +318,12 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
             f"{command.cwd} is not there yet",
             remedy=f"Run 'invoke build --recipe {request.name} --until source' first.",
         )
-    terminal = {"TERM": os.environ.get("TERM", "dumb"), "PS1": f"({request.name} {name}) \\w $ "}
+    terminal = {
+        "TERM": os.environ.get("TERM", "dumb"),
+        "PS1": f"({request.name} {name}) \\w $ ",
+    }
+    # The user's own start-up files would set PATH, and so
+    # another environment than the stage's.
     shell = ("/bin/bash", "--norc", "--noprofile")
     entered = Command(shell, command.cwd, {**command.env, **terminal})
     if containers.encloses(request, name):

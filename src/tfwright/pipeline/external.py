@@ -20,7 +20,7 @@ from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin
 from tfwright.vault import lock, locking, origins, reach, substitutes
-from tfwright.vault.lock import Lock
+from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
 from tfwright.vault.reach import Reached, Suppliers
 from tfwright.vault.shortage import Shortage
@@ -51,7 +51,12 @@ def origin(job: Job, url: str) -> Origin:
     return Origin.of(job.host_file.mirror_of(url) or url)
 
 
-def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None) -> Rules:
+def read(
+    job: Job,
+    pins: RecipePins,
+    repository: Path,
+    programs: Programs | None,
+) -> Rules:
     """Return the rules of the pinned commit as the recipe's patches leave them, and Bazel's own.
 
     No file is checked out, and what was read before is not read again.
@@ -62,12 +67,18 @@ def read(job: Job, pins: RecipePins, repository: Path, programs: Programs | None
     found = rules_of(readings, tree, table, content)
     if programs is None:
         return found
+    # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces.workspaces(programs.bazel.path)
     of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
     return found + of_bazel if of_bazel else found
 
 
-def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -> Rules:
+def rules_of(
+    readings: Readings,
+    tree: Path,
+    table: SourceTable,
+    content: str,
+) -> Rules:
     """Return the rules of a content of the patched tree."""
     names = patched_tree.rule_files(tree, table, content)
     # git's ids decide the texts: where those are as before, the files are not even taken out.
@@ -78,38 +89,60 @@ def rules_of(readings: Readings, tree: Path, table: SourceTable, content: str) -
 
 
 def bring(
-    job: Job, pins: RecipePins, repository: Path, programs: Programs | None, locked: Lock | None
+    job: Job,
+    pins: RecipePins,
+    repository: Path,
+    programs: Programs | None,
+    locked: Lock | None,
 ) -> Reached:
     """Bring what the rules lead to into the vault.
 
     Without a lock it is not known yet what Bazel will want, so that a file which no source gave is
     only noted. Raises SupplyError naming everything that is known to be needed and is missing.
     """
-    ways = Origins(job.host_file, job.places.git, job.offline, pins.fetch)
-    found, tables = read(job, pins, repository, programs), pins.fetch.substitutes
+    found = read(job, pins, repository, programs)
+    tables = pins.fetch.substitutes
+    # Before any download: a substitute for an archive that
+    # the tree does not pin is a mistake.
     substitutes.insist(tables, found.repositories)
-    readings = Readings(job.places.readings)
-    obtain = partial(origins.obtain, store=store(job), origins=ways, report=job.listener.progress)
-    reached = reach.bring(
-        found,
-        tables,
-        locked,
-        store(job),
-        Suppliers(obtain, partial(clone, job, offline=job.offline), readings),
-    )
-    missing, refused = reached.needed_and_missing(locked), reached.needed_and_refused(locked)
+    reached = reach.bring(found, tables, locked, store(job), _suppliers(job, pins))
+    missing = reached.needed_and_missing(locked)
+    refused = reached.needed_and_refused(locked)
+    # All at once: a build that stops for one archive after the other costs a minute each.
     if missing or refused:
         shortage = Shortage(job.name, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
-    for text in reached.notes():
-        job.listener.note(text)
-    if tables:
-        names = ", ".join(sorted(tables))
-        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
+    _report(job, pins, reached)
     return reached
 
 
-def clone(job: Job, wanted: Clone, *, offline: bool) -> Path:
+def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
+    for text in reached.notes():
+        job.listener.note(text)
+    names = ", ".join(sorted(pins.fetch.substitutes))
+    # Said in every build, since such a wheel is not made from what upstream pinned.
+    if names:
+        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
+
+
+def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
+    """Return what brings archives and commits to this host, from every origin that it may ask."""
+    obtain = partial(
+        origins.obtain,
+        store=store(job),
+        origins=Origins(job.host_file, job.places.git, job.offline, pins.fetch),
+        report=job.listener.progress,
+    )
+    cloning = partial(clone, job, offline=job.offline)
+    return Suppliers(obtain, cloning, Readings(job.places.readings))
+
+
+def clone(
+    job: Job,
+    wanted: Clone,
+    *,
+    offline: bool,
+) -> Path:
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
@@ -129,11 +162,11 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     `wanted` are the repositories that Bazel was seen to want, by name.
     """
     source, bazel = pins.source, pins.bazel
-    binaries = (
-        locking.binaries(bazel.version, programs.bazel.path, programs.bazel.sha256)
-        if programs
-        else {}
-    )
+    binaries: dict[str, LockedBinary] = {}
+    # A host of another system has no binary that could be looked at.
+    if programs:
+        stored = programs.bazel
+        binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
     pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
@@ -146,11 +179,16 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     return lock.of(source, bazel, reached.rules, gathered)
 
 
-def known_lock(job: Job, pins: RecipePins, inputs: Inputs) -> Lock:
+def known_lock(
+    job: Job,
+    pins: RecipePins,
+    inputs: Inputs,
+) -> Lock:
     """Return the lock that would fit what was brought for a recipe that has none.
 
     Nothing is downloaded, and nothing is reported.
     """
+    # The stage that asks, seal, was promised no network; fetch has brought everything.
     quiet = replace(job, offline=True, listener=SILENCE)
     reached = bring(quiet, pins, inputs.mirror, inputs.programs, None)
     return lock_of(quiet, pins, inputs.mirror, reached, inputs.programs)
@@ -161,6 +199,11 @@ def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     tables = pins.fetch.substitutes
     pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
     return [
-        Substituted(name=name, reason=table.reason, sha256=pinned[name], used=table.sha256)
+        Substituted(
+            name=name,
+            reason=table.reason,
+            sha256=pinned[name],
+            used=table.sha256,
+        )
         for name, table in sorted(tables.items())
     ]

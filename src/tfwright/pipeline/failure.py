@@ -10,9 +10,15 @@ from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, fi
 from tfwright.tools.process.runner import Command
 
 
-def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecord) -> TfwrightError:
+def error_of(
+    job: Job,
+    command: Command,
+    outcome: BazelRun,
+    failed: FailureRecord,
+) -> TfwrightError:
     """Return the error for a build that failed, sorted by who must act."""
     known = failed.match
+    # The first fault is the cause; actions that run at the same time fail after it.
     fault = first_fault(outcome.errors) or Fault(
         f"Bazel {_ending(outcome.status)}", "", outcome.errors
     )
@@ -24,16 +30,17 @@ def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecor
         lines=fault.lines,
         failure=failed,
     )
+    # Asked first: a failed download ends Bazel with
+    # the same status as a failed compile.
     if download := download_fault(outcome.errors):
         return _no_download(job, download, evidence)
     if outcome.status == bazel_client.REFUSED:
         return _refused(fault, evidence)
+    # The attempts halved the actions down to one before they gave up.
     if known and known.entry.retry == "fewer":
-        return HostError(
-            f"The memory ran out, with one action at a time: {fault.what}",
-            remedy="Close other programs, raise the container's limit, or add swap.",
-            evidence=evidence,
-        )
+        return _no_memory(fault, evidence)
+    # A compiler on a full disk often reports something
+    # else, such as a truncated object.
     if (known and failed.disk_is_full) or disk.is_full(job.places.own):
         return disk.full(fault.what, evidence)
     return ToolError(
@@ -43,11 +50,24 @@ def error_of(job: Job, command: Command, outcome: BazelRun, failed: FailureRecor
     )
 
 
+def _no_memory(fault: Fault, evidence: Evidence) -> HostError:
+    return HostError(
+        f"The memory ran out, with one action at a time: {fault.what}",
+        remedy="Close other programs, raise the container's limit, or add swap.",
+        evidence=evidence,
+    )
+
+
 def _ending(status: int) -> str:
+    # Python reports a signal as a negative status.
     return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
-def _no_download(job: Job, fault: DownloadFault, evidence: Evidence) -> SupplyError:
+def _no_download(
+    job: Job,
+    fault: DownloadFault,
+    evidence: Evidence,
+) -> SupplyError:
     """Return the error for an archive that Bazel could not get."""
     if job.offline:
         what = f"This build is offline, and Bazel wanted to download {fault.url}"

@@ -15,8 +15,15 @@ if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
 
 
-def facts(recipe: Recipe, host_file: HostFile, host: Host, interpreter: Path) -> HostFacts:
+def facts(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+    interpreter: Path,
+) -> HostFacts:
     """Return what of a host takes part in a build with this interpreter."""
+    # Only what the recipe uses: a CUDA that appears on
+    # the host must not rebuild a CPU wheel.
     toolkit, cudnn = cuda.present(recipe, host_file)
     return HostFacts(
         system=host.system,
@@ -37,18 +44,26 @@ def _digest(host_file: HostFile, toolkit: Path | None) -> str:
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
     records = [tree.read(root) for root in (toolkit, compiler) if root]
+    # A toolkit that NVIDIA's installer put there has no
+    # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]
     return hashlib.sha256("".join(digests).encode()).hexdigest() if digests else ""
 
 
-def found(recipe: Recipe, host_file: HostFile, host: HostFacts) -> "Found":
+def found(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: HostFacts,
+) -> "Found":
     """Return what of the host takes part in the bytes: versions, not places."""
     from tfwright.wheel.seal.build_record import Found
 
     place = probes.here().place
     toolkits = nvidia.cuda(place, host.cuda) if host.cuda else []
-    cudnn = nvidia.cudnn(place, cuda.prefixes(recipe, host_file)).value if host.cudnn else ""
-    prefixes = cuda.prefixes(recipe, host_file) if host.cuda else []
+    every = cuda.prefixes(recipe, host_file)
+    cudnn = nvidia.cudnn(place, every).value if host.cudnn else ""
+    # Without CUDA the recipe uses none of the libraries that may lie in these places.
+    prefixes = every if host.cuda else []
     return Found(
         system=host.system,
         machine=host.machine,

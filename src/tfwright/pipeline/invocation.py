@@ -20,7 +20,7 @@ from tfwright.tools.process import capacity, environment, inside, isolation, run
 from tfwright.tools.process.runner import Command
 from tfwright.tools.python import package_clients
 
-NOWHERE = "http://127.0.0.1:9"
+DEAD_PROXY = "http://127.0.0.1:9"
 """The proxy of an offline build. Old Bazels have no flag against downloads; with this proxy they
 reach no server, since nothing listens on port 9 (discard)."""
 FIRST_WITH_TRACKED_RC = Release(1, 13)
@@ -50,7 +50,7 @@ class Invocation:
     cache: str = ""
     """The url of the build cache; empty for none."""
     first: tuple[str, ...] = ()
-    """What is run first where there is no network, and becomes Bazel."""
+    """What is run first in a build without a network, and becomes Bazel."""
 
     @classmethod
     def of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -69,6 +69,8 @@ class Invocation:
             release=tree.release,
             version=version,
             binary=inputs.bazel.path,
+            # Asked of the binary itself: which flags a version
+            # has changed from release to release.
             options=bazel_client.options(inputs.bazel.path, install_root(job)),
             python=inputs.python,
             epoch=tree.epoch,
@@ -86,6 +88,7 @@ class Invocation:
             places.bazel,
             install_root(self.job),
             places.own / "bazelrc",
+            # The recipe's answers come last: a variable of ./configure must win.
             {**self.environment, **self.exported},
             self.options,
             self._alone(),
@@ -96,6 +99,8 @@ class Invocation:
         """Return the same with a build cache; a Bazel without a network reaches it by a door."""
         if cache is None:
             return self
+        # The proxy listens in tfwright, so a process without its network needs the open
+        # socket, which `adopt` hands over.
         first: tuple[str, ...] = ()
         box = inside.current()
         if box:
@@ -113,8 +118,13 @@ class Invocation:
     @property
     def environment(self) -> dict[str, str]:
         """What Bazel's client and server see, less the answers to ./configure."""
+        # Programs differ in which of the spellings they read.
         names = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY")
-        network = dict.fromkeys(names, NOWHERE) if self.job.offline else package_clients.proxies()
+        network: Mapping[str, str]
+        if self.job.offline:
+            network = dict.fromkeys(names, DEAD_PROXY)
+        else:
+            network = package_clients.proxies()
         # The programs first on PATH are the ones that configure had.
         programs = (self.job.places.programs,)
         extra = {**network, **self.table.env}
@@ -130,6 +140,7 @@ class Invocation:
 
     def write_settings(self) -> None:
         """Write those files; a git configuration of an earlier build is removed."""
+        # It names repositories of an earlier build, which may be gone.
         files.remove(_gitconfig(self.job))
         for each in self.settings:
             files.write(each.path, each.content)
@@ -146,8 +157,12 @@ class Invocation:
         """Return the arguments without the target."""
         return (
             "build",
+            # With curses off, Bazel prints the action counter about once a minute.
             "--curses=yes",
+            # The log is searched and shown, where colour
+            # codes would only be in the way.
             "--color=no",
+            # The log then says which file a flag came from.
             "--announce_rc",
             "--verbose_failures",
             f"--build_event_json_file={events(self.job)}",
@@ -179,6 +194,8 @@ class Invocation:
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
+        # The flag lost its prefix later; --profile alone
+        # writes a binary file before that.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
         spelling = self._spelling(names)
         if spelling and "profile" in self.options.build:
@@ -189,6 +206,8 @@ class Invocation:
         if self.cache:
             yield from caching.log_flags(self.job, self.options.build)
             yield from caching.flags(self.options.build, self.version, self.cache)
+        # Not --distdir, which goes by the last part of a url:
+        # 1.22.0.tar.gz exists several times.
         if "repository_cache" in self.options.build:
             yield f"--repository_cache={self.job.places.vault / 'repository_cache'}"
 
@@ -199,6 +218,7 @@ class Invocation:
         """
         free, known = capacity.memory(), self.options.build
         yield f"--jobs={jobs}"
+        # 0.17 has --local_resources only; 0.24 and later have the two others.
         if "local_cpu_resources" in known:
             yield f"--local_cpu_resources={jobs}"
             yield f"--local_ram_resources={free >> 20}"
@@ -210,7 +230,10 @@ class Invocation:
         # Scripts of TensorFlow ask env for `python`, which a host may lack, or have as another one.
         path = (self.python.parent, *environment.SYSTEM_PATH)
         yield f"--action_env=PATH={':'.join(map(str, path))}"
+        # One flag under two names: 0.17 has the experimental one, 0.24 the other.
         names = ["incompatible_strict_action_env", "experimental_strict_action_env"]
+        # Only new Bazels can be forbidden to download; the
+        # proxy above serves the old ones.
         if self.job.offline:
             names += ["repository_disable_download", "experimental_repository_disable_download"]
         yield from (f"--{name}" for name in names if name in self.options.build)

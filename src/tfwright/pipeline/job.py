@@ -19,6 +19,7 @@ class Places:
     @property
     def vault(self) -> Path:
         """Inputs by digest, shared by all recipes."""
+        # Outside of any recipe's directory, so --fresh and clean leave it alone.
         return self.build_out / "vault"
 
     @property
@@ -74,6 +75,8 @@ class Places:
     @property
     def home(self) -> Path:
         """The empty home directory of the programs that are run."""
+        # Programs would otherwise obey the user's
+        # .bazelrc, .gitconfig and pip settings.
         return self.own / "home"
 
     @property
@@ -94,7 +97,7 @@ class Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """The part of a request that every stage may read; nobody writes it.
+    """The part of a request that every stage may read, and none may change.
 
     It carries no recipe: a stage is handed the tables that its signature names, and nothing else
     of the recipe can then change what it makes without changing the key of its stamp.
@@ -137,9 +140,12 @@ class BuildRequest(Job):
     def without_cache(self) -> "BuildRequest":
         """Return the same, with every action run and none taken from the build cache."""
         cache = self.host_file.cache.model_copy(update={"enabled": False})
-        return replace(self, host_file=self.host_file.model_copy(update={"cache": cache}))
+        host_file = self.host_file.model_copy(update={"cache": cache})
+        return replace(self, host_file=host_file)
 
     @cached_property
     def job(self) -> Job:
         """The same without the recipe, as stages are handed it."""
-        return Job(**{each.name: getattr(self, each.name) for each in fields(Job)})
+        # A copy of the fields, not `self`: a stage could otherwise reach `recipe`.
+        shared = {each.name: getattr(self, each.name) for each in fields(Job)}
+        return Job(**shared)

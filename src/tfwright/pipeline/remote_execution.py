@@ -22,6 +22,7 @@ def flags(job: Job, version: str) -> tuple[str, ...]:
     given = job.host_file.remote_execution
     if not given:
         return ()
+    # Refused and not ignored: whoever names other machines expects them to be used.
     reason = _obstacle(job, version)
     if reason:
         raise HostError(
@@ -35,6 +36,7 @@ def _obstacle(job: Job, version: str) -> str:
     """Say why this build cannot use it; empty if it can."""
     if Release.parse(version) < FIRST:
         return f"the recipe pins Bazel {version}, and it is passed to Bazel 6 and later"
+    # An offline build proves that it needs no network, and these machines are one.
     if job.offline:
         return "an offline build reaches no other machine"
     if inside.current():

@@ -13,12 +13,13 @@ NCCL_LIBRARY = "tensorflow/contrib/nccl/python/ops/_nccl_ops.so"
 
 
 class HostFacts(Result):
-    """What of this host can change the wheel's bytes. Free space and the like are no part of it."""
+    """What of this host can change the wheel's bytes; free space, for example, cannot."""
 
     system: str
     machine: str
     glibc: str
     """Empty where there is none."""
+    # In the stamp of check and so in every later key: another Python is another build.
     interpreter: Path
     """The target Python, as found; builds use the venv made from it."""
     python: str
@@ -142,7 +143,7 @@ class Built(Result):
     cache: CacheUse | None = None
     """What the build cache did; None where it was off."""
     remote: bool = False
-    """Whether Bazel was told to run actions on other machines."""
+    """Whether Bazel's flags let it run actions on other machines."""
 
 
 class NcclOps(Result):
@@ -150,6 +151,7 @@ class NcclOps(Result):
 
     library: Artefact | None
     """None where the recipe does not ask for it."""
+    # Part of the build record: a user of the wheel must be able to learn it.
     stub: bool
     """True if no NCCL operation of the library can run: TensorFlow imports it, and that is all."""
 
@@ -188,6 +190,6 @@ class Published(Result):
 
     wheel: Artefact
     statement: Artefact
-    """SLSA provenance in an in-toto statement, beside the wheel."""
+    """SLSA provenance in an in-toto statement, next to the wheel."""
     envelope: Artefact | None = None
     """The same, signed; None where the host file names no key."""

@@ -30,11 +30,13 @@ def insist_on_own_name(request: BuildRequest) -> None:
 
     Raises RecipeError naming the other recipe.
     """
+    # Asked only once for a recipe: its own earlier wheel is meant to be replaced.
     places = request.places
     if request.until != "publish" or (places.own / STAMP).exists():
         return
     for stamp in sorted(places.build_out.glob(f"*/{STAMP}")):
         name = stamp.parents[1].name
+        # A directory may be left of a recipe that was renamed or removed.
         if name != request.name and name in recipes.names():
             other = recipes.read(name)
             if wheel_identity(other) == wheel_identity(request.recipe):

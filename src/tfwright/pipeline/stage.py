@@ -21,14 +21,22 @@ class Result(BaseModel):
     """What a stage makes, and what its stamp keeps: a resumed build is handed the same."""
 
     # A stage that is kept reads its own stamp only, so pydantic compiles a validator at first use.
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        defer_build=True,
+    )
     incidental: ClassVar[frozenset[str]] = frozenset()
     """Fields that say how it was made. Two results that differ in nothing else are the same to the
     stages that need one."""
 
     def essence(self) -> Mapping[str, Any]:
         """Return what later stages depend on."""
-        return self.model_dump(mode="json", exclude=set(self.incidental))
+        # JSON, since digests of this decide which later stages run again.
+        return self.model_dump(
+            mode="json",
+            exclude=set(self.incidental),
+        )
 
 
 Results = dict[type[Result], Result]
@@ -47,7 +55,11 @@ class Artefact(Result):
     @classmethod
     def of(cls, path: Path) -> "Artefact":
         """Describe a file that is there."""
-        return cls(path=path, sha256=files.sha256(path), size=path.stat().st_size)
+        return cls(
+            path=path,
+            sha256=files.sha256(path),
+            size=path.stat().st_size,
+        )
 
 
 class Folder(Result):
@@ -65,14 +77,29 @@ class Folder(Result):
     """Ends of the paths that another stage replaces, and answers for."""
 
     @classmethod
-    def of(cls, path: Path, *, follow: bool = False, without: tuple[str, ...] = ()) -> "Folder":
+    def of(
+        cls,
+        path: Path,
+        *,
+        follow: bool = False,
+        without: tuple[str, ...] = (),
+    ) -> "Folder":
         """Describe a directory that is there."""
         found = trees.content(path, follow=follow, without=without)
-        return cls(path=path, follow=follow, without=without, **found._asdict())
+        return cls(
+            path=path,
+            follow=follow,
+            without=without,
+            **found._asdict(),
+        )
 
     def changed(self) -> bool:
         """Read it, and say whether it holds anything else than it did."""
-        found = trees.content(self.path, follow=self.follow, without=self.without)
+        found = trees.content(
+            self.path,
+            follow=self.follow,
+            without=self.without,
+        )
         return found.sha256 != self.sha256
 
 
@@ -95,7 +122,7 @@ class Stage:
     A module may also define ``REVISION`` (raised when the stage's own logic changes what it makes),
     ``CACHED = False`` (always run), and three hooks, which declare what they are handed as ``run``
     does: ``inputs`` returns name and digest of outside content, such as patches; ``steps`` the
-    commands and files, for the plan; ``damage`` says what on disk is no longer as a result says.
+    commands and files, for the plan; ``damage`` says what on disk differs from a result.
     Nothing has run yet when a plan is made, so ``steps`` asks for a result as ``Tree | None``, and
     is handed what that stage made last.
     """
@@ -113,6 +140,8 @@ class Stage:
         return (inspect.getdoc(self.module) or "").partition("\n")[0]
 
     @cached_property
+    # Annotations may be strings, or behind "from
+    # __future__"; get_type_hints resolves both.
     def types(self) -> Mapping[str, type]:
         """The type of each parameter of ``run``, and of its ``return``."""
         return get_type_hints(self.module.run)
@@ -154,7 +183,7 @@ class Stage:
         return self._ask("steps", request, last) or ()
 
     def damage(self, request: BuildRequest, result: Result) -> str | None:
-        """Say what on disk is no longer as `result` says, beyond its artefacts; None if all is."""
+        """Say what on disk differs from `result`, beyond its artefacts; None if nothing does."""
         damage: str | None = self._ask("damage", request, {type(result): result})
         return damage
 
@@ -162,37 +191,58 @@ class Stage:
         """Run the stage with what its signature asks for."""
         made = self._call(self.module.run, request, results)
         if not isinstance(made, self.makes):
-            raise TypeError(
-                f"stage {self.name} promised {self.makes.__name__}, not {type(made).__name__}"
-            )
+            promised, returned = self.makes.__name__, type(made).__name__
+            raise TypeError(f"stage {self.name} promised {promised}, not {returned}")
         return made
 
     def _handed(self, base: type[Kind]) -> tuple[type[Kind], ...]:
         parameters = (kind for name, kind in self.types.items() if name != "return")
         return tuple(kind for kind in parameters if issubclass(kind, base))
 
-    def _ask(self, hook: str, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+    def _ask(
+        self,
+        hook: str,
+        request: BuildRequest,
+        results: Results,
+    ) -> Any:  # noqa: ANN401
         function = getattr(self.module, hook, None)
         return self._call(function, request, results) if function else None
 
-    def _call(self, function: Callable[..., Any], request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+    def _call(
+        self,
+        function: Callable[..., Any],
+        request: BuildRequest,
+        results: Results,
+    ) -> Any:  # noqa: ANN401
         kinds = {**get_type_hints(function)}
         kinds.pop("return", None)
+        # The function gets nothing else, so it cannot depend
+        # on what its stamp does not cover.
         arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
         return function(**arguments)
 
 
-def _argument(kind: Any, request: BuildRequest, results: Results) -> Any:  # noqa: ANN401
+def _argument(
+    kind: Any,  # noqa: ANN401 what get_type_hints returns
+    request: BuildRequest,
+    results: Results,
+) -> Any:  # noqa: ANN401 the same
     """Return what is handed over for a parameter of the type `kind`."""
+    # Only a union such as "Tree | None" has arguments: a
+    # result that there may not be yet.
     if optional := get_args(kind):
         return results.get(optional[0])
     if issubclass(kind, Result):
         return results[kind]
-    return table_of(request.recipe, kind) if issubclass(kind, Table) else request.job
+    if issubclass(kind, Table):
+        return table_of(request.recipe, kind)
+    # Not the request itself, which carries the recipe.
+    return request.job
 
 
 def table_of(recipe: Recipe, kind: type[Table]) -> Table:
     """Return the recipe's table of a type; of the type Recipe, the whole recipe."""
     if kind is Recipe:
         return recipe
+    # "is", since a subclass would be another table of the recipe.
     return next(table for table in vars(recipe).values() if type(table) is kind)

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import BuildRequest, Job
-from tfwright.pipeline.stage import Artefact, Folder, Result, Results, Stage, table_of
+from tfwright.pipeline.stage import Artefact, Folder, Result, Results, Stage
 from tfwright.tools import files, trees
 
 Seen = tuple[int, int, int, int] | str
@@ -45,15 +45,22 @@ class Stamp(Table):
 
 def digest(content: object) -> str:
     """Return a digest of anything that JSON can say."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=str).encode()).hexdigest()
+    # Sorted keys: the order in which a recipe states its answers changes nothing.
+    text = json.dumps(content, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
-def parts(stage: Stage, request: BuildRequest, results: Results) -> dict[str, str]:
+def parts(
+    stage: Stage,
+    request: BuildRequest,
+    results: Results,
+) -> dict[str, str]:
     """Return the digest of each thing that decides what `stage` would make now."""
     found = {"the stage's revision": str(stage.revision)}
     for kind in stage.tables:
         found |= _of_recipe(request.recipe, kind)
     found |= stage.inputs(request)
+    # By content: a stage that ran again and made the same lets the later ones be kept.
     for made in stage.needs:
         found[f"what {made.__name__} holds"] = digest(results[made].essence())
     return found
@@ -64,9 +71,10 @@ def _of_recipe(recipe: Recipe, kind: type[Table]) -> dict[str, str]:
 
     For the whole recipe, return one digest per key, so that a plan can name the key that changed.
     """
-    tables = vars(recipe) if kind is Recipe else {_key(kind): table_of(recipe, kind)}
-    content = recipe.model_dump(mode="json", include=set(tables))
-    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in tables}
+    # In the order of the recipe, in which a plan names what changed.
+    keys = tuple(vars(recipe)) if kind is Recipe else (_key(kind),)
+    content = recipe.model_dump(mode="json", include=set(keys))
+    return {f"the recipe's {_title(key, recipe)}": digest(content[key]) for key in keys}
 
 
 def _key(kind: type[Table]) -> str:
@@ -81,18 +89,24 @@ def _title(key: str, recipe: Recipe) -> str:
 def read(job: Job, stage: Stage) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
     try:
+        # A stamp that cannot be read costs one run of the stage, so it is not an error.
         return Stamp.model_validate_json(_path(job, stage.name).read_bytes())
     except (OSError, ValidationError):
         return None
 
 
-def last(job: Job, stage: str, kind: type[Made]) -> Made | None:
+def last(
+    job: Job,
+    stage: str,
+    kind: type[Made],
+) -> Made | None:
     """Return what a stage made last, if anything; the engine decides whether it still holds.
 
     For plans and shells, which show what a build would do before its stages have run again.
     """
     try:
-        return kind.model_validate(Stamp.model_validate_json(_path(job, stage).read_bytes()).result)
+        stamp = Stamp.model_validate_json(_path(job, stage).read_bytes())
+        return kind.model_validate(stamp.result)
     except (OSError, ValidationError):
         return None
 
@@ -103,11 +117,20 @@ def latest(job: Job, stages: Iterable[Stage]) -> Results:
     return {kind: result for kind, result in found.items() if result is not None}
 
 
-def write(job: Job, stage: Stage, depends: Mapping[str, str], result: Result, took: Took) -> None:
+def write(
+    job: Job,
+    stage: Stage,
+    depends: Mapping[str, str],
+    result: Result,
+    took: Took,
+) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
     stamp = Stamp(
-        parts=dict(depends), result=result.model_dump(mode="json"), seen=seen, **took._asdict()
+        parts=dict(depends),
+        result=result.model_dump(mode="json"),
+        seen=seen,
+        **took._asdict(),
     )
     files.write(_path(job, stage.name), stamp.model_dump_json(indent=1))
 
@@ -119,6 +142,8 @@ def forget(job: Job, stage: Stage) -> None:
 
 def changed(stamp: Stamp, now: Mapping[str, str]) -> str | None:
     """Say which of the things that a stamp depends on is another now; None if none is."""
+    # In the order of the parts now, so the recipe's
+    # own tables are named before results.
     for name in {**now, **stamp.parts}:
         if name not in stamp.parts:
             return f"{name} is new"
@@ -133,6 +158,8 @@ def damage(stamp: Stamp, result: Result) -> str | None:
     """Name the artefact that differs from its stamp; only files that were touched are hashed."""
     for artefact in artefacts(result):
         try:
+            # Hashing gigabytes of runfiles for each build
+            # would take longer than many builds.
             if stamp.seen.get(str(artefact.path)) == _state(artefact):
                 continue
             if _changed(artefact):
@@ -164,6 +191,7 @@ def _state(artefact: Artefact | Folder) -> Seen:
     if isinstance(artefact, Folder):
         return trees.glance(artefact.path, follow=artefact.follow)
     state = artefact.path.stat()
+    # The time of change cannot be set back, as that of modification can.
     return state.st_ino, state.st_size, state.st_mtime_ns, state.st_ctime_ns
 
 

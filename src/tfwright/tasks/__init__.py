@@ -28,6 +28,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {
+    # Kept as answers only: scripts of earlier versions still type these words.
     "unbundle": "invoke bundle --unpack FILE",
     "bazelrc": "invoke plan --bazelrc",
     "links": "invoke vault --links",
@@ -38,6 +39,7 @@ REPLACED = {
 
 def collection() -> Collection:
     """Return all commands for invoke; `build` runs where none is named."""
+    # invoke would list commands by name; terminal/program.py prints the groups instead.
     made = Collection()
     for tasks in GROUPS.values():
         for task in tasks:

@@ -5,7 +5,7 @@ from typing import Any
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, OFFLINE, RECIPE, UNTIL, explained, job_of
 
 
 @task(
@@ -13,12 +13,12 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
     iterable=["recipe"],
     positional=(),  # else invoke would demand at least one recipe
     help=JSON
+    | UNTIL
+    | OFFLINE
     | {
         "recipe": "name of a recipe, or path of one that ends in .toml; again for each further one",
-        "until": "stop after this stage",
         "again": "run this stage even if its result is up to date",
         "fresh": "forget what was built of this recipe; caches stay",
-        "offline": "use only what is on this host",
         "jobs": "how many actions Bazel runs at once",
         "wait": "wait until another build of the same recipe ends",
         "verified-by": "when the build ends well, write [verified] into the recipe with this name",
@@ -33,6 +33,8 @@ def build(
     again: str = "",
     fresh: bool = False,
     offline: bool = False,
+    # Text, so that a wrong number gets a message of
+    # ours and not a traceback of invoke's.
     jobs: str = "",
     wait: bool = False,
     verified_by: str = "",
@@ -54,10 +56,12 @@ def build(
         "verified_by": verified_by,
         "cache": cache,
     }
+    # Only the demo builds on every host, so it is what a first "invoke build" runs.
     names = recipe or ["demo"]
     if len(names) > 1 or on:
         _build_several(names, on, options, as_json=json)
         return
+    # Neither --fresh nor --again: a resumed build must not begin from nothing.
     stop = f" --until {until}" if until != "publish" else ""
     with explained(resume=f"invoke build --recipe {names[0]}{stop}"):
         _build_one(names[0], **options)
@@ -78,6 +82,7 @@ def _build_one(
     from tfwright.pipeline import engine
     from tfwright.terminal import console
 
+    # A mistyped stage is refused before the recipe is read.
     engine.insist(until, again)
     job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
     job = job if cache else job.without_cache()
@@ -87,6 +92,7 @@ def _build_one(
         from tfwright.commands import verified
         from tfwright.documents import recipe as recipes
 
+        # After the build: a recipe must not claim what was not seen.
         verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
 
 
@@ -101,6 +107,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         from tfwright.terminal import console
         from tfwright.terminal import workers as page
 
+        # Everything that was typed is checked before the first recipe is built.
         engine.insist(options["until"], options["again"])
         for name in names:
             recipes.find(name)
@@ -111,6 +118,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         def build_here(name: str) -> None:
             try:
                 _build_one(name, **options)
+            # Shown at once, while the other recipes go on.
             except TfwrightError as fault:
                 console.explain(fault, f"invoke build --recipe {name}")
                 raise
@@ -129,8 +137,8 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
 @task(
     help=RECIPE
     | JSON
+    | UNTIL
     | {
-        "until": "stop after this stage",
         "again": "plan as if this stage were asked for again",
         "offline": "plan a build without a network",
         "bazelrc": "print the .tf_configure.bazelrc that the recipe's answers give, and end",
@@ -156,6 +164,7 @@ def plan(
 
         engine.insist(until, again)
         job = job_of(recipe, until=until, offline=offline)
+        # Text as it is, so that it can be sent into a file and compared.
         if bazelrc:
             sys.stdout.write(plans.bazelrc(job))
             return
@@ -164,7 +173,11 @@ def plan(
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})
-def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
+def shell(
+    _: Context,
+    recipe: str = "demo",
+    stage: str = "compile",
+) -> None:
     """Open a shell in a stage's directory, with the environment of its first command."""
     with explained():
         from tfwright.pipeline import engine
@@ -174,6 +187,7 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
 
 @task(
     help=RECIPE
+    | OFFLINE
     | {
         "cuda": "CUDA as downloaded: .run file for Linux, .tar.gz for macOS",
         "cudnn": "cuDNN as downloaded: .tgz, .tar.xz, wheel or .deb",
@@ -184,7 +198,6 @@ def shell(_: Context, recipe: str = "demo", stage: str = "compile") -> None:
         "nccl-sha256": "checksum of that file",
         "tensorrt-sha256": "checksum of that file",
         "licence-accepted": "state that you have read and accepted NVIDIA's licences",
-        "offline": "use only what is on this host",
     }
 )
 def toolkit(
@@ -206,6 +219,7 @@ def toolkit(
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
     then find it. It needs no root and leaves /usr/local alone.
     """
+    # Each file with its checksum: only both together can be trusted.
     given = {
         "cuda": (cuda, cuda_sha256),
         "cudnn": (cudnn, cudnn_sha256),
@@ -218,6 +232,7 @@ def toolkit(
 
         job = job_of(recipe, offline=offline)
         downloaded = toolkits.downloaded(given)
+        # Before the first part is put into place: half a toolkit serves no build.
         toolkits.insist(job.recipe, downloaded)
         for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
             page.show(part)
@@ -227,7 +242,11 @@ def toolkit(
     help=RECIPE
     | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
 )
-def clean(_: Context, recipe: str = "demo", caches: bool = False) -> None:
+def clean(
+    _: Context,
+    recipe: str = "demo",
+    caches: bool = False,
+) -> None:
     """Remove what was built of a recipe, except its wheels."""
     with explained():
         from tfwright.pipeline import engine

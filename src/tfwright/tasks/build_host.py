@@ -43,6 +43,8 @@ def nightly(
         from tfwright.terminal import nightly as page
         from tfwright.terminal.text import tell
 
+        # The timer itself runs `nightly` without options,
+        # so these two never meet a night.
         if install or uninstall:
             sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
         if order:
@@ -52,7 +54,13 @@ def nightly(
         elif dry_run:
             page.show_plan(nightly.plan(only=recipe, now=now), as_json=json)
         else:
-            outcome = nightly.run(console.Terminal(), tell, only=recipe, now=now, wait=wait)
+            outcome = nightly.run(
+                console.Terminal(),
+                tell,
+                only=recipe,
+                now=now,
+                wait=wait,
+            )
             page.show_outcome(outcome, nightly.page(), as_json=json)
 
 
@@ -82,11 +90,14 @@ def index(
         from tfwright.commands import index
         from tfwright.terminal import index as page
 
+        # The build host's, if it has a nightly.toml, else the wheelhouse.
         place = index.place(folder)
+        # Printed and not installed: the web server's files belong to the administrator.
         if nginx:
             sys.stdout.write(index.nginx_configuration(place, port, nginx))
             return
         if yank or unyank:
+            # A yanked wheel stays: pip still takes it for a pin of exactly its version.
             index.yank(place, yank or unyank, reason if yank else None)
             return
         page.show_update(index.refresh(place), str(place.folder))
@@ -94,6 +105,7 @@ def index(
             with index.serving(place, port) as (url, forever):
                 page.show_serving(url)
                 page.show_use(url)
+                # Whoever reads through a pipe waits for the address before it asks.
                 sys.stdout.flush()
                 forever()
 
@@ -104,11 +116,16 @@ def index(
         "html": "print the build's page instead of Markdown",
     }
 )
-def report(_: Context, build: str = "", html: bool = False) -> None:
+def report(
+    _: Context,
+    build: str = "",
+    html: bool = False,
+) -> None:
     """Print a report of one nightly build for an issue: without secrets, tokens or home paths."""
     with explained():
         from tfwright.commands import report
 
+        # Plain Markdown on standard output, to be pasted or piped into another tool.
         found = report.find(build)
         sys.stdout.write(report.html(found) if html else report.markdown(found))
 
@@ -129,6 +146,7 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = 
         from tfwright.terminal import console
 
         wanted = bisect.prepare(recipe, good, bad)
+        # Before the first trial: the user sees how many trials lie ahead, and may stop.
         page.show_start(wanted)
         outcome = bisect.bisect(wanted, page.show_trial, console.Terminal())
         page.show_outcome(wanted, outcome, as_json=json)

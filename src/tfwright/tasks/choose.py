@@ -1,10 +1,14 @@
 """Commands that choose a recipe: recipes, match, doctor."""
 
 import sys
+from typing import TYPE_CHECKING
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, job_of
+from tfwright.tasks.common import JSON, MACHINE, RECIPE, explained, job_of
+
+if TYPE_CHECKING:
+    from tfwright.host.match import Wish
 
 
 @task(help=JSON)
@@ -15,17 +19,15 @@ def recipes(_: Context, json: bool = False) -> None:
         from tfwright.documents import host_file
         from tfwright.terminal import recipes as page
 
+        # A row compares the recipe with this host, and starts no build.
         page.show_recipes(listing.rows(host_file.read()), as_json=json)
 
 
 @task(
     help=JSON
+    | MACHINE
     | {
-        "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
-        "python": "target Python, as 3.6",
         "glibc": "the oldest version that the wheel must load on",
-        "cuda": "version, as 10.1",
-        "os": "Linux or Darwin",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
@@ -48,12 +50,23 @@ def match(
         from tfwright.host import match, probes
         from tfwright.terminal import doctor as page
 
+        # What cannot be changed about this host completes
+        # the wish: its system and its GPU.
         host = probes.here()
-        wanted = match.wish(host, gpu=gpu, python=python, glibc=glibc, cuda=cuda, system=os)
+        wanted = match.wish(
+            host,
+            gpu=gpu,
+            python=python,
+            glibc=glibc,
+            cuda=cuda,
+            system=os,
+        )
         if index:
             from tfwright.nightly.index import matching
             from tfwright.terminal import index as wheels
 
+            # An index states what its wheels need, so the
+            # answer costs no download of wheels.
             wheels.show_matches(matching.asked(index, wanted), index, as_json=json)
             return
         ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
@@ -78,19 +91,17 @@ def doctor(
 
         facts, findings = doctor.look(job_of(recipe))
         page.show_examination(recipe, facts, findings, as_json=json, everything=all)
+        # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
 
 
 @task(
-    help={
+    help=MACHINE
+    | {
         "release": "of TensorFlow, as 2.6; default: the newest that fits",
         "like": "copy this recipe instead, without what was verified",
         "name": "with --like: the name of the copy",
-        "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
-        "python": "target Python, as 3.8",
-        "cuda": "version, as 11.2",
-        "os": "Linux or Darwin",
         "folder": "where to write it, instead of recipes/",
     }
 )
@@ -120,36 +131,67 @@ def new(
         if like:
             if not name:
                 raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
+            # A copy keeps every pin; what was verified holds only for the original.
             page.show_new(making.copy(recipes.find(like), name))
             return
-        wish = match.wish(probes.here(), gpu=gpu, python=python, cuda=cuda, system=os)
+        wish = match.wish(
+            probes.here(),
+            gpu=gpu,
+            python=python,
+            cuda=cuda,
+            system=os,
+        )
+        # A GPU in this host alone is not a wish for CUDA.
         if not (gpu or cuda):
-            wish = match.Wish(system=wish.system, machine=wish.machine, python=python)
-        found = match.needs(wish)
-        wanted = release or next((need.value for need in found if need.name == "TensorFlow"), "")
-        if not wanted:
-            raise RecipeError(
-                "No TensorFlow release was made for this combination",
-                remedy="Ask for less: 'invoke match' shows what exists.",
+            wish = match.Wish(
+                system=wish.system,
+                machine=wish.machine,
+                python=python,
             )
+        wanted = Release.parse(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
-        host = host_file.read()
-        page.show_new(making.new(wish, Release.parse(wanted), host, place, page.ask))
+        page.show_new(making.new(wish, wanted, host_file.read(), place, page.ask))
+
+
+def _newest_release(wish: "Wish") -> str:
+    """Return the newest TensorFlow that fits a wish; raise RecipeError if none does."""
+    from tfwright.errors import RecipeError
+    from tfwright.host import match
+
+    for need in match.needs(wish):
+        if need.name == "TensorFlow":
+            return need.value
+    raise RecipeError(
+        "No TensorFlow release was made for this combination",
+        remedy="Ask for less: 'invoke match' shows what exists.",
+    )
 
 
 @task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})
-def port(_: Context, to: str, recipe: str = "demo") -> None:
+def port(
+    _: Context,
+    to: str,
+    recipe: str = "demo",
+) -> None:
     """Carry a recipe to another release: a new file, and a report of what no longer fits."""
     with explained():
         from tfwright.commands import port as porting
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import port as page
 
+        # The original stays as it is: the new release gets a file of its own.
         page.show_port(porting.port(job_of(recipe), recipes.find(recipe), to))
 
 
-@task(iterable=["add"], help=RECIPE | {"add": "a further package, as numpy or numpy==1.14.5"})
-def pin(_: Context, add: list[str], recipe: str = "demo") -> None:
+@task(
+    iterable=["add"],
+    help=RECIPE | {"add": "a further package, as numpy or numpy==1.14.5"},
+)
+def pin(
+    _: Context,
+    add: list[str],
+    recipe: str = "demo",
+) -> None:
     """Pin all packages that a recipe's packages need, and Bazel's checksum, and write them down."""
     with explained():
         from tfwright.commands import pin as pinning

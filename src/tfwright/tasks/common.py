@@ -10,23 +10,37 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tfwright.pipeline.job import BuildRequest
 
+# What options of several commands mean, so that each reads the same in every --help.
 RECIPE = {"recipe": "name of a recipe, or path of one that ends in .toml"}
 JSON = {"json": "print JSON, for machines"}
+UNTIL = {"until": "stop after this stage"}
+OFFLINE = {"offline": "use only what is on this host"}
+WHEEL = {"wheel": "path of a .whl file, of any TensorFlow"}
+MACHINE = {
+    "gpu": "name as 'RTX 3090', or compute capability as sm_86 or 8.6",
+    "python": "target Python, as 3.6",
+    "cuda": "version, as 10.1",
+    "os": "Linux or Darwin",
+}
 
 
 @contextmanager
 def explained(resume: str = "") -> Iterator[None]:
     """Turn an expected failure into its message and exit status; the only `except` of its kind."""
+    # Imported here: `invoke --list` runs no command, and need not load a terminal.
     from tfwright import errors
     from tfwright.terminal import console
     from tfwright.tools import disk
 
     try:
         # What a build makes is run by others: it is never writable for all, whatever the umask.
+        # umask can only be read by setting it; both bits are then added to the caller's
+        # own.
         os.umask(os.umask(0o022) | 0o022)
         with console.ending_gently(), disk.explained():
             yield
     except errors.TfwrightError as fault:
+        # Without a stage nothing was begun, so the same command would only fail again.
         console.explain(fault, resume if fault.stage else "")
         sys.exit(fault.exit_status)
     except KeyboardInterrupt:
@@ -39,7 +53,11 @@ def explained(resume: str = "") -> Iterator[None]:
 
 
 def job_of(
-    recipe: str, *, until: str = "publish", offline: bool = False, jobs: int | None = None
+    recipe: str,
+    *,
+    until: str = "publish",
+    offline: bool = False,
+    jobs: int | None = None,
 ) -> "BuildRequest":
     """Read the recipe and the host file into a request."""
     from tfwright.documents import host_file
@@ -47,6 +65,8 @@ def job_of(
     from tfwright.pipeline.job import BuildRequest
     from tfwright.terminal import console
 
+    # A lock belongs to the file, so a recipe that is
+    # given by its path has its own, too.
     lock = recipes.find(recipe).with_suffix(".lock")
     read = recipes.read(recipe)
     return BuildRequest(
@@ -70,8 +90,7 @@ def file_of(given: str, command: str) -> Path:
     if given.startswith("-") and given != "-":
         raise RecipeError(
             f"'{given}' is an unknown option of 'invoke {command}'",
-            remedy=(
-                f"'invoke {command} --help' lists its options; a file of that name is ./{given}."
-            ),
+            remedy=f"'invoke {command} --help' lists its options; a file of that name is "
+            f"./{given}.",
         )
     return Path(given)

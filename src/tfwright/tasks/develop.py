@@ -14,7 +14,12 @@ from tfwright.tasks.common import JSON, RECIPE, explained, job_of
         "changed": "check only the recipes that differ from this git revision, such as main",
     }
 )
-def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) -> None:
+def lint(
+    _: Context,
+    recipe: str = "",
+    changed: str = "",
+    json: bool = False,
+) -> None:
     """Check the recipes with their patches and lock files, then the code's style and imports.
 
     The exit status is 2 if a recipe has findings, 5 if the code has.
@@ -30,12 +35,16 @@ def lint(_: Context, recipe: str = "", changed: str = "", json: bool = False) ->
         if changed:
             change = linting.change_since(changed)
             page.show_change(change)
+            # After the change is shown: a change of code
+            # alone leaves no recipe to check.
             names = list(change.recipes)
         findings = [finding for name in names for finding in linting.lint(name)]
         findings += linting.among(names)
         page.show_findings(names, findings, as_json=json)
         if findings:
             sys.exit(errors.RecipeError.exit_status)
+        # The code only with everything: a maintainer of
+        # recipes needs no developers' tools.
         if not (recipe or changed):
             develop.run("ruff", "check")
             develop.run("ruff", "format", "--check")
@@ -89,9 +98,11 @@ def schema(_: Context, document: str = "") -> None:
         from tfwright.errors import RecipeError
 
         known = schemas.schemas()
+        # Checked before anything is written.
         if document and document not in known:
             raise RecipeError(
-                f"There is no schema of {document!r}", remedy=f"Choose {', '.join(known)}."
+                f"Unknown schema {document!r}",
+                remedy=f"Choose {', '.join(known)}.",
             )
         if document:
             sys.stdout.write(known[document])
@@ -134,11 +145,13 @@ def patch(
         from tfwright.tools.git.patching import PatchHeader
 
         job = job_of(recipe)
+        # Two commands: between them a person edits the tree.
         if refresh and not write:
             page.show_tree(patches.prepare(job, refresh), recipe, refresh)
             return
         if refresh:
             page.show_patch(patches.refresh(job, refresh))
             return
+        # Asked before the patch is made: without a reason none is written.
         header = page.ask_header(PatchHeader(why, upstream, drop_when))
         page.show_patch(patches.make(job, recipes.find(recipe), name, header))

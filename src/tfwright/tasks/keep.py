@@ -5,21 +5,18 @@ from typing import TYPE_CHECKING
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+from tfwright.tasks.common import JSON, OFFLINE, RECIPE, explained, file_of, job_of
 
 if TYPE_CHECKING:
     from tfwright.tools.container.image import KeptImage
 
 
-@task(
-    help=RECIPE
-    | {
-        "everything": "download for all recipes in recipes/",
-        "offline": "use only what is on this host",
-    }
-)
+@task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
 def fetch(
-    _: Context, recipe: str = "demo", everything: bool = False, offline: bool = False
+    _: Context,
+    recipe: str = "demo",
+    everything: bool = False,
+    offline: bool = False,
 ) -> None:
     """Download all inputs of a recipe into the vault; what failed before is tried again."""
     with explained():
@@ -27,15 +24,18 @@ def fetch(
         from tfwright.pipeline import engine
         from tfwright.terminal import console
 
+        # In turn: inputs that recipes share are then downloaded once.
         for name in recipes.names() if everything else (recipe,):
             job = job_of(name, until="fetch", offline=offline)
             console.announce(job)
+            # Again, also where a stamp holds: a mirror may
+            # have been added for what was missing.
             console.conclude(job, engine.build(job, again="fetch"))
 
 
 @task(help=RECIPE)
 def lock(_: Context, recipe: str = "demo") -> None:
-    """Write the lock file beside a recipe: every input by its checksum.
+    """Write the lock file next to a recipe: every input by its checksum.
 
     From then on a build refuses any other input.
     """
@@ -44,6 +44,7 @@ def lock(_: Context, recipe: str = "demo") -> None:
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import vault as page
 
+        # Next to the recipe, and committed with it.
         path = recipes.find(recipe).with_suffix(".lock")
         page.show_lock(path, locks.write(job_of(recipe), path))
 
@@ -72,6 +73,7 @@ def bundle(
 
     A host without a network unpacks it and builds with --offline.
     """
+    # What to type again after an interruption differs for the two directions.
     command = f"--unpack {unpack}" if unpack else f"--recipe {recipe} --output {output}"
     with explained(resume=f"invoke bundle {command}"):
         from tfwright.commands import bundle as bundles
@@ -82,6 +84,7 @@ def bundle(
         from tfwright.terminal import vault as page
 
         if unpack:
+            # Absolute, since Bazel and ./configure write the place down.
             build_out = Path(into).resolve() if into else host_file.read().build_out
             bundle = file_of(unpack, "bundle --unpack")
             page.show_bundle(bundles.unpack(bundle, build_out, console.Terminal()))
@@ -91,6 +94,7 @@ def bundle(
                 "The bundle needs a file name",
                 remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
             )
+        # Such as CUDA's installer, which its licence keeps out of every other way.
         further = [Path(file) for file in add]
         manifest = bundles.pack(
             job_of(recipe),
@@ -130,6 +134,7 @@ def vault(
         from tfwright.documents import host_file
         from tfwright.terminal import vault as page
 
+        # The vault is shared by all recipes, so only --links asks for one.
         build_out = host_file.read().build_out
         if links:
             page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
@@ -148,7 +153,11 @@ def vault(
         "why": "execution log of a build, given twice: show what made the builds' actions differ",
     },
 )
-def cache(_: Context, why: list[str], json: bool = False) -> None:
+def cache(
+    _: Context,
+    why: list[str],
+    json: bool = False,
+) -> None:
     """Show what the build cache holds, how large it is, and what it did for the last builds."""
     with explained():
         from tfwright.commands import cache as caches

@@ -5,20 +5,20 @@ from pathlib import Path
 
 from invoke import Context, task
 
-from tfwright.tasks.common import JSON, RECIPE, explained, file_of, job_of
+from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_of
 
 
 @task(
     help=JSON
-    | {
-        "wheel": "path of a .whl file, of any TensorFlow",
-        "key": (
-            "public key, in PEM, that has to have signed what lies beside the wheel about where "
-            "it is from"
-        ),
-    }
+    | WHEEL
+    | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
 )
-def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
+def inspect(
+    _: Context,
+    wheel: str,
+    key: str = "",
+    json: bool = False,
+) -> None:
     """Show what a wheel needs and contains, from glibc to GPU code, and whether its tags are true.
 
     Nothing of the wheel is run.
@@ -29,6 +29,8 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
 
         report = inspection.inspect(file_of(wheel, "inspect"), Path(key) if key else None)
         page.show_report(report, as_json=json)
+        # Shown first, judged afterwards: what was found
+        # helps most where a wheel is refused.
         inspection.insist(report)
 
 
@@ -42,7 +44,11 @@ def inspect(_: Context, wheel: str, key: str = "", json: bool = False) -> None:
     },
 )
 def compare(
-    _: Context, first: str, second: str, json: bool = False, diffoscope: bool = False
+    _: Context,
+    first: str,
+    second: str,
+    json: bool = False,
+    diffoscope: bool = False,
 ) -> None:
     """Compare two wheels: files, metadata, code, source, and how they are packed.
 
@@ -55,17 +61,19 @@ def compare(
 
         one, two = file_of(first, "compare"), file_of(second, "compare")
         if diffoscope:
+            # diffoscope has exit statuses of its own, which are passed on.
             sys.exit(other.show(one, two, as_json=json))
         found = comparison.compare(one, two)
         page.show_comparison(found, as_json=json)
+        # As cmp and diff do, for scripts.
         sys.exit(0 if found.same else 1)
 
 
 @task(
     iterable=["requirement"],
     help=JSON
+    | WHEEL
     | {
-        "wheel": "path of a .whl file, of any TensorFlow",
         "python": "target Python, as 3.6 or as a path; default: what the wheel's tag says",
         "requirement": 'installed with it, as "numpy<1.17"; may be given again',
         "module": "what to import, where it is not tensorflow",
@@ -91,15 +99,21 @@ def smoke(
         from tfwright.tools import plotting
 
         if runs:
+            # Kept from earlier trials; nothing is run for the table.
             page.show_runs(smoking.kept(host_file.read()))
             return
+        # Asked before the trial, which takes minutes: a plot
+        # needs a library that may be missing.
         if report:
             plotting.require()
         request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
-        seen = smoking.smoke(request, (lambda _: None) if json else page.show_outcome)
+        # Standard output must hold nothing but the JSON.
+        hear = (lambda _: None) if json else page.show_outcome
+        seen = smoking.smoke(request, hear)
         page.show_report(seen, as_json=json)
         if report:
             page.write_report(seen, Path(report))
+        # Last: the report is written also of a wheel that fails.
         smoking.insist(request, seen)
 
 
@@ -137,7 +151,12 @@ def cost(
         "learn": "make an entry for the catalogue of the root error, and a test fixture",
     },
 )
-def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> None:
+def diagnose(
+    _: Context,
+    log: str,
+    json: bool = False,
+    learn: bool = False,
+) -> None:
     """Find the root error in a log, its cause, and what helps.
 
     The exit status is 0 if the error is known.
@@ -150,22 +169,26 @@ def diagnose(_: Context, log: str, json: bool = False, learn: bool = False) -> N
         from tfwright.terminal import diagnose as page
 
         found = logs.diagnose(str(file_of(log, "diagnose")), console.Terminal())
+        reports = host_file.read().build_out / "reports"
         if learn:
-            page.show_lesson(*learning.write(found, log, host_file.read().build_out / "reports"))
+            # For maintainers: the entry is written for the
+            # catalogue, not for this reader.
+            page.show_lesson(*learning.write(found, log, reports))
             return
-        written = report.write(found, log, host_file.read().build_out / "reports")
+        written = report.write(found, log, reports)
         page.show_diagnosis(found, written, as_json=json)
+        # So that a script can tell known failures from new ones.
         sys.exit(0 if found.recognised else 1)
 
 
 @task(
     help=JSON
+    | RECIPE
     | {
         "wheel": (
             "path of a wheel of ours, whose build record names the recipe; without it the one in "
             "the wheelhouse"
         ),
-        "recipe": "name of a recipe, or path of one that ends in .toml",
         "cached": "let the build cache take part: faster, and proves less",
         "control": "on a difference, build again at fixed addresses to tell why",
     },
@@ -186,9 +209,16 @@ def reproduce(
         from tfwright.commands import reproduce as reproduction
         from tfwright.terminal import compare as page
 
+        # A wheel of ours names its recipe.
         job = job_of(recipe or reproduction.recipe_named(wheel))
         original = Path(wheel) if wheel else reproduction.published(job)
+        # Refused before hours of building: another recipe cannot give the same wheel.
         reproduction.insist(job, original)
-        found = reproduction.reproduce(job, original, cached=cached, control=control)
+        found = reproduction.reproduce(
+            job,
+            original,
+            cached=cached,
+            control=control,
+        )
         page.show_reproduction(found, as_json=json)
         sys.exit(0 if found.comparison.same else 1)

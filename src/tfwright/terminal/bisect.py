@@ -39,6 +39,7 @@ def show_outcome(wanted: "Bisection", outcome: "BisectOutcome", *, as_json: bool
         _show_culprits(wanted, outcome)
     elif outcome.start.answer == "good":
         text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
+        # Unchanged, so a night would not build it by itself.
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
         _show_host(wanted, outcome)
@@ -51,6 +52,7 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     culprits = outcome.culprits
     if culprits is None:
         return
+    # Trials that fail in another way say nothing, and leave several changes.
     if len(culprits.suspects) == 1:
         text.line(f"Broken by {culprits.first_bad.said}")
     else:
@@ -67,6 +69,7 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
 def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:
     """Return the last commit that is known to be older than the culprit."""
     position = wanted.steps.index(culprit)
+    # Patches and the lock are steps as well, and have no commit.
     before = wanted.steps[position - 1].commit if position else ""
     return before or wanted.start.recipe.source.commit
 

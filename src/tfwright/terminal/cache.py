@@ -29,6 +29,7 @@ EXPLAINED = 20
 def show_cache(state: "CacheState", *, as_json: bool) -> None:
     """Print what the cache holds and what it did for the last builds."""
     if as_json:
+        # JSON would otherwise hold the models inside the state as Python's text.
         builds = [build.model_dump() for build in state.builds]
         tools = [vars(toolchain) for toolchain in state.toolchains]
         text.as_json({**vars(state), "builds": builds, "toolchains": tools})
@@ -39,6 +40,7 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
     if not state.builds:
         text.line("No build has used the cache yet.")
         return
+    # Twelve digits tell toolchains apart, and fit the table.
     held = [(kept.digest[:12], str(kept.entries)) for kept in state.toolchains]
     text.table(KEPT, held)
     text.line()
@@ -53,10 +55,12 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
     if as_json:
         text.as_json({**vars(found), "changes": [vars(change) for change in found.changes]})
         return
+    # A changed header makes hundreds of actions differ; only the first ones explain it.
     causes = [change for change in found.changes if not change.follows]
+    first, second = found.only_first, found.only_second
     text.line(f"{found.same} actions are the same.")
     text.line(f"{len(found.changes)} differ, {len(causes)} of them not because of another one.")
-    text.line(f"{found.only_first} are in the first build only, {found.only_second} in the second.")
+    text.line(f"{first} are in the first build only, {second} in the second.")
     for change in causes[:EXPLAINED]:
         text.line(f"\n{change.mnemonic} {change.name}")
         text.line(f"  {change.what}")
@@ -68,6 +72,7 @@ def show_why(found: "CacheComparison", *, as_json: bool) -> None:
 
 def _row(build: "CachedBuild") -> tuple[str, ...]:
     use = build.use
+    # The reader's own time zone; the history keeps seconds.
     finished = time.strftime("%Y-%m-%d %H:%M", time.localtime(build.finished))
     share = f"{100 * use.hits / use.lookups:.0f} %" if use.lookups else "-"
     faults = str(sum(use.faults.values()))
@@ -80,5 +85,6 @@ def _show_faults(state: "CacheState") -> None:
     faults: Counter[str] = Counter()
     for build in state.builds:
         faults.update(build.use.faults)
+    # Faults of a cache fail no build, so this page is where they show.
     for what, count in faults.most_common():
         text.tell(f"  {count}x {what}; the action was run", text.WARNING)

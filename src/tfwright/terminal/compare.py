@@ -24,6 +24,7 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
         text.as_json({"same": comparison.same, **asdict(comparison)})
         return
     first = comparison.first
+    # One digest says it all: the same bytes have no differences to list.
     if comparison.same:
         same = Styled("the same", text.GOOD)
         text.line(same, f" {first.size:,} bytes, sha256 {first.sha256}")
@@ -31,6 +32,7 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
     text.line(Styled("the wheels differ", text.BAD))
     text.paragraph("first", _side(first), indent=8)
     text.paragraph("second", _side(comparison.second), indent=8)
+    # The comparison yields each group as a whole, which groupby relies on.
     for group, differences in groupby(comparison.differences, key=lambda found: found.group):
         show_group(group, list(differences))
 
@@ -40,17 +42,26 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     files = sum(bool(difference.member) for difference in differences)
     text.line()
     text.line(Styled(group, text.HEADING), f": {files:,} files" if files > 1 else "")
+    # A changed version shows in every file of a wheel; one line says it for all.
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
     for difference in differences:
         alike.setdefault((difference.what, difference.lines), []).append(difference.member)
     for (what, lines), members in islice(alike.items(), MOST):
-        others = f" (and {len(members) - 1:,} more files, alike)" if len(members) > 1 else ""
-        found = f"{members[0]}{others}: {what}" if members[0] else what
-        text.paragraph("", printable(found), indent=2)
-        for row in lines:
-            text.line(Styled(f"      {printable(row)}", text.DETAIL))
+        _show_difference(what, lines, members)
     if len(alike) > MOST:
         text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
+
+
+def _show_difference(what: str, lines: Sequence[str], members: Sequence[str]) -> None:
+    others = ""
+    if len(members) > 1:
+        others = f" (and {len(members) - 1:,} more files, alike)"
+    # A difference of the whole wheel, such as its tags, is of no file.
+    found = f"{members[0]}{others}: {what}" if members[0] else what
+    # Names in a wheel are chosen by whoever made it.
+    text.paragraph("", printable(found), indent=2)
+    for row in lines:
+        text.line(Styled(f"      {printable(row)}", text.DETAIL))
 
 
 def _side(side: "Side") -> str:
@@ -72,9 +83,8 @@ def show_reproduction(found: "Reproduction", *, as_json: bool) -> None:
             f": {found.original.name} is the same {first.size:,} bytes, sha256 {first.sha256}",
         )
         return
-    text.line(
-        Styled("not reproduced", text.BAD), f": {found.original} (first), {found.rebuilt} (second)"
-    )
+    both = f": {found.original} (first), {found.rebuilt} (second)"
+    text.line(Styled("not reproduced", text.BAD), both)
     show_comparison(found.comparison, as_json=False)
     text.line()
     text.line(Styled("why", text.HEADING))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tfwright.pipeline.stage import Result
 
 LINE_SECONDS = 30.0
-"""How often progress is reported where there is no terminal to draw on."""
+"""How often progress is reported without a terminal to draw on."""
 NOTE = 15
 """Characters in front of a note."""
 LABEL = 10
@@ -49,6 +49,8 @@ class Terminal:
         """Show that a stage was skipped, because what it made before still holds."""
         tell(f"  {stage:<10} kept", text.DETAIL)
 
+    # One line when it is over: a line at the start
+    # would be torn by the notes in between.
     def finished(self, stage: str, seconds: float) -> None:
         """Show how long a stage took and why it ran."""
         self._close()
@@ -69,6 +71,7 @@ class Terminal:
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
+        # In a CI log a redrawn line would be thousands of lines.
         if not sys.stderr.isatty():
             self._report(progress)
         elif progress.unit == "actions":
@@ -87,6 +90,8 @@ class Terminal:
         if self._bar is None:
             from tqdm import tqdm  # noqa: PLC0415 start-up is part of the product
 
+            # Bazel's actions have the foot; downloads and
+            # counts a bar, with rate and time left.
             self._bar = tqdm(
                 desc=f"  {self._stage}",
                 leave=False,
@@ -126,6 +131,7 @@ def conclude(job: "BuildRequest", result: "Result") -> None:
     wheel = getattr(result, "wheel", None)
     if job.until == "publish" and wheel is not None:
         tell(f"  sha256 {wheel.sha256}, {wheel.size:,} bytes")
+        # Alone on standard output: pip install "$(invoke build …)".
         print(wheel.path)
     else:
         tell(f"  stopped after {job.until}, as requested")
@@ -135,6 +141,7 @@ def conclude(job: "BuildRequest", result: "Result") -> None:
 def ending_gently() -> Iterator[None]:
     """Let SIGTERM end the block as Ctrl-C does, so that a service's stop leaves nothing running."""
 
+    # The handlers of Ctrl-C then stop children and remove half-made files for both.
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
@@ -166,7 +173,11 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         tell(f"  resume: {resume}")
 
 
-def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+def _part(
+    label: "str | Styled",
+    sentence: str,
+    indent: int = LABEL,
+) -> None:
     """Write one part of an error; paths below the working directory are relative."""
     shown = sentence.replace(str(Path.cwd()) + "/", "")
     text.paragraph(label, shown, indent=indent, to=sys.stderr)
@@ -187,8 +198,9 @@ def _suspect(evidence: Evidence) -> None:
     if isinstance(evidence.failure, FailureRecord):
         match = evidence.failure.match
     else:
-        explaining = (match for match in logs.diagnose(str(log)).matches if match.explains)
-        match = next(explaining, None)
+        # Errors of other programs carry no record; their log holds one attempt only.
+        found = logs.diagnose(str(log)).matches
+        match = next((known for known in found if known.explains), None)
     if match:
         tell_match(match, log.parent)
 

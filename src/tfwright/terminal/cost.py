@@ -27,6 +27,7 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         slowest = [asdict(action) for action in cost.slowest]
         text.as_json({**asdict(cost), "slowest": slowest})
         return
+    # An empty table would look like a failure.
     if not cost.stages and not cost.bazel:
         text.line("This recipe has not been built on this host; there is nothing to report.")
         return
@@ -34,14 +35,23 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
     _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
     for row in _bazel(cost):
         text.line(f"  {row}")
-    if cost.slowest:
-        _heading("Slowest actions")
-        text.table(
-            ACTIONS,
-            [(f"  {text.as_duration(action.seconds)}", action.name) for action in cost.slowest],
-        )
+    _show_slowest(cost)
     _heading("On disk")
-    text.table(DISK, [(f"  {text.as_size(size)}", name) for name, size in cost.disk.items()])
+    places = [(_indented(text.as_size(size)), name) for name, size in cost.disk.items()]
+    text.table(DISK, places)
+
+
+def _show_slowest(cost: "Cost") -> None:
+    # A build that took everything from the cache ran no action.
+    if not cost.slowest:
+        return
+    _heading("Slowest actions")
+    rows = [(text.as_duration(action.seconds), action.name) for action in cost.slowest]
+    text.table(ACTIONS, [(_indented(duration), name) for duration, name in rows])
+
+
+def _indented(cell: str) -> str:
+    return f"  {cell}"
 
 
 def show_page(page: "CostPage") -> None:
@@ -62,6 +72,7 @@ def _heading(title: str) -> None:
 
 def _stages(cost: "Cost") -> Iterator[tuple[str, str, str]]:
     for stage in cost.stages:
+        # Stamps of earlier versions do not say.
         processor = "-" if stage.cpu is None else text.as_duration(stage.cpu)
         yield stage.name, text.as_duration(stage.seconds), processor
 
@@ -79,7 +90,10 @@ def _bazel(cost: "Cost") -> Iterator[str]:
     yield f"memory: {largest:.2f} GiB for the largest action, {together:.2f} GiB for all at once"
     compiling = next((stage for stage in cost.stages if stage.name == "compile"), None)
     if compiling:
+        # The stage's time is of its last run, so only
+        # Bazel's last run compares with it.
         added = compiling.seconds - spent[-1].seconds
+        # A build from the cache may take no measurable time.
         share = added / max(compiling.seconds, 1e-9)
         processor_time = ""
         if compiling.cpu is not None:

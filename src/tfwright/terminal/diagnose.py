@@ -22,7 +22,12 @@ MOST_OTHERS = 3
 """How many other complaints of a log are named."""
 
 
-def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) -> None:
+def show_diagnosis(
+    found: "Diagnosis",
+    report: Path | None,
+    *,
+    as_json: bool,
+) -> None:
     """Show what failed in a log, the known causes, and what only looks bad."""
     if as_json:
         _as_json(found)
@@ -40,11 +45,13 @@ def show_diagnosis(found: "Diagnosis", report: Path | None, *, as_json: bool) ->
         _part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
+        # The path alone on standard output, as build prints a wheel.
         print(report)
 
 
 def show_lesson(lesson: "Lesson", fixture: Path) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
+    # So that >> appends it to the catalogue.
     print(lesson.entry)
     text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
     text.tell(f"  The fixture, with its root line marked: {fixture}")
@@ -69,10 +76,16 @@ def _label(match: "Match") -> "Styled":
     """Say how sure the cause is: only what the line and the facts prove is called known."""
     if match.certain:
         return Styled("  known:", text.GOOD)
+    # An entry with a sample was seen in a real log;
+    # without one it is a kind of failure.
     return Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
 
 
-def _part(label: "str | Styled", sentence: str, indent: int = LABEL) -> None:
+def _part(
+    label: "str | Styled",
+    sentence: str,
+    indent: int = LABEL,
+) -> None:
     """Write one part; paths below the working directory are relative."""
     shown = sentence.replace(str(Path.cwd()) + "/", "")
     text.paragraph(label, shown, indent=indent, to=sys.stderr)
@@ -89,8 +102,10 @@ def _without_error(found: "Diagnosis") -> str:
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
     _part(Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: "))
+    # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)
+    # Bazel's own errors name the action; a compiler's do not.
     if first.action and first.action not in first.what:
         _part("  action:", first.action)
     if first.where:
@@ -100,6 +115,7 @@ def _tell_excerpt(first: "Excerpt") -> None:
 def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
+        # A compiler's line can be thousands of characters.
         _part("  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
     if len(others) > MOST_OTHERS:
         _part("  also:", f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint")

@@ -34,33 +34,42 @@ def show_examination(
 
     What was looked for and not found is only in the list with `everything`.
     """
+    # Machines get every fact, also those that a person would not read.
     if as_json:
         _show_examination_as_json(recipe, facts, findings)
         return
     text.line(Styled(recipe, text.HEADING), ": ", _verdict(findings))
+    # Findings before facts: they are what the reader has to act on.
     for number, finding in enumerate(findings, 1):
         text.line()
         _show_finding(number, finding)
+    # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
     shown = [fact for fact in facts if fact.seen or everything]
-    if not facts:
-        # Without the container image nothing is known of what is in it.
-        return
+    # Without the container image nothing is known of what is in it.
+    if facts:
+        _show_facts(shown, left_out=len(facts) - len(shown))
+
+
+def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
     text.line()
     text.line(Styled("This host", text.HEADING))
     text.table(FACT_COLUMNS, [_fact(fact) for fact in shown])
     if any(fact.decides for fact in shown):
         text.line()
         text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
-    if len(shown) < len(facts):
-        absent = text.counted(len(facts) - len(shown), "thing")
+    if left_out:
+        absent = text.counted(left_out, "thing")
         text.line(Styled(f"{absent} not found here and not listed: --all lists them", text.DETAIL))
 
 
 def _show_examination_as_json(
-    recipe: str, facts: "Sequence[Fact]", findings: "Sequence[Finding]"
+    recipe: str,
+    facts: "Sequence[Fact]",
+    findings: "Sequence[Finding]",
 ) -> None:
     """Print the same for machines; every fact is included."""
     seen = [_fact_as_json(fact) for fact in facts]
+    # One entry for a command, so that a script need not split the text.
     amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
     may_start = not any(finding.blocks for finding in findings)
     text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
@@ -79,6 +88,7 @@ def _fact(fact: "Fact") -> tuple[Part, ...]:
 
 def _show_finding(number: int, finding: "Finding") -> None:
     """Print a finding: what it stops, what is wanted and why, and the commands, one a line."""
+    # A note is marked as such: otherwise readers mend what need not be mended.
     stops = f"  (stops '{finding.blocks}')" if finding.blocks else "  (stops nothing)"
     style = text.BAD if finding.blocks else text.WARNING
     text.line(f"{number}. ", Styled(finding.found, style), Styled(stops, text.DETAIL))
@@ -115,24 +125,32 @@ def show_matches(
         new = [vars(need) for need in needs]
         text.as_json({"wanted": vars(wanted), "recipes": recipes, "new": new})
         return
-    fitting = [candidate for candidate in ranked if not candidate.differs]
-    others = ranked[len(fitting) : len(fitting) + nearest]
     text.paragraph("wanted: ", str(wanted), indent=8)
     if wanted.named:
         text.paragraph("        ", wanted.named, indent=8)
-    _heading("These recipes fit" if fitting else "No recipe fits", text.GOOD if fitting else "")
-    for candidate in fitting:
-        _candidate(candidate.recipe, candidate.summary)
-    if others:
-        _heading("The nearest others, and how they differ")
-    for candidate in others:
-        _candidate(candidate.recipe, "; ".join(candidate.differs))
+    _show_candidates(ranked, nearest)
     if not needs:
         _heading("No TensorFlow release was made for this combination")
         return
     _heading("A new recipe would pin")
     rows = [("  " + need.name, need.value, Styled(need.source, text.DETAIL)) for need in needs]
     text.table(NEED_COLUMNS, rows)
+
+
+def _show_candidates(ranked: "Sequence[Candidate]", nearest: int) -> None:
+    fitting = [candidate for candidate in ranked if not candidate.differs]
+    # Ranked by the number of differences, so those that fit come first.
+    others = ranked[len(fitting) : len(fitting) + nearest]
+    if fitting:
+        _heading("These recipes fit", text.GOOD)
+    else:
+        _heading("No recipe fits")
+    for candidate in fitting:
+        _candidate(candidate.recipe, candidate.summary)
+    if others:
+        _heading("The nearest others, and how they differ")
+    for candidate in others:
+        _candidate(candidate.recipe, "; ".join(candidate.differs))
 
 
 def _heading(title: str, style: Style = "") -> None:

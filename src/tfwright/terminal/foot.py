@@ -4,7 +4,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
-from tfwright.progress import Progress
+from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import text
 from tfwright.terminal.text import Part, Styled
 
@@ -15,7 +15,7 @@ GIB = 1024**3
 MOST = 4
 """Running actions that are shown; a terminal of 24 lines keeps most of its history."""
 REDRAW_SECONDS = 0.2
-"""Bazel prints hundreds of times a second; nobody reads faster than this."""
+"""Bazel prints hundreds of times a second; people do not read faster than this."""
 
 
 class Foot:
@@ -50,29 +50,47 @@ class Foot:
             from rich.console import Console  # noqa: PLC0415 only a build on a terminal draws
             from rich.live import Live  # noqa: PLC0415 the same
 
-            console = Console(file=sys.stderr, highlight=False, markup=False)
+            console = Console(
+                file=sys.stderr,
+                highlight=False,
+                markup=False,
+            )
             # Refreshed by hand: a thread of its own would draw while another program writes.
-            self._live = Live(console=console, auto_refresh=False, transient=True)
+            self._live = Live(
+                console=console,
+                auto_refresh=False,
+                transient=True,
+            )
             self._live.start()
         return self._live
 
 
-def rows_of(stage: str, progress: Progress, room: int) -> list[tuple[Part, ...]]:
+def rows_of(
+    stage: str,
+    progress: Progress,
+    room: int,
+) -> list[tuple[Part, ...]]:
     """Return the lines of the foot, each at most `room` characters."""
     head = f"  {stage:<10} "
     state = ", ".join(measures(progress))
+    # Never as wide as the terminal: a full line would
+    # wrap, and the redraw would miss it.
     rows: list[tuple[Part, ...]] = [
         (Styled(head, text.HEADING), text.shortened(state, room - len(head) - 1))
     ]
     running = progress.running[:MOST]
-    for action in running:
-        lead = f"  {text.as_duration(action.seconds):>10}   "
-        name = text.shortened(action.name, room - len(lead) - 1, "middle")
-        rows.append((Styled(lead, text.DETAIL), name))
+    rows += [_running(action, room) for action in running]
     if not running and progress.doing:
         doing = text.shortened(progress.doing, room - 14, "middle")
         rows.append((Styled(" " * 13 + doing, text.DETAIL),))
     return rows
+
+
+def _running(action: RunningAction, room: int) -> tuple[Part, ...]:
+    lead = f"  {text.as_duration(action.seconds):>10}   "
+    # In the middle: an action's beginning says what is done, its end to which file.
+    name = text.shortened(action.name, room - len(lead) - 1, "middle")
+    return (Styled(lead, text.DETAIL), name)
 
 
 def measures(progress: Progress) -> list[str]:
@@ -88,7 +106,8 @@ def measures(progress: Progress) -> list[str]:
 
 
 def _done(progress: Progress) -> str:
-    if progress.total is None:
-        return f"{progress.done:,} {progress.unit}"
-    share = f" ({progress.done / progress.total:.0%})" if progress.total else ""
-    return f"{progress.done:,} of {progress.total:,} {progress.unit}{share}"
+    done, total, unit = progress.done, progress.total, progress.unit
+    if total is None:
+        return f"{done:,} {unit}"
+    share = f" ({done / total:.0%})" if total else ""
+    return f"{done:,} of {total:,} {unit}{share}"

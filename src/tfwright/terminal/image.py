@@ -24,6 +24,7 @@ def show_images(images: "Sequence[KeptImage]", *, as_json: bool) -> None:
     if not images:
         text.line("The vault holds no container image.")
         return
+    # The digest whole: recipes name images by it.
     text.table(COLUMNS, [(image.digest, str(image.size >> 20)) for image in images])
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def show_update(update: "IndexUpdate", folder: str) -> None:
     """Say what the index holds, and what was not taken into it."""
+    # Hidden wheels keep their files for a while, and are not offered any more.
     shown = [wheel for wheel in update.wheels if not wheel.hidden]
     projects = len({wheel.project for wheel in shown})
     text.tell(f"{len(shown)} wheels of {projects} projects in {folder}")
@@ -29,6 +30,7 @@ def show_use(url: str) -> None:
     print("pip, in pip.conf:")
     print("    [global]")
     print(f"    extra-index-url = {url}simple/")
+    # Without it pip compares the versions of both indexes, and a public wheel may win.
     print("  Pin the local version: tensorflow==1.8.0+cpu can come from no public index.")
     print("uv, in pyproject.toml; nothing but what you name comes from here:")
     print("    [[tool.uv.index]]")
@@ -48,7 +50,12 @@ FITTING = (
 MOST_SHOWN = 20
 
 
-def show_matches(found: "Sequence[MatchedWheel]", url: str, *, as_json: bool) -> None:
+def show_matches(
+    found: "Sequence[MatchedWheel]",
+    url: str,
+    *,
+    as_json: bool,
+) -> None:
     """Print the wheels of an index for a machine: those that fit first."""
     if as_json:
         text.as_json([{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found])
@@ -62,6 +69,7 @@ def show_matches(found: "Sequence[MatchedWheel]", url: str, *, as_json: bool) ->
         text.tell("This index has no wheel.")
         return
     text.table(FITTING, rows)
+    # Sorted by what differs, so only the first can fit best.
     best = found[0]
     if not best.differs:
         entry = best.entry

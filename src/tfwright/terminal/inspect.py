@@ -34,17 +34,24 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
         return
     sizes = f": {report.size:,} bytes, {report.unpacked:,} unpacked"
     text.line(Styled(report.file, text.HEADING), sizes)
+    # What a user has to know before installing comes before any table.
     for note in report.notes:
         text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
     for name, value in _stated(report):
-        text.paragraph(f"  {name}", printable(value) or "not stated", indent=LABEL)
+        _show_fact(name, value or "not stated")
     for way in _ways(report):
-        text.paragraph("  finds CUDA", printable(way), indent=LABEL)
-    for name, value in _summary(report.summary) if report.summary else ():
-        text.paragraph(f"  {name}", printable(value), indent=LABEL)
+        _show_fact("finds CUDA", way)
+    summary = _summary(report.summary) if report.summary else ()
+    for name, value in summary:
+        _show_fact(name, value)
     if report.libraries:
         text.line()
         text.table(COLUMNS, list(_rows(report.libraries)))
+
+
+def _show_fact(name: str, value: str) -> None:
+    # Versions, tags and library names are whatever the wheel's maker wrote.
+    text.paragraph(f"  {name}", printable(value), indent=LABEL)
 
 
 def _stated(report: "Inspection") -> Iterator[tuple[str, str]]:
@@ -62,9 +69,12 @@ def _ways(report: "Inspection") -> Iterator[str]:
     """Say how the wheel will find NVIDIA's libraries once it is installed."""
     for source in report.cuda:
         yield f"{', '.join(source.libraries)}: {source.how}"
+    # Newer releases open CUDA at run time, so no library names it as needed.
     built = dict(report.stated)
     linked = any("cudart" in name for name in report.nvidia)
-    if not linked and built.get("is_cuda_build", built.get("cuda_version")) not in {None, "False"}:
+    # Releases differ in which of the two they state.
+    with_cuda = built.get("is_cuda_build", built.get("cuda_version"))
+    if not linked and with_cuda not in {None, "False"}:
         yield (
             "TensorFlow opens CUDA's libraries by name while it runs: they must be "
             "where the loader looks, or in LD_LIBRARY_PATH"
@@ -85,12 +95,14 @@ def _summary(summary: "Summary") -> Iterator[tuple[str, str]]:
 
 def _need(need: "WheelNeed") -> str:
     """Return a version, and which library and function need it."""
-    why = "; ".join(part for part in (need.symbol, need.decided) if part)
-    return f"{need.version:<8} {_short(need.library)}" + (f": {why}" if why else "")
+    parts = [part for part in (need.symbol, need.decided) if part]
+    why = f": {'; '.join(parts)}" if parts else ""
+    return f"{need.version:<8} {_short(need.library)}{why}"
 
 
 def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
     """Return the rows of the table; libraries that differ only in name and size share one."""
+    # TensorFlow's wheels hold dozens of small libraries with the same needs.
     alike: dict[tuple[str, ...], list[Library]] = {}
     for library in libraries:
         alike.setdefault(_facts(library), []).append(library)
@@ -104,16 +116,16 @@ def _rows(libraries: Sequence["Library"]) -> Iterator[tuple[Part, ...]]:
 
 def _facts(library: "Library") -> tuple[str, ...]:
     """Return what the table says about a library besides its name and size."""
+    # A Mach-O file may hold several machines, an ELF file one.
     elf, parts = library.elf, library.parts
-    needs = (
-        [f"{family} {need.version}" for family, need in elf.requires.items()]
-        if elf
-        else [f"macOS {part.minimum}" for part in library.macho]
-    )
-    gpu = [
-        *(name for part in parts for name in part.architectures),
-        *([f"NCCL {library.text.nccl}"] if library.text.nccl else []),
-    ]
+    if elf:
+        needs = [f"{family} {need.version}" for family, need in elf.requires.items()]
+    else:
+        needs = [f"macOS {part.minimum}" for part in library.macho]
+    gpu = [name for part in parts for name in part.architectures]
+    # NCCL is often linked in, and then shows only in the library's texts.
+    if library.text.nccl:
+        gpu.append(f"NCCL {library.text.nccl}")
     return (
         ", ".join(part.machine for part in parts),
         library.fault or ", ".join(needs),

@@ -12,15 +12,20 @@ if TYPE_CHECKING:
 
 
 def show_findings(
-    recipes: Sequence[str], findings: "Sequence[LintFinding]", *, as_json: bool
+    recipes: Sequence[str],
+    findings: "Sequence[LintFinding]",
+    *,
+    as_json: bool,
 ) -> None:
     """Print each finding in two lines; a clean result says how many recipes were checked."""
     if as_json:
         text.as_json([asdict(finding) for finding in findings])
         return
     for finding in findings:
-        place = f"{finding.file}:{finding.line}: "
-        text.line(Styled(place, text.HEADING), finding.what, Styled(f" [{finding.rule}]", "dim"))
+        # FILE:LINE: first, which editors and terminals make a link of.
+        place = Styled(f"{finding.file}:{finding.line}: ", text.HEADING)
+        rule = Styled(f" [{finding.rule}]", text.DETAIL)
+        text.line(place, finding.what, rule)
         text.paragraph("  do:", finding.remedy, indent=8)
     checked = text.counted(len(recipes), "recipe")
     if findings:
@@ -38,6 +43,7 @@ def show_change(change: "RecipeChange") -> None:
     for recipe in change.recipes:
         text.line(Styled(recipe, text.HEADING))
         for key in change.keys:
+            # Grouped by recipe: whoever reviews a change reviews recipe by recipe.
             if key.recipe == recipe:
                 after = Styled(key.after or "(removed)", text.GOOD)
                 before = Styled(key.before or "(new)", text.BAD)

@@ -35,6 +35,7 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
     if as_json:
         text.as_json([_plain(due) for due in found])
         return
+    # An empty table would not say where the recipes are named.
     if not found:
         print("nightly.toml lists no recipe.")
         return
@@ -45,8 +46,13 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
 
 
 def _row(item: "DueTarget") -> tuple[str, str, str, str]:
-    tonight = "no" if not item.due else "build" if item.within_budget else "out of budget"
-    why = item.why + (f": {', '.join(item.changed)}" if item.changed else "")
+    tonight = "no"
+    if item.due:
+        tonight = "build" if item.within_budget else "out of budget"
+    why: str = item.why
+    if item.changed:
+        why += f": {', '.join(item.changed)}"
+    # Of a target that was never built, the seconds are a guess.
     last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
     return item.target.name, tonight, why, last
 
@@ -86,11 +92,18 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
     print(f"page: {place}")
 
 
-def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
+def schedule(
+    kind: str,
+    at: str,
+    *,
+    remove: bool,
+    yes: bool,
+) -> int:
     """Show what installing or removing the timer does, ask, and do it; return the exit status."""
     from tfwright.commands.nightly import schedule as timers  # noqa: PLC0415 only for this
 
     wanted = timers.planned(kind, at, remove=remove)
+    # Everything is shown before the question: nothing is installed unseen.
     for file in wanted.files:
         print(f"{'remove' if remove else 'write'} {file.path}")
         if not remove:
@@ -108,8 +121,9 @@ def schedule(kind: str, at: str, *, remove: bool, yes: bool) -> int:
 
 
 def _agreed() -> bool:
-    """Ask once; anything but yes is no."""
+    """Ask once; only a yes counts as agreement."""
     try:
         return input("Do this? [y/N] ").strip().lower() in {"y", "yes"}
+    # No terminal to ask on: a script has to say --yes.
     except EOFError:
         return False

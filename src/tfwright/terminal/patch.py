@@ -24,6 +24,7 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
     Raises RecipeError where there is none to ask.
     """
     answers = dict(vars(given))
+    # A header is required: a patch without its reason is never dropped again.
     lacking = [field for field, value in answers.items() if not value.strip()]
     if lacking and not sys.stdin.isatty():
         options = " ".join(QUESTIONS[field][0] for field in lacking)
@@ -35,13 +36,19 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
         while not answers[field].strip():
             text.tell(f"{QUESTIONS[field][1]}:")
             answers[field] = sys.stdin.readline()
+            # An empty line asks again; the end of the input cannot.
             if not answers[field]:
                 raise RecipeError("No answer was given", remedy="Run the command again.")
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 
-def show_tree(tree: Path, recipe: str, number: int) -> None:
+def show_tree(
+    tree: Path,
+    recipe: str,
+    number: int,
+) -> None:
     """Say where to edit, and what to run afterwards."""
+    # git apply --reject leaves what did not fit next to the file.
     rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))
     text.tell(f"Edit the files in {tree}")
     for file in rejected:

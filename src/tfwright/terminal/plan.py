@@ -43,10 +43,13 @@ def show_plan(
         for step in planned.steps if planned.why else ():
             for row in _lines(step, shown):
                 text.line(Styled(" " * STEP + row, text.DETAIL))
+            # A file that is written has no environment; the
+            # one before it stays the comparison.
             shown = dict(getattr(step, "env", shown))
 
 
 def _show_findings(findings: "Sequence[Finding]") -> None:
+    # Notes are left to doctor: a plan answers what a build would do.
     blocking = [finding for finding in findings if finding.blocks]
     if not blocking:
         return
@@ -75,7 +78,10 @@ def _step(step: "Step") -> dict[str, object]:
 def _value(value: object) -> object:
     if isinstance(value, tuple):
         return list(value)
-    return dict(value) if isinstance(value, Mapping) else str(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    # Paths, mostly.
+    return str(value)
 
 
 def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
@@ -84,6 +90,7 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     Of its environment only what differs from what was `shown` for the step before it.
     """
     fields = vars(step)
+    # A file, not a command.
     if "argv" not in fields:
         yield f"writes {fields['path']}"
         yield from (f"    {row}" for row in fields["content"].splitlines())
@@ -91,6 +98,8 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     yield f"$ {step}"
     yield f"    in {fields['cwd']}"
     for name, value in sorted(fields["env"].items()):
+        # A clean environment has a dozen variables; only
+        # changes tell the commands apart.
         if shown.get(name) != value:
             yield f"    {name}={value}"
     for name in sorted(shown.keys() - fields["env"].keys()):

@@ -20,6 +20,7 @@ def show_port(port: "Port") -> None:
     """Print the verdict about each pin, what must change first; the new file on stdout."""
     from tfwright.commands.port import worst_first  # noqa: PLC0415 only this page needs it
 
+    # What must change comes first: it is the maintainer's list of work.
     for pin in worst_first(port.pins):
         state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
         text.line(state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}")
@@ -58,6 +59,8 @@ def ask(prompt: "Prompt", default: str) -> str:
     given = sys.stdin.readline().strip()
     if not given:
         return default
+    # Whatever is not a yes is a no, as in ./configure's own questions.
     if prompt.yes_no:
         return "true" if given.lower() in {"y", "yes", "true"} else "false"
+    # A JSON string is a TOML string, with the same escapes.
     return json.dumps(given)

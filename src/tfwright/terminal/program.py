@@ -1,7 +1,7 @@
 """What invoke itself prints: the grouped list of commands, help, and the answer to a mistyped one.
 
-Users start invoke's own program, so there is no subclass that it could be told to use. It imports
-tasks.py before it parses the command line; `install` replaces three of its methods at that moment.
+Users start invoke's own program, so a subclass of it would never run. invoke imports tasks.py
+before it parses the command line; `install` replaces three of its methods at that moment.
 """
 
 import difflib
@@ -36,6 +36,7 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
         _lead_to_help(program)
         parse(program)
 
+    # Kept, since the replacement ends by calling it.
     parse = Program.parse_tasks
     replacements = {
         "list_flat": list_flat,
@@ -71,8 +72,10 @@ def _sentence(task: Any) -> str:  # noqa: ANN401 invoke's tasks have no types
 def _lead_to_help(program: "Program") -> None:
     """Take --help as a question wherever it stands, also where a command expects a file."""
     words = list(program.core.unparsed)
+    # What stands behind "--" belongs to a program that the command starts.
     options = words[: words.index("--")] if "--" in words else words
-    if words and any(word in HELP for word in options) and words[0] in program.collection.tasks:
+    asked = any(word in HELP for word in options)
+    if words and asked and words[0] in program.collection.tasks:
         program.core.unparsed[:] = []
         program.args["help"].value = words[0]
 
@@ -82,6 +85,7 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
     words = list(program.core.unparsed)
     word = words[0] if words else ""
     known = [*program.collection.task_names, *_aliases(program)]
+    # invoke itself answers to options, and shows the list where no command is named.
     if not word or word.startswith("-") or word in known:
         return
     if word in replaced:
@@ -90,7 +94,7 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
         near = difflib.get_close_matches(word, known, n=1)
         remedy = f"Did you mean 'invoke {near[0]}'? " if near else ""
         remedy += "'invoke --list' lists all commands."
-    text.tell(f"There is no command '{word}'.", text.BAD)
+    text.tell(f"Unknown command '{word}'.", text.BAD)
     text.tell(f"  do:     {remedy}")
     sys.exit(2)
 
@@ -116,10 +120,14 @@ def _show_help(program: "Program", name: str) -> None:
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
     options = [(_flags(flags, context), meaning) for flags, meaning in context.help_tuples()]
-    if not options:
-        return
+    if options:
+        _show_options(options)
+
+
+def _show_options(options: Sequence[tuple[str, str | None]]) -> None:
     text.line()
     text.line(Styled("Options", text.HEADING))
+    # The meanings stand below each other, behind the longest flags.
     indent = 4 + max(len(flags) for flags, _ in options)
     for flags, meaning in options:
         text.paragraph(f"  {flags}", meaning or "", indent=indent)

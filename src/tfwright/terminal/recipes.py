@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tfwright.commands.recipes import RecipeRow
 
 COLUMNS = (
+    # The ranks: first what a reader chooses by, last what only a build needs to know.
     Column("recipe", 0, "never"),
     Column("TF", 3, "never"),
     Column("Python", 2, "never"),
@@ -29,12 +30,13 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
         text.as_json([vars(row) for row in rows])
         return
     if not rows:
-        text.line("There are no recipes in recipes/.")
+        text.line("The directory recipes/ holds no recipe.")
         return
     text.table(COLUMNS, [_cells(row) for row in rows])
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:
+    # A recipe that changed since its last run says "unverified" and why.
     verified = text.WARNING if row.verified.startswith("unverified") else text.GOOD
     builds = Styled("yes", text.GOOD)
     if row.builds_here != "yes":

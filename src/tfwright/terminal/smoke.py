@@ -29,6 +29,7 @@ def show_outcome(outcome: "TrialOutcome") -> None:
     status = Styled(f"  {outcome.status:<8}", COLOURS.get(outcome.status, ""))
     lead = f"{outcome.program:<16}{outcome.seconds:6.1f} s  "
     text.line(status, lead, outcome.reason)
+    # A program takes up to half a minute; into a pipe the lines would come all at once.
     sys.stdout.flush()
 
 
@@ -42,10 +43,9 @@ def show_report(report: "SmokeReport", *, as_json: bool) -> None:
 
 def tally(report: "SmokeReport") -> str:
     """Count the outcomes, in words."""
-    counts = Counter(outcome.status for outcome in report.outcomes)
-    return ", ".join(
-        f"{counts[status]} {status}" for status in ("passed", "skipped", "failed") if counts[status]
-    )
+    counts = Counter[str](outcome.status for outcome in report.outcomes)
+    statuses = ("passed", "skipped", "failed")
+    return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
 
 
 def show_runs(reports: list["SmokeReport"]) -> None:
@@ -77,50 +77,49 @@ def _number(part: str) -> int:
 
 def _result(report: "SmokeReport") -> str:
     """Count, and say the first failure."""
-    return "; ".join(
-        [
-            tally(report),
-            *(f"{outcome.program}: {_plain(outcome.reason)}" for outcome in report.failures[:1]),
-        ]
-    )
+    counts = tally(report)
+    if not report.failures:
+        return counts
+    # The first failure mostly causes the others.
+    first = report.failures[0]
+    return f"{counts}; {first.program}: {_plain(first.reason)}"
 
 
 def _seconds(outcome: "TrialOutcome | None") -> str:
     """Return the seconds on the CPU, and on the GPU where there are such."""
     numbers = outcome.numbers if outcome else {}
-    shown = [
-        f"{device.upper()} {value:.2f} s"
-        for device in ("cpu", "gpu")
-        if isinstance(value := numbers.get(f"{device}_seconds"), float)
-    ]
+    shown = []
+    for device in ("cpu", "gpu"):
+        value = numbers.get(f"{device}_seconds")
+        # The numbers come from a process that ran the wheel: anything else is left out.
+        if isinstance(value, float):
+            shown.append(f"{device.upper()} {value:.2f} s")
     return ", ".join(shown) or "-"
 
 
 def _best(report: "SmokeReport") -> str:
     """Return the highest point of each curve of the sweep."""
-    return (
-        ", ".join(
-            f"{name} {max(point.gflops for point in points):.0f} GFLOP/s"
-            for name, points in report.curves.items()
-        )
-        or "-"
-    )
+    shown = []
+    for name, points in report.curves.items():
+        best = max(point.gflops for point in points)
+        shown.append(f"{name} {best:.0f} GFLOP/s")
+    return ", ".join(shown) or "-"
 
 
 def _plain(said: str) -> str:
     """Return what a wheel said as text that Markdown takes for nothing else."""
-    return "".join(
-        letter if letter.isalnum() or letter in " .,:;/-" else f"&#{ord(letter)};"
-        for letter in said
-    )
+    letters = []
+    for letter in said:
+        # A bar would end the cell, and brackets or angles could make a link or HTML.
+        harmless = letter.isalnum() or letter in " .,:;/-"
+        letters.append(letter if harmless else f"&#{ord(letter)};")
+    return "".join(letters)
 
 
 def write_report(report: "SmokeReport", folder: Path) -> None:
     """Write the page, the plot as a picture and the data into a folder; say where the page is."""
-    curves = {
-        name: [(float(point.size), point.gflops) for point in points]
-        for name, points in report.curves.items()
-    }
+    curves = _plotted(report)
+    # A wheel that does not import has no curves, and still gets its page.
     if curves:
         files.write(folder / PLOT, plotting.growth(curves, *AXES, form="png"))
     values = {
@@ -136,30 +135,30 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     text.tell(f"  {folder / PAGE}")
 
 
+def _plotted(report: "SmokeReport") -> dict[str, list[tuple[float, float]]]:
+    """Return the points of each curve: matrix size and GFLOP/s."""
+    curves = {}
+    for name, points in report.curves.items():
+        curves[name] = [(float(point.size), point.gflops) for point in points]
+    return curves
+
+
 def summary(program: str) -> str:
-    """Return the first line of a program's docstring; nothing for what is no program."""
+    """Return the first line of a program's docstring; empty for a name that no program has."""
     from tfwright.trial.run import PROGRAMS  # noqa: PLC0415 only a page needs it
 
     path = PROGRAMS / f"{program}.py"
-    return (
-        (ast.get_docstring(ast.parse(path.read_text("utf-8"))) or "").partition("\n")[0]
-        if path.is_file()
-        else ""
-    )
+    if not path.is_file():
+        return ""
+    # Parsed and not imported: the programs need TensorFlow, and an old Python.
+    docstring = ast.get_docstring(ast.parse(path.read_text("utf-8")))
+    return (docstring or "").partition("\n")[0]
 
 
 def sizes(curves: "dict[str, list[Point]]") -> list[tuple[int, dict[str, "Point"]]]:
-    """Return the points of all curves by size, for a table beside the plot."""
-    found = sorted({point.size for points in curves.values() for point in points})
-    return [
-        (
-            size,
-            {
-                name: point
-                for name, points in curves.items()
-                for point in points
-                if point.size == size
-            },
-        )
-        for size in found
-    ]
+    """Return the points of all curves by size, for the table next to the plot."""
+    by_size: dict[int, dict[str, Point]] = {}
+    for name, points in curves.items():
+        for point in points:
+            by_size.setdefault(point.size, {})[name] = point
+    return sorted(by_size.items(), key=lambda item: item[0])

@@ -60,9 +60,6 @@ class Column:
     """Whether the texts are numbers, aligned on the right."""
 
 
-# One line
-
-
 def line(*parts: Part, to: TextIO | None = None) -> None:
     """Write one line of parts on `to` (standard output by default), with colour on a terminal."""
     stream = to or sys.stdout
@@ -72,8 +69,14 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
         return
     from rich.text import Text  # noqa: PLC0415 a pipe does without it
 
+    # soft_wrap: rich would cut a long line at the
+    # width, and a path could not be copied.
     joined = Text.assemble(*((part.text, part.style) for part in shown))
-    _console(stream).print(joined, soft_wrap=True, highlight=False)
+    _console(stream).print(
+        joined,
+        soft_wrap=True,
+        highlight=False,
+    )
 
 
 def tell(text: str, style: Style = "") -> None:
@@ -81,7 +84,13 @@ def tell(text: str, style: Style = "") -> None:
     line(Styled(text.replace(str(Path.cwd()) + "/", ""), style), to=sys.stderr)
 
 
-def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) -> None:
+def paragraph(
+    first: Part,
+    text: str,
+    *,
+    indent: int,
+    to: TextIO | None = None,
+) -> None:
     """Write `text` behind `first`, wrapped on a terminal so that further lines start at `indent`.
 
     Lines of `text` stay lines: a command that is to be copied is never joined with its neighbour.
@@ -91,6 +100,7 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
     pad = " " * indent
     room = width(stream)
     lines: list[str] = []
+    # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
         lines += _wrapped(row, room - indent) if room else [row]
     line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream)
@@ -99,6 +109,7 @@ def paragraph(first: Part, text: str, *, indent: int, to: TextIO | None = None) 
 
 
 def _wrapped(row: str, room: int) -> list[str]:
+    # No word is broken, so paths, urls and flags can be copied.
     return textwrap.wrap(
         row,
         max(room, MARGIN),
@@ -113,11 +124,11 @@ def as_json(value: object) -> None:
     print(json.dumps(value, indent=2, default=str))
 
 
-# Tables
-
-
 def table(
-    columns: Sequence[Column], rows: Iterable[Sequence[Part]], *, to: TextIO | None = None
+    columns: Sequence[Column],
+    rows: Iterable[Sequence[Part]],
+    *,
+    to: TextIO | None = None,
 ) -> None:
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
@@ -127,7 +138,8 @@ def table(
     cells = [[_styled(cell) for cell in row] for row in rows]
     widths = fitted(columns, _natural(columns, cells), width(stream))
     heads = [Styled(column.head, HEADING) for column in columns]
-    for row in [heads, *cells] if any(column.head for column in columns) else cells:
+    shown = [heads, *cells] if any(column.head for column in columns) else cells
+    for row in shown:
         _row(columns, row, widths, stream)
 
 
@@ -139,12 +151,19 @@ def _natural(columns: Sequence[Column], cells: Sequence[Sequence[Styled]]) -> li
     return widths
 
 
-def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) -> list[int]:
+def fitted(
+    columns: Sequence[Column],
+    natural: Sequence[int],
+    room: int | None,
+) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
     widths = list(natural)
     if room is None:
         return widths
+    # The least important first; among equals the one further right.
     by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
+    # First every column that may be cut shrinks to its
+    # least width, then columns are dropped.
     for number in by_rank:
         excess = max(0, _total(widths) - room)
         column = columns[number]
@@ -158,7 +177,11 @@ def fitted(columns: Sequence[Column], natural: Sequence[int], room: int | None) 
     return widths
 
 
-def _grow(widths: list[int], natural: Sequence[int], room: int) -> None:
+def _grow(
+    widths: list[int],
+    natural: Sequence[int],
+    room: int,
+) -> None:
     for number, wanted in enumerate(natural):
         if widths[number]:
             free = max(0, room - _total(widths))
@@ -171,16 +194,22 @@ def _total(widths: Sequence[int]) -> int:
 
 
 def _row(
-    columns: Sequence[Column], row: Sequence[Styled], widths: Sequence[int], stream: TextIO
+    columns: Sequence[Column],
+    row: Sequence[Styled],
+    widths: Sequence[int],
+    stream: TextIO,
 ) -> None:
     parts: list[Part] = []
     shown = [number for number, room in enumerate(widths) if room]
     for number in shown:
         column, cell, room = columns[number], row[number], widths[number]
         text = shortened(cell.text, room, column.cut)
-        last = number == shown[-1]
-        aligned = text.rjust(room) if column.right else text if last else text.ljust(room)
-        parts += [GAP if parts else "", Styled(aligned, cell.style)]
+        if column.right:
+            text = text.rjust(room)
+        elif number != shown[-1]:
+            text = text.ljust(room)
+        parts += [GAP if parts else "", Styled(text, cell.style)]
+    # Blanks at the end of a full line would begin a second one on some terminals.
     _without_trailing_blanks(parts)
     line(*parts, to=stream)
 
@@ -193,7 +222,11 @@ def _without_trailing_blanks(parts: list[Part]) -> None:
         parts[-1] = Styled(last.text.rstrip(), last.style)
 
 
-def shortened(text: str, room: int, cut: Cut = "end") -> str:
+def shortened(
+    text: str,
+    room: int,
+    cut: Cut = "end",
+) -> str:
     """Return `text` in at most `room` characters; an ellipsis marks what was left out."""
     if len(text) <= room or cut == "never":
         return text
@@ -204,11 +237,8 @@ def shortened(text: str, room: int, cut: Cut = "end") -> str:
     return text[: room - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
 
 
-# The stream
-
-
 def width(stream: TextIO) -> int | None:
-    """Return how many characters a line of `stream` holds; None where it is no terminal.
+    """Return how many characters a line of `stream` holds; None for anything but a terminal.
 
     COLUMNS decides where it is set, for pipes as well.
     """
@@ -224,6 +254,7 @@ def width(stream: TextIO) -> int | None:
 
 
 def _in_colour(stream: TextIO) -> bool:
+    # https://no-color.org: set and not empty, whatever its value.
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -231,7 +262,12 @@ def _in_colour(stream: TextIO) -> bool:
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console  # noqa: PLC0415 a pipe does without it
 
-    return Console(file=stream, highlight=False, markup=False, emoji=False)
+    return Console(
+        file=stream,
+        highlight=False,
+        markup=False,
+        emoji=False,
+    )
 
 
 def _styled(part: Part) -> Styled:
@@ -242,7 +278,8 @@ def _styled(part: Part) -> Styled:
 
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 file``, ``1,234 files``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    plural = "" if number == 1 else "s"
+    return f"{number:,} {noun}{plural}"
 
 
 def as_size(size: float) -> str:

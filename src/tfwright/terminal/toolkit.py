@@ -9,9 +9,9 @@ def show(provided: Provided) -> None:
     part = provided.part
     count = len(part.sources)
     sources = next(iter(part.sources)) if count == 1 else f"{count} packages"
-    licence = (
-        f"; licence accepted by {part.licence_accepted_by}" if part.licence_accepted_by else ""
-    )
+    # Who accepted it stays with the toolkit: licences bind a person, not a machine.
+    accepted = part.licence_accepted_by
+    licence = f"; licence accepted by {accepted}" if accepted else ""
     text.tell(
         f"{provided.title} {part.version} from {sources} ({part.way}), "
         f"{len(part.files):,} files{licence}"

@@ -45,6 +45,7 @@ UNUSED = (
 
 def show_lock(path: Path, lock: "Lock") -> None:
     """Say what was locked, and what could not be; print the file's name on stdout, for scripts."""
+    # None of them where Bazel could not be asked; then nothing is said about needs.
     needed = [archive for archive in lock.archives if archive.needed]
     wanted = f", {len(needed)} of them needed by the target" if needed else ""
     archives = text.counted(len(lock.archives), "archive")
@@ -65,6 +66,7 @@ def show_links(rows: "Sequence[LinkRow]", *, as_json: bool) -> None:
         text.as_json([_link_row(row) for row in rows])
         return
     cells: list[tuple[Part, ...]] = []
+    # The archives that are nearest to being lost come first.
     for row in sorted(rows, key=lambda row: row.left):
         cells += _link_cells(row)
     text.table(LINKS, cells)
@@ -82,27 +84,32 @@ def _link_row(row: "LinkRow") -> dict[str, object]:
 
 def _link_cells(row: "LinkRow") -> list[tuple[Part, ...]]:
     """Return the lines of one archive: one for each source."""
-    sources = [
-        f"{link.where}: {link.state}{f' ({link.why})' if link.why else ''}" for link in row.links
-    ]
-    style = (text.BAD, text.WARNING)[row.left] if row.left < 2 else text.GOOD  # noqa: PLR2004
+    sources = []
+    for link in row.links:
+        why = f" ({link.why})" if link.why else ""
+        sources.append(f"{link.where}: {link.state}{why}")
+    # One source is a warning: when it goes, only a vault has the archive.
+    style = {0: text.BAD, 1: text.WARNING}.get(row.left, text.GOOD)
     left = Styled(f"{row.left} of {len(row.links)}", style)
     first, *others = sources or ["no source"]
+    # Several rules may share an archive; the first name is enough to find it.
     name = row.name.partition(",")[0]
-    return [
-        (name, left, "yes" if row.kept else "no", first),
-        *(("", "", "", source) for source in others),
-    ]
+    kept = "yes" if row.kept else "no"
+    further = [("", "", "", source) for source in others]
+    return [(name, left, kept, first), *further]
 
 
 def show_bundle(manifest: "Manifest") -> None:
     """Print what a bundle holds, what it lacks, and the checksum to compare on the other host."""
+    # A bundle holds hundreds of archives; their kinds and sizes are what matters.
     counts = Counter(member.kind for member in manifest.members)
     rows = []
     for kind, count in counts.items():
         size = sum(member.size for member in manifest.members if member.kind == kind)
         rows.append((f"  {kind}", f"{count:,}", text.as_size(size)))
     text.table(MEMBERS, rows)
+    # What licences keep out of a bundle, with the
+    # checksums to compare on the other host.
     for absent in manifest.absent:
         text.line(Styled(f"  without {absent.name}", text.WARNING))
         for path, sha256 in absent.files.items():
@@ -115,18 +122,15 @@ def show_bundle(manifest: "Manifest") -> None:
 
 def show_vault(inventory: "Inventory") -> None:
     """Print what the vault holds by kind, what each recipe needs of it, and what is unused."""
+    # Asked once: the size of a directory is a walk through it.
     sizes = {thing: thing.size for thing in inventory.things}
     if not sizes:
         text.line("The vault is empty: 'invoke fetch' fills it.")
         return
-    counts = Counter(thing.kind for thing in sizes)
-    kinds = []
-    for kind, count in counts.items():
-        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
-        kinds.append((kind, f"{count:,}", text.as_size(size)))
-    text.table(KINDS, kinds)
+    text.table(KINDS, _kinds(sizes))
     text.line()
     text.table(NEEDS, _needs(inventory, sizes))
+    # Without Bazel's word an archive counts as needed: a vault must not lose a source.
     if inventory.undecided:
         text.line()
         undecided = text.counted(len(inventory.undecided), "archive")
@@ -139,26 +143,43 @@ def show_vault(inventory: "Inventory") -> None:
     show_garbage(inventory.garbage)
 
 
+def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
+    """Return one row for each kind of entry: its name, how many, and their size."""
+    counts = Counter(thing.kind for thing in sizes)
+    rows = []
+    for kind, count in counts.items():
+        size = sum(size for thing, size in sizes.items() if thing.kind == kind)
+        rows.append((kind, f"{count:,}", text.as_size(size)))
+    return rows
+
+
 def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
-    users = {thing: inventory.users(thing) for thing in inventory.things}
+    users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
     for need in inventory.needs:
-        own = [thing for thing in sizes if need.recipe in users[thing]]
-        if not own:
-            continue
-        others = sorted({user for thing in own for user in users[thing]} - {need.recipe})
-        shared = sum(sizes[thing] for thing in own if len(users[thing]) > 1)
-        total = sum(sizes[thing] for thing in own)
-        rows.append(
-            (
-                need.recipe,
-                text.as_size(total),
-                text.as_size(shared) if shared else "-",
-                ", ".join(others) or "-",
-            )
-        )
+        own = {thing: sizes[thing] for thing in sizes if need.recipe in users[thing]}
+        if own:
+            rows.append(_need_row(need.recipe, own, users))
     return rows
+
+
+def _need_row(
+    recipe: str,
+    own: "dict[VaultEntry, int]",
+    users: "dict[VaultEntry, set[str]]",
+) -> tuple[str, ...]:
+    # Shared entries count for each recipe, so the column does not add up to the vault.
+    shared = [size for thing, size in own.items() if len(users[thing]) > 1]
+    others = set[str]()
+    for thing in own:
+        others |= users[thing]
+    return (
+        recipe,
+        text.as_size(sum(own.values())),
+        text.as_size(sum(shared)) if shared else "-",
+        ", ".join(sorted(others - {recipe})) or "-",
+    )
 
 
 def show_garbage(things: "Sequence[VaultEntry]") -> None:

@@ -28,6 +28,7 @@ STYLES: dict[str, text.Style] = {
 
 def show_assignment(given: "Assignment") -> None:
     """Say in a line what became of a recipe."""
+    # To standard error: the table of results alone is on standard output.
     if given.state == "running":
         text.tell(f"  {given.recipe}: started on {given.worker}", text.DETAIL)
     elif given.state == "waiting":
@@ -45,6 +46,7 @@ def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:
         text.as_json([asdict(row) for row in rows])
         return
     text.table(COLUMNS, [_row(row) for row in rows])
+    # To standard error, after the table.
     counts = Counter(row.state for row in rows)
     text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
 

@@ -22,6 +22,7 @@ They import nothing of tfwright.
 """
 ORDER = ("imports", *SMOKE)
 """Their order where no recipe says which: the first shows whether the module imports at all."""
+# No recipe sets it: a program that hangs must end on every host.
 SECONDS = 900.0
 """How long a program may take.
 
@@ -79,6 +80,7 @@ _CURVES = TypeAdapter(
 
 def curves(outcomes: Sequence[TrialOutcome]) -> dict[str, list[Point]]:
     """Return the curves of the sweep by device; none if it was not run, or says something else."""
+    # Only the sweep measures curves, and only a whole one is drawn.
     for outcome in outcomes:
         if outcome.program == "sweep" and outcome.status == "passed":
             # The numbers come from a process that ran the wheel's code: they may be anything.
@@ -100,15 +102,25 @@ def program(name: str) -> Path:
     return PROGRAMS / f"{name}.py"
 
 
-def run(name: str, command: Command, log: Path, seconds: float = SECONDS) -> TrialOutcome:
+def run(
+    name: str,
+    command: Command,
+    log: Path,
+    seconds: float = SECONDS,
+) -> TrialOutcome:
     """Run a program for at most `seconds`, and return what it says.
 
     If it came to no result, return how it ended.
     """
+    # Not the time of day, which a clock that is set would change.
     start = time.monotonic()
+    remedy = "Look whether the venv is still there."
     try:
         status = runner.attempt(
-            command, log, remedy="Look whether the venv is still there.", timeout=seconds
+            command,
+            log,
+            remedy=remedy,
+            timeout=seconds,
         )
     except TimeoutError:
         verdict: Verdict = "failed", f"it hung, and was ended after {seconds:g} s", {}
@@ -139,13 +151,15 @@ def _verdict(status: int, log: Path) -> Verdict:
         return "failed", f"it crashed ({number.name}{after}): {cause}", {}
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        last = (runner.last_lines(log, 1) or ("nothing was printed",))[0]
-        return "failed", _line(f"it came to no result (exit status {status}): {last}"), {}
+        lines = runner.last_lines(log, 1) or ("nothing was printed",)
+        reason = f"it came to no result (exit status {status}): {lines[0]}"
+        return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
 
 
 def _printed(log: Path) -> _Printed | None:
     """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
+    # "replace": a native library may print anything before it crashes.
     for line in reversed(log.read_text("utf-8", "replace").splitlines()):
         if line.startswith("{"):
             try:

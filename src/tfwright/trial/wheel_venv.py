@@ -32,14 +32,22 @@ class WheelVenv:
         """The directory that comes first on the PATH of whatever runs in it."""
         return (self.place / "bin",)
 
-    def creation(self, interpreter: str, version: str, home: Path) -> Command:
+    def creation(
+        self,
+        interpreter: str,
+        version: str,
+        home: Path,
+    ) -> Command:
         """Return the making of the venv; Python 2 has no venv module of its own."""
+        # Of the interpreter itself: its own module makes a venv of exactly its version.
         module = "virtualenv" if version.startswith("2.") else "venv"
         argv = (interpreter, "-m", module, str(self.place))
         return Command(argv, self.place.parent, environment.clean(home))
 
     def pip(self, *arguments: str) -> Command:
         """Return a run of its pip that may ask the package index, through this host's proxies."""
+        # Only here: a proxy's address may hold a password,
+        # which no program of the wheel needs.
         env = package_clients.of("pip", self.programs)
         return Command(self._pip(arguments), self.place.parent, env)
 
@@ -58,11 +66,28 @@ class WheelVenv:
         env = environment.clean(home, self.programs, extra=extra)
         return Command((str(self.python), *arguments), self.place.parent, env)
 
-    def program(self, name: str, module: str, home: Path, extra: Mapping[str, str]) -> Command:
+    def program(
+        self,
+        name: str,
+        module: str,
+        home: Path,
+        extra: Mapping[str, str],
+    ) -> Command:
         """Return the run of a smoke program on a module."""
-        return self.execution(str(run.program(name)), module, home=home, extra=extra)
+        return self.execution(
+            str(run.program(name)),
+            module,
+            home=home,
+            extra=extra,
+        )
 
-    def refusal(self, wheel: str, name: str, why: str, evidence: Evidence) -> WheelError:
+    def refusal(
+        self,
+        wheel: str,
+        name: str,
+        why: str,
+        evidence: Evidence,
+    ) -> WheelError:
         """Return the error that a wheel failed in something that was done with it."""
         return WheelError(
             f"{wheel} fails '{name}': {why}",
@@ -70,10 +95,19 @@ class WheelVenv:
             evidence=evidence,
         )
 
-    def refused(self, wheel: str, outcome: TrialOutcome, name: str = "") -> WheelError:
+    def refused(
+        self,
+        wheel: str,
+        outcome: TrialOutcome,
+        name: str = "",
+    ) -> WheelError:
         """Return the error that a smoke program failed."""
         log = Path(outcome.log)
         # Named as a person would type it to see the failure again.
         command = (str(self.python), str(run.PROGRAMS / f"{outcome.program}.py"))
-        evidence = Evidence(command=command, log=log, lines=runner.last_lines(log))
+        evidence = Evidence(
+            command=command,
+            log=log,
+            lines=runner.last_lines(log),
+        )
         return self.refusal(wheel, name or outcome.program, outcome.reason, evidence)

@@ -17,6 +17,7 @@ from tfwright.progress import SILENCE, Listener
 
 def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
     """Return this build host, as its two files describe it."""
+    # nightly.toml says what to build, the host file where and with what.
     wanted = nightly.read()
     settings = host_file.read()
     builder = PipelineBuilder(wanted, settings, listener)
@@ -26,10 +27,20 @@ def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: N
 
 
 def run(
-    listener: Listener, hear: Callable[[str], None], *, only: str, now: bool, wait: bool
+    listener: Listener,
+    hear: Callable[[str], None],
+    *,
+    only: str,
+    now: bool,
+    wait: bool,
 ) -> NightOutcome:
     """Run one night."""
-    return night.run(host(listener, hear), only=only, now=now, wait=wait)
+    return night.run(
+        host(listener, hear),
+        only=only,
+        now=now,
+        wait=wait,
+    )
 
 
 def carry_out(folder: str, listener: Listener) -> NightlyBuild:
@@ -46,6 +57,7 @@ def watch() -> int:
     """Send what waits, and a notice if no night came for too long; build nothing."""
     wanted = nightly.read()
     found = channels.of(wanted.notices)
+    # One moment for both, so that a notice is not raised and judged late at once.
     moment = dt.datetime.now(dt.UTC)
     with states.opened(wanted.directory) as state:
         notices.raise_all(wanted, state, moment, found)

@@ -58,6 +58,8 @@ class PipelineBuilder:
 
     def fingerprint(self, target: Target) -> Mapping[str, str]:
         """Return what decides the target's wheel now."""
+        # Asked here, once: a branch that moves during the
+        # night would build what was not judged.
         followed = targets.resolve(target, self.host_file)
         self._followed[target.name] = followed
         return self.decides(target)
@@ -103,6 +105,7 @@ class PipelineBuilder:
             host=targets.host_lines(),
             **self._since_last_good(order, job),
         )
+        # Any expected failure is a result of the night, and the next target is built.
         try:
             update = self._attempt(order, job)
         except TfwrightError as fault:
@@ -126,6 +129,7 @@ class PipelineBuilder:
         found: dict[str, object] = {"against": last.id, "changed": changed}
         now = job.recipe.source.commit
         if last.commit and last.commit != now:
+            # The mirror that this host names, as for the build.
             address = targets.origin_of(job.recipe.source.url, self.host_file)
             pairs = remote.subjects(job.places.git, address, last.commit, now)
             lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
@@ -164,7 +168,12 @@ class PipelineBuilder:
         }
         return {**found, **self._smoke(order, job, wheel)}
 
-    def _labelled(self, order: BuildOrder, job: BuildRequest, made: Published) -> Path:
+    def _labelled(
+        self,
+        order: BuildOrder,
+        job: BuildRequest,
+        made: Published,
+    ) -> Path:
         """Put the wheel under its nightly version, with its provenance, into the build."""
         source = made.wheel.path
         version = self._version(order.target, job, source)
@@ -178,20 +187,30 @@ class PipelineBuilder:
         self._write_provenance(job, wheel)
         return wheel
 
-    def _version(self, target: Target, job: BuildRequest, wheel: Path) -> str:
+    def _version(
+        self,
+        target: Target,
+        job: BuildRequest,
+        wheel: Path,
+    ) -> str:
         """Return the version of a target's wheel."""
         followed = self._followed.get(target.name)
         tree = stamps.last(job, "source", Tree)
         commit = followed.commit if followed else ""
         epoch = tree.epoch if tree else 0
         version = wheel.name.split("-")[1]
-        return labels.labelled_version(version, target.local, commit=commit, epoch=epoch)
+        return labels.labelled_version(
+            version,
+            target.local,
+            commit=commit,
+            epoch=epoch,
+        )
 
     @staticmethod
     def _copy_provenance(made: Published, wheel: Path) -> None:
-        shutil.copyfile(made.statement.path, _beside(wheel, statement.SUFFIX))
+        shutil.copyfile(made.statement.path, _next_to(wheel, statement.SUFFIX))
         if made.envelope:
-            shutil.copyfile(made.envelope.path, _beside(wheel, envelope.SUFFIX))
+            shutil.copyfile(made.envelope.path, _next_to(wheel, envelope.SUFFIX))
 
     @staticmethod
     def _write_provenance(job: BuildRequest, wheel: Path) -> None:
@@ -201,10 +220,10 @@ class PipelineBuilder:
         if verdict is None or built is None:
             return
         text = publish.provenance(wheel, files.sha256(wheel), verdict, built)
-        files.write(_beside(wheel, statement.SUFFIX), text)
+        files.write(_next_to(wheel, statement.SUFFIX), text)
         if job.host_file.sign:
             signed = envelope.write(text, job.host_file.sign.key)
-            files.write(_beside(wheel, envelope.SUFFIX), signed)
+            files.write(_next_to(wheel, envelope.SUFFIX), signed)
 
     def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
@@ -236,7 +255,12 @@ class PipelineBuilder:
         job = self.job(target)
         original = reproduction.published(job)
         # Without the cache: its objects are those of the original build, and prove nothing.
-        rebuilt = reproduction.reproduce(job, original, cached=False, control=False).rebuilt
+        rebuilt = reproduction.reproduce(
+            job,
+            original,
+            cached=False,
+            control=False,
+        ).rebuilt
         version = wheel.name.split("-")[1]
         # The index holds the wheel under its nightly version; the pipeline builds the plain one.
         if version != rebuilt.name.split("-")[1]:
@@ -252,8 +276,11 @@ class PipelineBuilder:
         rows = link_check.check(self.job(target), deep=False)
         lost = [row.name for row in rows if not row.left and not row.kept]
         kept = [row.name for row in rows if not row.left and row.kept]
-        said = [f"no server has {', '.join(lost)}"] if lost else []
-        said += [f"only this host's vault has {', '.join(kept)}"] if kept else []
+        said = []
+        if lost:
+            said.append(f"no server has {', '.join(lost)}")
+        if kept:
+            said.append(f"only this host's vault has {', '.join(kept)}")
         return "; ".join(said)
 
     def make_room(self, wanted: int) -> int:
@@ -270,7 +297,23 @@ class PipelineBuilder:
         return shutil.disk_usage(place).free
 
 
-def _beside(wheel: Path, suffix: str) -> Path:
+def _described(wheel: Path, last: Path | None) -> dict[str, object]:
+    """Return what a page shows of a wheel; raise WheelError if its tags are not true."""
+    report = inspection.inspect(wheel)
+    inspection.insist(report)
+    _write_bill(wheel)
+    return {
+        "wheel": wheel.name,
+        "version": wheel.name.split("-")[1],
+        "sha256": files.sha256(wheel),
+        "size": wheel.stat().st_size,
+        "needs": _needs(report),
+        "sizes": _sizes(wheel),
+        "differences": tuple(_differences(last, wheel)),
+    }
+
+
+def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 
 
@@ -280,9 +323,10 @@ def _existing(path: Path) -> Path:
 
 def _write_bill(wheel: Path) -> None:
     """Put the bill of materials next to the wheel, where programs find it without unpacking."""
+    # A wheel of a recipe with an interface of its own may have no bill.
     with archive.opened(wheel) as content, suppress(KeyError):
         member = f"{archive.metadata_directory(content)}/{sbom.NAME}"
-        files.write(_beside(wheel, ".cdx.json"), content.read(member))
+        files.write(_next_to(wheel, ".cdx.json"), content.read(member))
 
 
 def _needs(report: Inspection) -> dict[str, str]:
@@ -290,18 +334,22 @@ def _needs(report: Inspection) -> dict[str, str]:
     summary = report.summary
     if summary is None:
         return {}
+    # Only what a reader compares with a machine; the page has the rest behind a link.
     found = {name.lower(): need.version for name, need in summary.needs.items()}
     shown = ("glibc", "glibcxx", "cpu", "macos")
     wanted: dict[str, str] = {name: found[name] for name in shown if name in found}
     if summary.architectures:
         wanted["gpu"] = ",".join(summary.architectures)
     cuda = dict(report.stated).get("cuda_version", "")
-    return {**wanted, "cuda": cuda} if cuda else wanted
+    if cuda:
+        wanted["cuda"] = cuda
+    return wanted
 
 
 def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
+        # The largest first: a page shows what makes a wheel grow.
         members = sorted(archive.files(content), key=lambda member: -member.file_size)
     return {member.filename: member.file_size for member in members[:LARGEST_FILES]}
 
@@ -322,8 +370,12 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     blocked = isinstance(fault, HostError)
     stage = fault.stage or "check"
     lines = [line for line in fault.evidence.lines if line.strip()]
+    # The last line is what a log ends with; the catalogue may find a better one below.
     broken = Breakage(
-        stage=stage, line=lines[-1] if lines else fault.what, cause=fault.what, remedy=fault.remedy
+        stage=stage,
+        line=lines[-1] if lines else fault.what,
+        cause=fault.what,
+        remedy=fault.remedy,
     )
     log = fault.evidence.log
     if log and log.is_file():
@@ -350,6 +402,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
 
 def _kept_logs(job: BuildRequest, work: Path) -> dict[str, object]:
     """Copy the logs and Bazel's profile into the build."""
+    # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
     folder.mkdir(exist_ok=True)
     profile = cost.profile(job)

@@ -33,6 +33,7 @@ def of(
 
     Raises HostError if the host file does not name them.
     """
+    # As nightly.toml says: a single build never moves to another machine by itself.
     if nightly.on == "workers":
         return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
     if nightly.on == "slurm":

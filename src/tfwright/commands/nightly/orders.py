@@ -79,6 +79,7 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     Raises RecipeError if the folder holds no order, HostError if this machine would build another
     wheel than the host that ordered it, or lacks something.
     """
+    # Only data: a worker builds with the recipes and the code of its own checkout.
     document = _read(folder)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")

@@ -33,7 +33,12 @@ class Installation:
     """Programs to be run after the files are written, or before they are removed."""
 
 
-def planned(kind: str, at: str, *, remove: bool) -> Installation:
+def planned(
+    kind: str,
+    at: str,
+    *,
+    remove: bool,
+) -> Installation:
     """Return what installing or removing a timer of a kind does; nothing is changed yet."""
     if kind not in get_args(Kind):
         raise RecipeError(
@@ -43,20 +48,35 @@ def planned(kind: str, at: str, *, remove: bool) -> Installation:
     schedule = _schedule(kind, at)
     if kind == "cron":
         line = "" if remove else units.cron_line(schedule)
+        # The whole table: cron has no way to add or take away one line.
         return Installation("cron", (), units.crontab_with(crontab.read(), line), ())
     if kind == "launchd":
         return _launchd(schedule, remove=remove)
-    folder = Path("/etc/systemd/system") if kind == "system" else _user_units()
+    return _systemd(
+        schedule,
+        of_system=kind == "system",
+        remove=remove,
+    )
+
+
+def _systemd(
+    schedule: Schedule,
+    *,
+    of_system: bool,
+    remove: bool,
+) -> Installation:
+    kind: Kind = "system" if of_system else "user"
+    folder = Path("/etc/systemd/system") if of_system else _user_units()
     written = units.systemd(schedule, folder)
-    systemctl = ("systemctl",) if kind == "system" else ("systemctl", "--user")
-    # systemd reads changed unit files only after a reload.
-    reload = (*systemctl, "daemon-reload")
+    systemctl = ("systemctl",) if of_system else ("systemctl", "--user")
     if remove:
+        # Before the files go: systemd stops a timer only while it knows its unit.
         commands: tuple[tuple[str, ...], ...] = ((*systemctl, "disable", "--now", *TIMERS),)
     else:
+        # systemd reads changed unit files only after a reload.
+        reload = (*systemctl, "daemon-reload")
         commands = (reload, (*systemctl, "enable", "--now", *TIMERS))
-    found: Kind = "system" if kind == "system" else "user"
-    return Installation(found, tuple(written), None, commands)
+    return Installation(kind, tuple(written), None, commands)
 
 
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
@@ -86,6 +106,7 @@ def _schedule(kind: str, at: str) -> Schedule:
         hours=wanted.hours,
         at=at,
         environment=tuple(sorted(caller.items())),
+        # A unit of the system would otherwise build as root.
         user=getpass.getuser() if kind == "system" else "",
     )
 
@@ -103,6 +124,7 @@ def install(wanted: Installation) -> None:
         files.write(file.path, file.text)
     if wanted.crontab is not None:
         crontab.write(wanted.crontab)
+    # Shown to the user in this order, and run in it.
     for argv in wanted.commands:
         _run(argv)
 

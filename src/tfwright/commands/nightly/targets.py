@@ -33,6 +33,8 @@ LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
 OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
 """The parts of a fingerprint that no recipe decides."""
+# Name and summary describe; [verified] is written
+# after a build, and would start the next.
 UNHASHED = {"name", "verified", "summary"}
 
 
@@ -48,6 +50,8 @@ class FollowedCommit:
 def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     """Return the recipe of a target; raise RecipeError if an axis does not fit it."""
     base = recipe.read(target.recipe)
+    # Changed as plain values and validated again, so an
+    # axis meets the recipe's own rules.
     content = base.model_dump()
     content["name"] = target.name
     if target.python:
@@ -77,7 +81,9 @@ def _architectures(capabilities: str) -> tuple[str, ...]:
     found = []
     for text in capabilities.split(","):
         digits = text.removeprefix("sm_").removeprefix("compute_").replace(".", "")
-        found.append(f"compute_{digits}" if text.startswith("compute") else f"sm_{digits}")
+        # A plain 7.5 makes machine code, as sm_75 does.
+        kind = "compute" if text.startswith("compute") else "sm"
+        found.append(f"{kind}_{digits}")
     return tuple(found)
 
 
@@ -131,7 +137,11 @@ def lock_of(target: Target) -> Path:
 
 def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
-    content = job.recipe.model_dump(mode="json", exclude_defaults=True, exclude=UNHASHED)
+    content = job.recipe.model_dump(
+        mode="json",
+        exclude_defaults=True,
+        exclude=UNHASHED,
+    )
     if followed:
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)

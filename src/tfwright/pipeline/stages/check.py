@@ -26,6 +26,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     HostError with every finding if a stage up to the job's last one could not run; a
     finding that only later stages would mind is passed on as a note.
     """
+    # Known from the recipe alone, so it comes before the slower look at the host.
     _verify_answers(job, recipe)
     if _reaches(job, "package"):
         insist_on_wheel(recipe.compile.target, recipe.package)
@@ -37,6 +38,7 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     for finding in findings:
         if finding not in blocking:
             job.listener.note(f"{finding}. {_advice(finding)}")
+    # The facts name the interpreter, so a build without one stops here in any case.
     if interpreter is None or blocking:
         raise _refusal(job, blocking or findings)
     return host_facts.facts(recipe, job.host_file, host, interpreter)
@@ -65,12 +67,12 @@ def _refusal(job: Job, findings: Sequence[Finding]) -> HostError:
     goal = f"{job.name} cannot be built here up to '{job.until}'"
     if len(findings) == 1:
         return HostError(f"{goal}: {findings[0]}", remedy=findings[0].remedy)
-    lines = [
-        f"  {number}. {finding}\n     {_advice(finding)}"
-        for number, finding in enumerate(findings, 1)
-    ]
+    lines = [f"{goal}:"]
+    for number, finding in enumerate(findings, 1):
+        lines.append(f"  {number}. {finding}")
+        lines.append(f"     {_advice(finding)}")
     return HostError(
-        "\n".join([f"{goal}:", *lines]),
+        "\n".join(lines),
         remedy="Follow the advice under each finding, then start again.",
     )
 

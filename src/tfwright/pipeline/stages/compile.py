@@ -21,7 +21,10 @@ from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
 if TYPE_CHECKING:
-    from tfwright.tools.bazel.client import Client
+    from tfwright.pipeline.caching import OpenCache
+    from tfwright.pipeline.invocation import Invocation
+    from tfwright.tools.bazel.client import BazelRun, Client
+    from tfwright.tools.cache.tally import CacheUse
 
 
 REVISION = 2
@@ -43,28 +46,19 @@ def run(
     It is built again when the recipe's [nccl] changes: only then Bazel puts its own _nccl_ops.so
     back into the place where an earlier build put another one.
     """
-    from tfwright.pipeline import attempts, caching, invocation, remote_execution
+    from tfwright.pipeline import caching, invocation, remote_execution
     from tfwright.pipeline.caching import CompilerChoice
     from tfwright.pipeline.invocation import Invocation
     from tfwright.tools.bazel import events
 
     calls = Invocation.of(job, table, bazel.version, inputs, tree, configured)
-    calls.write_settings()
-    files.remove(job.log("compile"))
-    if calls.client.alone:
-        # A server that a killed build left running still has the network.
-        calls.client.stop()
-    _forget_compiler(job, calls.client, host)
+    _prepare(job, calls, host)
     if job.host_file.remote_execution:
         job.listener.note(remote_execution.NOTE)
-    resumed = calls.client.output_base.exists()
     compilers = CompilerChoice(table, answering, host, inputs.python, configured)
     with caching.opened(job, compilers) as cache:
-        try:
-            outcome = attempts.build(calls.with_cache(cache))
-        finally:
-            calls.client.stop()
-            use = caching.recorded(job, cache, resumed=resumed)
+        outcome, use = _compile(job, calls, cache)
+    # The outputs reach the disk before the stamp that vouches for them.
     trees.settle(job.places.own)
     outputs = events.outputs(invocation.events(job))
     return Built(
@@ -75,6 +69,40 @@ def run(
         cache=use,
         remote=bool(job.host_file.remote_execution),
     )
+
+
+def _prepare(
+    job: Job,
+    calls: "Invocation",
+    host: HostFacts,
+) -> None:
+    """Write what Bazel reads, and remove what an earlier run left that would mislead this one."""
+    calls.write_settings()
+    # The log holds every attempt of one build, and is read from its beginning.
+    files.remove(job.log("compile"))
+    if calls.client.alone:
+        # A server that a killed build left running still has the network.
+        calls.client.stop()
+    _forget_compiler(job, calls.client, host)
+
+
+def _compile(
+    job: Job,
+    calls: "Invocation",
+    cache: "OpenCache | None",
+) -> "tuple[BazelRun, CacheUse | None]":
+    """Run Bazel to its end; return what it did, and what the cache did for it."""
+    from tfwright.pipeline import attempts, caching
+
+    # Before Bazel makes it: only then the counts go on from those of earlier runs.
+    resumed = calls.client.output_base.exists()
+    try:
+        outcome = attempts.build(calls.with_cache(cache))
+    finally:
+        # The server outlives its client, and keeps its memory for hours.
+        calls.client.stop()
+        use = caching.recorded(job, cache, resumed=resumed)
+    return outcome, use
 
 
 def steps(
@@ -97,14 +125,17 @@ def steps(
 
     stored = bazels.stored(pinned.version, pinned.sha256, job.places.vault)
     binary = stored.path if stored else Path(f"bazel-{pinned.version}")
+    has_programs = fetched is not None and fetched.programs is not None
     calls = Invocation(
         job=job,
         table=table,
         release=source.release,
         version=pinned.version,
         binary=binary,
+        # Kept from the last build: a plan starts no Bazel,
+        # which would unpack itself first.
         options=bazel_client.known_options(binary),
-        python=fetched.python if fetched and fetched.programs else Path("@PYTHON@"),
+        python=fetched.python if fetched and has_programs else Path("@PYTHON@"),
         epoch=tree.epoch if tree else 0,
         exported=configured.exported if configured else {},
         copies=fetched.clones if fetched else (),
@@ -114,17 +145,20 @@ def steps(
 
 
 def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
-    """Return what the programs among the outputs find when they run, where Bazel laid that out."""
-    beside = [path.with_name(f"{path.name}.runfiles") for path in outputs]
+    """Return what the programs among the outputs find when they run, where Bazel put that."""
+    folders = [path.with_name(f"{path.name}.runfiles") for path in outputs]
+    # The nccl stage replaces this library later, and answers for it.
     without = (NCCL_LIBRARY,) if nccl.rebuild else ()
-    return tuple(Folder.of(path, follow=True, without=without) for path in beside if path.is_dir())
+    return tuple(
+        Folder.of(folder, follow=True, without=without) for folder in folders if folder.is_dir()
+    )
 
 
 def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
     """Make Bazel look at the compilers again, and run every action again, if they changed.
 
-    By itself it keeps what it saw first, and then misses the headers of the new ones. The programs
-    of a compiler are no inputs of its actions either, only their paths.
+    By itself it keeps what it saw first, and then misses the headers of the new ones. Actions have
+    the paths of a compiler's programs for inputs, and not the programs.
     """
     kept = job.places.own / "compiler"
     before = kept.read_text("utf-8", "replace").splitlines() if kept.is_file() else []

@@ -35,39 +35,34 @@ LONGEST_BAZELRC = 1 << 20
 """Bytes; what ./configure writes has a few kilobytes."""
 
 
-def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -> Configured:
+def run(
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts,
+    inputs: Inputs,
+    tree: Tree,
+) -> Configured:
     """Configure a tree that is otherwise clean; leave no half-written bazelrc if it fails."""
     from tfwright.configure import expected, rendering
-    from tfwright.configure.answers import complete
-    from tfwright.configure.interview import Interview
 
     table = recipe.configure
-    python = {
-        "PYTHON_BIN_PATH": str(inputs.python),
-        "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
-    }
-    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
+    python = _target_python(job, inputs)
     # An earlier ./configure may have edited tracked files; its edits are not part of the source.
     git.restore(tree.path)
-    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
-    interview = Interview(dialect, answers, table.by, host.python)
+    interview = _interview(job, recipe, host, tree, python)
+    # Answers that cannot be meant are refused before a program of the tree runs.
     expected.insist_on_answers(interview)
     rendered = expected.render(interview, table)
     command = _command(job, table, tree.path, interview, tree.epoch)
     _require_program(tree.path, table)
     _prepare_programs(job, inputs, interview)
-    written = expected.written_in(table, dialect)
+    written = expected.written_in(table, interview.dialect)
     with _whole_or_nothing([tree.path / name for name in written]):
         asked = _converse(job, recipe, command, interview, written)
         never_asked = _never_asked(job, table, interview, asked)
-        target = tree.path / written[0]
-        if rendered is None:
-            job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
-        else:
-            _agree(rendered, _text_of(tree.path, written), job.log("configure"), python)
-            files.write(target, rendered)
+        _settle(job, tree.path, written, rendered, python)
     return Configured(
-        bazelrc=Artefact.of(target),
+        bazelrc=Artefact.of(tree.path / written[0]),
         asked=asked,
         never_asked=never_asked,
         exported=rendering.exported(interview),
@@ -75,11 +70,56 @@ def run(job: Job, recipe: Recipe, host: HostFacts, inputs: Inputs, tree: Tree) -
     )
 
 
+def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
+    """Return the answers to the questions about Python, which the fetched venv decides."""
+    return {
+        "PYTHON_BIN_PATH": str(inputs.python),
+        # Stated as well: the default is the first of a
+        # set, whose order changes before 2.5.
+        "PYTHON_LIB_PATH": _site_packages(job, inputs.python),
+    }
+
+
+def _interview(
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts,
+    tree: Tree,
+    python: Mapping[str, str],
+) -> "Interview":
+    """Return the questions of this tree's ./configure, with the recipe's answers."""
+    from tfwright.configure import expected
+    from tfwright.configure.answers import complete
+    from tfwright.configure.interview import Interview
+
+    answers = complete(recipe, job.host_file, python, host.cuda, host.cudnn)
+    # The scripts decide where they can: a commit between two releases asks as it does.
+    dialect = expected.dialect(recipe, host.system, _scripts(tree.path))
+    return Interview(dialect, answers, recipe.configure.by, host.python)
+
+
+def _settle(
+    job: Job,
+    tree: Path,
+    written: Sequence[str],
+    rendered: str | None,
+    places: Mapping[str, str],
+) -> None:
+    """Put the rendered file in the place of the written one, if the two agree."""
+    if rendered is None:
+        job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
+        return
+    _agree(rendered, _text_of(tree, written), job.log("configure"), places)
+    files.write(tree / written[0], rendered)
+
+
 def damage(job: Job, configured: Configured) -> str | None:
     """Name a file that appeared in the tree after this stage."""
     known = {artefact.path for artefact in configured.written}
-    new = next((path for path in _strangers(job.places.tree) if path not in known), None)
-    return f"{new.name} is new in the tree" if new else None
+    for path in _strangers(job.places.tree):
+        if path not in known:
+            return f"{path.name} is new in the tree"
+    return None
 
 
 def _strangers(tree: Path) -> list[Path]:
@@ -94,6 +134,7 @@ def inputs(job: Job) -> Mapping[str, str]:
     from tfwright.tools.render import TEMPLATES
 
     host_file = job.host_file
+    # What tfwright knows of ./configure decides the rendered file, as the recipe does.
     documents = {
         f"templates/{rendering.TEMPLATE}": TEMPLATES / rendering.TEMPLATE,
         catalogue.FILE.name: catalogue.FILE,
@@ -105,12 +146,18 @@ def inputs(job: Job) -> Mapping[str, str]:
     }
 
 
-def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    recipe: Recipe,
+    fetched: Inputs | None,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the run of ./configure and the file that takes the place of the one it writes."""
     from tfwright.configure import expected
     from tfwright.configure.answers import UNKNOWN_PYTHON, complete
     from tfwright.configure.interview import Interview
 
+    # Before the first fetch the venv has no place yet.
     python = dict(UNKNOWN_PYTHON)
     if fetched and fetched.programs:
         python["PYTHON_BIN_PATH"] = str(fetched.python)
@@ -123,13 +170,18 @@ def steps(job: Job, recipe: Recipe, fetched: Inputs | None, tree: Tree | None) -
     return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
 
-def rendered(recipe: Recipe, host_file: HostFile, tree: Tree | None = None) -> str:
+def rendered(
+    recipe: Recipe,
+    host_file: HostFile,
+    tree: Tree | None = None,
+) -> str:
     """Return the bazelrc that the recipe gives on this host, as far as it is known without a tree.
 
     Raises RecipeError naming what the recipe does not answer, or answers wrongly.
     """
     from tfwright.configure import expected
 
+    # Without a tree the tables decide what this release writes.
     interview = expected.interview(recipe, host_file, _scripts_of_last(recipe, tree))
     expected.insist_on_answers(interview)
     return expected.render(interview, recipe.configure) or ""
@@ -139,6 +191,7 @@ def _scripts(tree: Path) -> "Scripts":
     """Return the files of a tree that show what its ./configure writes."""
     from tfwright.configure import traits
 
+    # By name only: what a script of the tree says is read, and nothing of it runs.
     found = {name: tree / name for name in traits.files()}
     return {
         name: path.read_text("utf-8", "replace")
@@ -149,6 +202,7 @@ def _scripts(tree: Path) -> "Scripts":
 
 def _scripts_of_last(recipe: Recipe, tree: Tree | None) -> "Scripts":
     """Return the same of the tree that the source stage left, if it is the recipe's."""
+    # The tree on the disk may be of the commit that the recipe pinned before.
     same = tree is not None and tree.commit == recipe.source.commit
     return _scripts(tree.path) if tree and same else {}
 
@@ -157,14 +211,21 @@ def _site_packages(job: Job, python: Path) -> str:
     """Ask the target Python where its packages lie."""
     from tfwright.tools.process import environment
 
+    # sysconfig is in Python 2.7, too; site.getsitepackages is missing in old
+    # virtualenvs.
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
-    command = Command((str(python), "-c", code), job.places.own, environment.clean(job.places.home))
+    argv = (str(python), "-c", code)
+    command = Command(argv, job.places.own, environment.clean(job.places.home))
     remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
 def _command(
-    job: Job, table: ConfigureTable, tree: Path, interview: "Interview", epoch: int
+    job: Job,
+    table: ConfigureTable,
+    tree: Path,
+    interview: "Interview",
+    epoch: int,
 ) -> Command:
     """Return the run of ./configure, with the pinned Bazel and target Python first on its PATH."""
     from tfwright.tools.process import environment
@@ -178,12 +239,14 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
     """Insist that the tree has the program, and name what it has instead."""
     path = tree / table.program
     if not path.is_file():
-        others = sorted(found.name for found in path.parent.glob("configure*") if found.is_file())
+        found = path.parent.glob("configure*")
+        others = sorted(program.name for program in found if program.is_file())
         hint = f"; it has {', '.join(others)}" if others else ""
         raise RecipeError(
             f"The source tree has no {table.program}{hint}",
             remedy="Set 'program' in [configure] to the program that asks the questions.",
         )
+    # The kernel takes the carriage return for a part of the interpreter's name.
     with path.open("rb") as script:
         if script.readline(200).endswith(b"\r\n"):
             raise RecipeError(
@@ -192,7 +255,11 @@ def _require_program(tree: Path, table: ConfigureTable) -> None:
             )
 
 
-def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
+def _prepare_programs(
+    job: Job,
+    inputs: Inputs,
+    interview: "Interview",
+) -> None:
     """Put `bazel`, `python` and `pip` under these very names into a directory for PATH.
 
     Scripts and no links: a venv's Python that is started through a link does not find its venv.
@@ -201,6 +268,8 @@ def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     bazel = f'exec "{inputs.bazel.path}"'
     if not dialect.own and dialect.release <= LAST_WITH_SERVER:
         bazel += " --batch"
+    # `bazel fetch` would go to the network for minutes,
+    # and clean what compile can resume.
     if not dialect.own and dialect.release <= LAST_THAT_CLEANS:
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
@@ -209,6 +278,7 @@ def _prepare_programs(job: Job, inputs: Inputs, interview: "Interview") -> None:
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
+    # Left from another recipe state, it would hide the libraries from the real answer.
     else:
         files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
@@ -222,6 +292,7 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
         files.remove(path)
     try:
         yield
+    # BaseException: Ctrl-C in the middle of the questions leaves a half file as well.
     except BaseException:
         for path in paths:
             files.remove(path)
@@ -229,7 +300,11 @@ def _whole_or_nothing(paths: Sequence[Path]) -> Iterator[None]:
 
 
 def _converse(
-    job: Job, recipe: Recipe, command: Command, interview: "Interview", written: Sequence[str]
+    job: Job,
+    recipe: Recipe,
+    command: Command,
+    interview: "Interview",
+    written: Sequence[str],
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
     from tfwright.configure import answering, failures
@@ -240,19 +315,25 @@ def _converse(
     respondent = kind(interview)
     log = job.log("configure")
     spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
+    # A script that runs out of answers may still end with 0, and write nothing.
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
+        # Which of its messages mean the recipe and which the host is known there.
         raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)
 
 
 def _never_asked(
-    job: Job, table: ConfigureTable, interview: "Interview", asked: Sequence[str]
+    job: Job,
+    table: ConfigureTable,
+    interview: "Interview",
+    asked: Sequence[str],
 ) -> tuple[str, ...]:
     """Return the recipe's answers that were not asked for; a yes among them is an error."""
     recipe = table.answers
     stated = {prompt.variable for prompt in interview.dialect.prompts if prompt.stated}
     taken = {*asked, *interview.exports(), *stated}
     rest = tuple(variable for variable in recipe if variable not in taken)
+    # A "no" that was never asked for is what the build does anyway, hence only a note.
     wanted = [variable for variable in rest if recipe[variable] is True]
     if wanted:
         raise RecipeError(
@@ -272,6 +353,7 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     texts = list[str]()
     for name in written:
         path = tree / name
+        # The tree decides what lies there: a link could lead to any file of the host.
         if path.is_symlink() or path.stat().st_size > LONGEST_BAZELRC:
             raise ToolError(
                 f"./configure wrote {name} as a link, or with more than {LONGEST_BAZELRC:,} bytes",
@@ -281,7 +363,12 @@ def _text_of(tree: Path, written: Sequence[str]) -> str:
     return "\n".join(texts)
 
 
-def _agree(rendered: str, written: str, log: Path, places: Mapping[str, str]) -> None:
+def _agree(
+    rendered: str,
+    written: str,
+    log: Path,
+    places: Mapping[str, str],
+) -> None:
     """Insist that the rendered file and the one that ./configure wrote say the same."""
     from tfwright.configure import bazelrc, stanzas
 

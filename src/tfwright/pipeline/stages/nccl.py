@@ -41,49 +41,56 @@ external/."""
 
 
 def run(
-    job: Job, table: NcclTable, compiling: CompileTable, host: HostFacts, tree: Tree, built: Built
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    host: HostFacts,
+    tree: Tree,
+    built: Built,
 ) -> NcclOps:
     """Put the rebuilt library where Bazel put its own; a recipe that does not ask has none."""
     from tfwright.wheel.binary import libraries
 
     if not table.rebuild:
         return NcclOps(library=None, stub=False)
+    # Found before the compiler runs: a release without
+    # this library is a fault of the recipe.
     place = _place(tree, built)
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
-    runner.run(
-        command,
-        job.log("nccl"),
-        remedy=(
-            "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel "
-            "built."
-        ),
+    remedy = (
+        "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built."
     )
+    runner.run(command, job.log("nccl"), remedy=remedy)
     _replace(place, _output(job))
+    # The compiler exits 0 also where every operation was compiled out.
     stub = libraries.registered(place).stub
-    job.listener.note(
-        f"_nccl_ops.so rebuilt by {host.compiler}"
-        + (f": a stub, with which TensorFlow imports; {stub}" if stub else "")
-    )
+    result = f": a stub, with which TensorFlow imports; {stub}" if stub else ""
+    job.listener.note(f"_nccl_ops.so rebuilt by {host.compiler}{result}")
     return NcclOps(library=Artefact.of(place), stub=bool(stub))
 
 
-def steps(job: Job, table: NcclTable, compiling: CompileTable, tree: Tree | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    tree: Tree | None,
+) -> Sequence[Step]:
     """Return the compiler's command, if the recipe asks for it."""
     epoch = tree.epoch if tree else 0
     return (_command(job, table, compiling, epoch),) if table.rebuild else ()
 
 
-def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) -> Command:
+def _command(
+    job: Job,
+    table: NcclTable,
+    compiling: CompileTable,
+    epoch: int,
+) -> Command:
     """Return the compiler's command: the recipe's CXX if it sets one, else the host's c++."""
     from tfwright.tools.process import environment
 
-    tree, external = job.places.tree, job.places.bazel / "external"
-    headers = [
-        tree,
-        tree / "bazel-genfiles",
-        *(external / name for name in EXTERNAL_HEADERS if (external / name).is_dir()),
-    ]
+    tree = job.places.tree
     # Relative: where the tree lies would else be in the library, by way of __FILE__.
     fixed = (
         "-shared",
@@ -91,7 +98,7 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
         "-O2",
         "-std=c++11",
         *_system_flags(),
-        *(f"-I{os.path.relpath(path, tree)}" for path in headers),
+        *(f"-I{os.path.relpath(path, tree)}" for path in _headers(job)),
     )
     argv = (
         compiling.env.get("CXX", "c++"),
@@ -105,6 +112,15 @@ def _command(job: Job, table: NcclTable, compiling: CompileTable, epoch: int) ->
     return Command(argv, tree, environment.clean(job.places.home, epoch=epoch))
 
 
+def _headers(job: Job) -> list[Path]:
+    """Return where the compiler looks for headers: TensorFlow's, generated ones, others'."""
+    tree, external = job.places.tree, job.places.bazel / "external"
+    others = [external / name for name in EXTERNAL_HEADERS]
+    # A release has only some of them.
+    found = [folder for folder in others if folder.is_dir()]
+    return [tree, tree / "bazel-genfiles", *found]
+
+
 def _framework(tree: Path) -> tuple[str, ...]:
     """Return the linker arguments for the framework library, which TensorFlow has from 1.4 on.
 
@@ -112,8 +128,10 @@ def _framework(tree: Path) -> tuple[str, ...]:
     """
     if not (tree / FRAMEWORK).is_file():
         return ()
+    # Relative to the library itself, since the wheel may be installed anywhere.
     origin = "@loader_path" if platform.system() == "Darwin" else "$ORIGIN"
-    up = os.path.relpath(Path(FRAMEWORK).parent.relative_to("bazel-bin"), Path(LIBRARY).parent)
+    framework = Path(FRAMEWORK).parent.relative_to("bazel-bin")
+    up = os.path.relpath(framework, Path(LIBRARY).parent)
     return (FRAMEWORK, f"-Wl,-rpath,{origin}/{up}")
 
 
@@ -147,8 +165,13 @@ def _place(tree: Tree, built: Built) -> Path:
 
 def _replace(place: Path, library: Path) -> None:
     """Replace Bazel's library, and the copy in the runfiles unless that is a link to it."""
-    copy = place.parents[len(Path(LIBRARY).parts) - 1] / RUNFILES / LIBRARY
-    for target in [place, copy] if copy.is_file() and not copy.samefile(place) else [place]:
+    output_root = place.parents[len(Path(LIBRARY).parts) - 1]
+    copy = output_root / RUNFILES / LIBRARY
+    targets = [place]
+    # build_pip_package packs the runfiles, so a copy there counts more than the output.
+    if copy.is_file() and not copy.samefile(place):
+        targets.append(copy)
+    for target in targets:
         # Read-only like all that Bazel makes, so that it is replaced and never written to.
         with files.replacing(target, mode=0o555) as temporary:
             shutil.copyfile(library, temporary)

@@ -43,6 +43,7 @@ def run(
     nccl: NcclOps,
 ) -> RawWheel:
     """Make the wheel with the tree's own means."""
+    # Emptied first: a wheel of an earlier version has another name, and would stay.
     for folder in (_destination(job), _scratch(job)):
         files.remove(folder)
         folder.mkdir(parents=True)
@@ -72,10 +73,17 @@ def steps(
     return (_command(job, table, source.release, tree.epoch if tree else 0),)
 
 
-def _command(job: Job, table: PackageTable, release: Release, epoch: int) -> Command:
+def _command(
+    job: Job,
+    table: PackageTable,
+    release: Release,
+    epoch: int,
+) -> Command:
     """Return the run of the program, from the root of the tree as TensorFlow's insists."""
     from tfwright.tools.process import environment
 
+    # TensorFlow's script refers to bazel-bin, and
+    # stops anywhere but in the tree's root.
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
@@ -92,6 +100,7 @@ def _project_name(release: Release, table: PackageTable) -> tuple[str, ...]:
     """Return the arguments that name the wheel; raise RecipeError where it cannot be named."""
     if table.project_name is None:
         return ()
+
     if release < FIRST_WITH_PROJECT_NAME:
         raise RecipeError(
             f"package.project_name: build_pip_package of TensorFlow {release} does not know "
@@ -114,6 +123,7 @@ def _scratch(job: Job) -> Path:
 def _collect(built: Built, destination: Path) -> None:
     """Copy the wheels among a target's outputs."""
     for output in built.outputs:
+        # Copied, since seal must not change the output that Bazel's next run compares.
         if output.path.suffix == ".whl":
             shutil.copyfile(output.path, destination / output.path.name)
 
@@ -121,6 +131,7 @@ def _collect(built: Built, destination: Path) -> None:
 def _only_wheel(job: Job) -> Path:
     """Return the one wheel that was made."""
     made = sorted(_destination(job).iterdir())
+    # Two wheels, or a wheel and a stray file: choosing between them would be a guess.
     if len(made) == 1 and made[0].suffix == ".whl":
         return made[0]
     log = job.log("package")
@@ -136,7 +147,11 @@ def _only_wheel(job: Job) -> Path:
     )
 
 
-def _relink(job: Job, table: PackageTable, path: Path) -> None:
+def _relink(
+    job: Job,
+    table: PackageTable,
+    path: Path,
+) -> None:
     """Write library names and search paths into the wheel's macOS libraries; report each change."""
     from tfwright.wheel import archive, relinking
     from tfwright.wheel.binary.load_commands import WantedCommands
@@ -150,7 +165,10 @@ def _relink(job: Job, table: PackageTable, path: Path) -> None:
     for change, count in sorted(changes.items()):
         job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
     for name in table.libraries:
-        if not any(change.startswith(f"{name} is now ") for change in changes):
+        prefix = f"{name} is now "
+        # Most likely a mistyped name, and the wheel still
+        # has the one that macOS cannot find.
+        if not any(change.startswith(prefix) for change in changes):
             job.listener.note(
                 f"package.libraries names {name}, which no library of the wheel asks for"
             )

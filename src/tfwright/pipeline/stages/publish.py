@@ -14,7 +14,11 @@ from tfwright.tools import files
 REVISION = 4
 
 
-def run(job: Job, built: Built, verdict: Verdict) -> Published:
+def run(
+    job: Job,
+    built: Built,
+    verdict: Verdict,
+) -> Published:
     """Copy the verified wheel.
 
     The copy is renamed into place, so a reader of the wheelhouse sees the old wheel or the new one.
@@ -22,22 +26,19 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     from tfwright.pipeline import caching
     from tfwright.wheel.seal import envelope, statement
 
-    wheel, text = (
-        verdict.wheel,
-        provenance(verdict.wheel.path, verdict.wheel.sha256, verdict, built),
-    )
+    wheel = verdict.wheel
+    text = provenance(wheel.path, wheel.sha256, verdict, built)
+    # Signed before anything is copied: a key that
+    # fails leaves the wheelhouse as it was.
     signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
     place = job.places.wheelhouse / wheel.path.name
-    beside, enveloped = (
-        place.with_name(place.name + suffix) for suffix in (statement.SUFFIX, envelope.SUFFIX)
-    )
+    stated = place.with_name(place.name + statement.SUFFIX)
+    enveloped = place.with_name(place.name + envelope.SUFFIX)
     # Gone before what they are about: none is better than one about other bytes.
     files.remove(enveloped)
     if not place.exists() or _differs(job, place, wheel):
-        with files.replacing(place) as temporary:
-            shutil.copyfile(wheel.path, temporary)
-            files.remove(beside)
-    files.write(beside, text)
+        _replace(place, wheel.path, stated)
+    files.write(stated, text)
     if signed:
         files.write(enveloped, signed)
     _index(job, place.name)
@@ -45,9 +46,21 @@ def run(job: Job, built: Built, verdict: Verdict) -> Published:
     caching.publish(job, built)
     return Published(
         wheel=Artefact.of(place),
-        statement=Artefact.of(beside),
+        statement=Artefact.of(stated),
         envelope=Artefact.of(enveloped) if signed else None,
     )
+
+
+def _replace(
+    place: Path,
+    wheel: Path,
+    statement: Path,
+) -> None:
+    """Put a wheel into the wheelhouse; the statement about the one before it goes first."""
+    with files.replacing(place) as temporary:
+        shutil.copyfile(wheel, temporary)
+        # The rename follows when the block ends.
+        files.remove(statement)
 
 
 def _index(job: Job, wheel: str) -> None:
@@ -56,9 +69,15 @@ def _index(job: Job, wheel: str) -> None:
     from tfwright.tools.process import file_lock
 
     lock = job.places.wheelhouse / ".lock"
+    # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
     with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
         notes = {wheel: {"recipe": job.name}}
-        update = index.refresh(job.places.wheelhouse, notes, replace=True, packages="")
+        update = index.refresh(
+            job.places.wheelhouse,
+            notes,
+            replace=True,
+            packages="",
+        )
     for fault in update.refused:
         job.listener.note(fault.what)
 
@@ -75,7 +94,11 @@ def inputs(job: Job) -> Mapping[str, str]:
         return {"the key that signs": "none"}
 
 
-def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
+def _differs(
+    job: Job,
+    place: Path,
+    wheel: Artefact,
+) -> bool:
     """Say whether the wheelhouse has other bytes under this name; that is worth a note."""
     before = files.sha256(place)
     if before != wheel.sha256:
@@ -86,7 +109,12 @@ def _differs(job: Job, place: Path, wheel: Artefact) -> bool:
     return before != wheel.sha256
 
 
-def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> bytes:
+def provenance(
+    wheel: Path,
+    sha256: str,
+    verdict: Verdict,
+    built: Built,
+) -> bytes:
     """Return the provenance of a wheel, with all that verify saw it do.
 
     `wheel` is the one that passed, or the same under another version.
@@ -96,6 +124,7 @@ def provenance(wheel: Path, sha256: str, verdict: Verdict, built: Built) -> byte
     from tfwright.wheel.seal import statement
     from tfwright.wheel.seal.statement import BuildOutcome
 
+    # The time is only in the statement: in the wheel it would change the bytes.
     checks = [check.model_dump() for check in verdict.checks]
     finished, cache = dt.datetime.now(dt.UTC), caching.summary(built)
     outcome = BuildOutcome(checks, finished, cache)

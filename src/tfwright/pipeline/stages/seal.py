@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from tfwright.vault import lock
     from tfwright.wheel.seal import build_record, sbom
     from tfwright.wheel.seal.build_record import (
+        BuildRecord,
         RecordedBazel,
+        RecordedCheck,
         RecordedFile,
         RecordedSource,
         Substitution,
@@ -46,32 +48,16 @@ def run(
     raw: RawWheel,
 ) -> SealedWheel:
     """Seal the wheel, dated like the commit that it was built from."""
-    from tfwright.pipeline import host_facts
     from tfwright.wheel import archive
     from tfwright.wheel.seal import build_record, platform_tag, sbom, sealing
-    from tfwright.wheel.seal.build_record import BuildRecord, RecordedProgram
 
     path, platform = raw.wheel.path, recipe.package.platform
-    name = path.name
-    if platform:
-        platform_tag.insist(path, platform)
-        name = platform_tag.renamed(name, platform)
-    target = job.places.dist / "sealed" / name
+    target = _target(job, path, platform)
+    # A change of the platform tag renames the wheel; no earlier one may stay.
     files.remove(target.parent)
     with archive.opened(path) as wheel:
-        record = BuildRecord(
-            sealer=sealing.sealer(),
-            recipe=build_record.recipe_content(recipe),
-            lock=files.sha256(job.locked) if job.locked else None,
-            source=_source(recipe, tree),
-            files=_files(recipe),
-            bazel=RecordedProgram(version=recipe.bazel.version, sha256=inputs.bazel.sha256),
-            found=host_facts.found(recipe, job.host_file, host),
-            build=_build(recipe.compile, tree, configured),
-            substitutions=_substitutions(inputs),
-            stubs=_stubs(nccl_ops),
-            checks=tuple(_checks(path, wheel, recipe.verify, host)),
-        )
+        checks = tuple(_checks(path, wheel, recipe.verify, host))
+        record = _record(job, recipe, host, inputs, tree, configured, nccl_ops, checks)
         additions = {
             build_record.NAME: build_record.write(record),
             sbom.NAME: sbom.write(_materials(job, recipe, path, inputs)),
@@ -83,6 +69,58 @@ def run(
     return SealedWheel(wheel=Artefact.of(target))
 
 
+def _target(
+    job: Job,
+    raw: Path,
+    platform: str | None,
+) -> Path:
+    """Return where the sealed wheel goes; raise WheelError if its platform cannot be claimed."""
+    from tfwright.wheel.seal import platform_tag
+
+    name = raw.name
+    if platform:
+        # Before anything is written: auditwheel must prove a manylinux tag.
+        platform_tag.insist(raw, platform)
+        name = platform_tag.renamed(name, platform)
+    return job.places.dist / "sealed" / name
+
+
+def _record(
+    job: Job,
+    recipe: Recipe,
+    host: HostFacts,
+    inputs: Inputs,
+    tree: Tree,
+    configured: Configured,
+    nccl_ops: NcclOps,
+    checks: "tuple[RecordedCheck, ...]",
+) -> "BuildRecord":
+    """Return the record of a build: versions and digests only, no time and no place of this host.
+
+    Two hosts that build the same recipe must write the same bytes.
+    """
+    from tfwright.pipeline import host_facts
+    from tfwright.wheel.seal import build_record, sealing
+    from tfwright.wheel.seal.build_record import BuildRecord, RecordedProgram
+
+    return BuildRecord(
+        sealer=sealing.sealer(),
+        recipe=build_record.recipe_content(recipe),
+        lock=files.sha256(job.locked) if job.locked else None,
+        source=_source(recipe, tree),
+        files=_files(recipe),
+        bazel=RecordedProgram(
+            version=recipe.bazel.version,
+            sha256=inputs.bazel.sha256,
+        ),
+        found=host_facts.found(recipe, job.host_file, host),
+        build=_build(recipe.compile, tree, configured),
+        substitutions=_substitutions(inputs),
+        stubs=_stubs(nccl_ops),
+        checks=checks,
+    )
+
+
 def inputs(job: Job) -> Mapping[str, str]:
     """Return what the record says of tfwright itself, and the digest of the lock."""
     from tfwright.wheel.seal import compressor
@@ -91,12 +129,17 @@ def inputs(job: Job) -> Mapping[str, str]:
         "the version of tfwright": __version__,
         f"the version of {compressor.PACKAGE}": compressor.version(),
     }
-    return {**versions, **({job.locked.name: files.sha256(job.locked)} if job.locked else {})}
+    # Another release of the compressor may write other bytes from the same files.
+    if job.locked:
+        versions[job.locked.name] = files.sha256(job.locked)
+    return versions
 
 
 def _source(recipe: Recipe, tree: Tree) -> "RecordedSource":
     from tfwright.wheel.seal.build_record import RecordedSource
 
+    # The tree's content as well: it covers patches and
+    # assets, which the commit does not.
     return RecordedSource(
         url=recipe.source.url,
         commit=tree.commit,
@@ -111,13 +154,19 @@ def _files(recipe: Recipe) -> "tuple[RecordedFile, ...]":
     from tfwright.rules import patched_tree
     from tfwright.wheel.seal.build_record import RecordedFile
 
+    # By digest: a patch may change without its name.
     digests = patched_tree.digests(recipe.source).items()
     return tuple(RecordedFile(path=file, sha256=sha256) for file, sha256 in digests)
 
 
-def _build(compiling: CompileTable, tree: Tree, configured: Configured) -> "RecordedBazel":
+def _build(
+    compiling: CompileTable,
+    tree: Tree,
+    configured: Configured,
+) -> "RecordedBazel":
     from tfwright.wheel.seal.build_record import RecordedBazel
 
+    # Flags and environment decide the bytes; the number of jobs does not.
     return RecordedBazel(
         target=compiling.target,
         flags=compiling.flags,
@@ -135,11 +184,16 @@ def _substitutions(inputs: Inputs) -> "tuple[Substitution, ...]":
 
 def _stubs(nccl_ops: NcclOps) -> tuple[str, ...]:
     """Name the library that TensorFlow can import but not use, if it was built so."""
+    # In the record, since importing TensorFlow does not show it.
     stub = nccl_ops.library if nccl_ops.stub else None
     return (stub.path.name,) if stub else ()
 
 
-def _environment(compiling: CompileTable, tree: Tree, configured: Configured) -> dict[str, str]:
+def _environment(
+    compiling: CompileTable,
+    tree: Tree,
+    configured: Configured,
+) -> dict[str, str]:
     """Return all that Bazel's actions could see; paths of this host stand as ``@NAME@``."""
     from tfwright.tools.process import environment
 
@@ -147,42 +201,51 @@ def _environment(compiling: CompileTable, tree: Tree, configured: Configured) ->
         name: f"@{name}@" if value.startswith("/") else value
         for name, value in configured.exported.items()
     }
+    # Built by the function that makes the real one, so
+    # that none of its variables is missed.
     return environment.clean(
-        Path("@HOME@"), (Path("@PROGRAMS@"),), tree.epoch, {**compiling.env, **exported}
+        Path("@HOME@"),
+        (Path("@PROGRAMS@"),),
+        tree.epoch,
+        {**compiling.env, **exported},
     )
 
 
 def _checks(
-    path: Path, wheel: zipfile.ZipFile, floor: VerifyTable, host: HostFacts
+    path: Path,
+    wheel: zipfile.ZipFile,
+    floor: VerifyTable,
+    host: HostFacts,
 ) -> "Iterator[build_record.RecordedCheck]":
     """Say what can be read off the wheel; verify, which reads the sealed wheel, refuses it."""
     from tfwright.wheel.inspect import readings
     from tfwright.wheel.seal import build_record
 
     for reading in readings.read(path, wheel, floor, host.python):
+        detail = reading.faults[0] if reading.faults else reading.detail
         yield build_record.RecordedCheck(
             name=reading.name,
             passed=not reading.faults,
-            detail=reading.faults[0] if reading.faults else reading.detail,
+            detail=detail,
         )
 
 
-def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materials":
+def _materials(
+    job: Job,
+    recipe: Recipe,
+    path: Path,
+    inputs: Inputs,
+) -> "Materials":
     """Return what the wheel is made from."""
     from packaging.utils import parse_wheel_filename
 
-    from tfwright.pipeline import external
-    from tfwright.pipeline.external import RecipePins
     from tfwright.rules import patched_tree
-    from tfwright.vault import lock
     from tfwright.wheel.seal.sbom import Materials
 
     project, version, _, _ = parse_wheel_filename(path.name)
-    known = (
-        lock.read(job.locked)
-        if job.locked
-        else external.known_lock(job, RecipePins.of(recipe), inputs)
-    )
+    known = _known_lock(job, recipe, inputs)
+    # None means that it is not known: a list of materials
+    # may name too much, not too little.
     wanted = (clone for clone in known.clones if clone.needed is not False)
     image = recipe.host.image
     return Materials(
@@ -198,12 +261,24 @@ def _materials(job: Job, recipe: Recipe, path: Path, inputs: Inputs) -> "Materia
     )
 
 
+def _known_lock(job: Job, recipe: Recipe, inputs: Inputs) -> "lock.Lock":
+    """Return the recipe's lock; for a recipe without one, the lock that would fit its inputs."""
+    from tfwright.pipeline import external
+    from tfwright.pipeline.external import RecipePins
+    from tfwright.vault import lock
+
+    if job.locked:
+        return lock.read(job.locked)
+    return external.known_lock(job, RecipePins.of(recipe), inputs)
+
+
 def _packages(recipe: Recipe) -> "Iterator[sbom.ArchiveComponent]":
     """Yield the toolkit packages that the recipe pins; the wheel contains or calls their code."""
     from tfwright.vault import registries
     from tfwright.wheel.seal import sbom
 
     for part, table in recipe.toolkit.parts():
+        # Every way is named: which one a host took does not change the files' bytes.
         for _, pins in table.ways():
             for name, sha256 in pins.items():
                 urls = (registries.of_file(name),)
@@ -222,6 +297,7 @@ def _archives(known: "lock.Lock") -> "Iterator[sbom.ArchiveComponent]":
         for used in known.substitutes
     }
     for locked in known.archives:
-        if locked.needed or (locked.needed is None and not locked.of_bazel):
+        unknown = locked.needed is None and not locked.of_bazel
+        if locked.needed or unknown:
             substitute = substitutes.get(locked.sha256)
             yield sbom.ArchiveComponent(locked.names, locked.urls, locked.sha256, substitute)

@@ -26,10 +26,19 @@ class Trial(NamedTuple):
     command: Command
 
 
-def run(job: Job, table: VerifyTable, host: HostFacts, tree: Tree, sealed: SealedWheel) -> Verdict:
+def run(
+    job: Job,
+    table: VerifyTable,
+    host: HostFacts,
+    tree: Tree,
+    sealed: SealedWheel,
+) -> Verdict:
     """Try the wheel as its users will; raise WheelError at the first thing in which it fails."""
     wheel, venv = sealed.wheel.path, _venv(job)
-    trials, programs = _trials(job, table, str(wheel)), _programs(job, table)
+    # Made before anything runs: an unknown smoke program is refused at once.
+    trials = _trials(job, table, str(wheel))
+    programs = _programs(job, table)
+    # Reading takes seconds, so it goes before the venv and the programs.
     checks = list(_read(sealed.wheel, table, host.python))
     files.remove(venv.place)
     venv.place.parent.mkdir(parents=True, exist_ok=True)
@@ -52,19 +61,29 @@ def inputs(table: VerifyTable) -> Mapping[str, str]:
 
     if not table.smoke:
         return {}
+    # A changed program may see what the old one missed, so the wheel is tried again.
     programs = sorted(trying.PROGRAMS.glob("*.py"))
     return {f"smoke/{path.name}": files.sha256(path) for path in programs}
 
 
-def steps(job: Job, table: VerifyTable, host: HostFacts | None) -> Sequence[Step]:
+def steps(
+    job: Job,
+    table: VerifyTable,
+    host: HostFacts | None,
+) -> Sequence[Step]:
     """Return the programs that are run; what only a build knows stands as ``@NAME@``."""
     trials = _trials(job, table, "@WHEEL@") + _programs(job, table)
+    # Python 2 needs virtualenv, so the version decides the command.
     version = host.python if host else ""
     creation = _venv(job).creation("@PYTHON@", version, job.places.home)
     return creation, *(trial.command for trial in trials)
 
 
-def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
+def _read(
+    wheel: Artefact,
+    table: VerifyTable,
+    python: str,
+) -> Iterator[Check]:
     """Insist on what can be seen without running anything."""
     from tfwright.wheel import archive
     from tfwright.wheel.inspect import readings
@@ -75,6 +94,8 @@ def _read(wheel: Artefact, table: VerifyTable, python: str) -> Iterator[Check]:
             yield _held(wheel.path, reading)
     if table.size is not None:
         faults = []
+        # Indexes limit the size of a file; the recipe
+        # states the limit that matters to it.
         if wheel.size > table.size:
             faults = [f"{wheel.size:,} bytes, {table.size:,} are allowed"]
         yield _held(wheel.path, Reading("size", faults, f"{wheel.size:,} bytes"))
@@ -93,23 +114,41 @@ def _held(wheel: Path, reading: "Reading") -> Check:
     return Check(name=name, passed=True, detail=detail)
 
 
-def _trials(job: Job, table: VerifyTable, wheel: str) -> list[Trial]:
+def _trials(
+    job: Job,
+    table: VerifyTable,
+    wheel: str,
+) -> list[Trial]:
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
     trials = [Trial("install", _installation(job, table, wheel))]
     for module in table.imports:
-        command = venv.execution("-c", f"import {module}", home=home, extra=table.env)
+        command = venv.execution(
+            "-c",
+            f"import {module}",
+            home=home,
+            extra=table.env,
+        )
         trials.append(Trial(f"import {module}", command))
     for name in table.tests:
-        command = venv.execution(str(_copy(job, name)), home=home, extra=table.env)
+        command = venv.execution(
+            str(_copy(job, name)),
+            home=home,
+            extra=table.env,
+        )
         trials.append(Trial(f"test {name}", command))
     return trials
 
 
-def _copy_tests(job: Job, table: VerifyTable, tree: Path) -> None:
+def _copy_tests(
+    job: Job,
+    table: VerifyTable,
+    tree: Path,
+) -> None:
     """Put the tests where the tree does not lie around them: they must import the wheel."""
     for name in table.tests:
         test = (tree / name).resolve()
+        # A link in the tree could lead to any file of the host.
         if not test.is_file() or not test.is_relative_to(tree.resolve()):
             raise RecipeError(
                 f"verify.tests: {name} is not a file of the tree",
@@ -128,12 +167,15 @@ def _copy(job: Job, test: str) -> Path:
 def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
     module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
-    return [
-        Trial(name, venv.program(name, module, job.places.home, table.env)) for name in table.smoke
-    ]
+    home, extra = job.places.home, table.env
+    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
 
 
-def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
+def _installation(
+    job: Job,
+    table: VerifyTable,
+    wheel: str,
+) -> Command:
     """Return the run of pip: with the pinned requirements, or with none and no network."""
     from tfwright.tools.python import packages
 
@@ -146,15 +188,21 @@ def _installation(job: Job, table: VerifyTable, wheel: str) -> Command:
 
 def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     """Run a trial that has to exit 0; the last line that it prints is kept as what was seen."""
+    # The name holds whatever a module or a test is called, and becomes a file name.
     log = job.log("verify-" + re.sub(r"\W+", "-", trial.name))
     remedy = "Look into the log for why it could not be started."
     try:
         printed = runner.run(trial.command, log, remedy=remedy)
+    # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
         raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault
     lines = printed.strip().splitlines() or ["exited with status 0"]
-    return Check(name=trial.name, passed=True, detail=lines[-1])
+    return Check(
+        name=trial.name,
+        passed=True,
+        detail=lines[-1],
+    )
 
 
 def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
@@ -165,7 +213,11 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
     if outcome.status == "failed":
         raise _venv(job).refused(wheel.name, outcome, name)
-    return Check(name=name, passed=outcome.status == "passed", detail=outcome.reason)
+    return Check(
+        name=name,
+        passed=outcome.status == "passed",
+        detail=outcome.reason,
+    )
 
 
 def _venv(job: Job) -> "WheelVenv":

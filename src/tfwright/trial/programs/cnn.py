@@ -42,30 +42,37 @@ def train(tf, device):
     """
     pixels, standing = images()
     with tf.Graph().as_default(), tf.device(device):
-        given, wanted = (
-            tf.placeholder(tf.float32, pixels.shape),
-            tf.placeholder(tf.int32, standing.shape),
-        )
+        # Fed, as a user would: constants would be part of the graph.
+        given = tf.placeholder(tf.float32, pixels.shape)
+        wanted = tf.placeholder(tf.int32, standing.shape)
         fed = {given: pixels, wanted: standing}
         scores = network(tf, given)
-        loss = tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted)
-        )
+        loss = mean_loss(tf, scores, wanted)
         step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         # Renamed with 0.12.
         start = getattr(tf, "global_variables_initializer", None) or tf.initialize_all_variables
+        # Some releases have no GPU kernel for one of these operations.
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+
+            def learn():
+                return float(session.run([loss, step], fed)[0])
+
             session.run(start())
-            losses = [float(session.run([loss, step], fed)[0])]
-            more, seconds = timed(
-                lambda: [float(session.run([loss, step], fed)[0]) for _ in range(STEPS - 1)]
-            )
+            losses = [learn()]
+            more, seconds = timed(lambda: [learn() for _ in range(STEPS - 1)])
             right = float((session.run(scores, fed).argmax(1) == standing).mean())
     return losses + more, right, seconds
 
 
+def mean_loss(tf, scores, wanted):
+    """Return the mean cross entropy; the arguments are named, since their order has changed."""
+    each = tf.nn.sparse_softmax_cross_entropy_with_logits(logits=scores, labels=wanted)
+    return tf.reduce_mean(each)
+
+
 def insist(device, losses, right):
     """Insist that something was learned."""
+    # Written so that a loss of nan does not pass.
     if not losses[-1] < 0.5 * losses[0]:
         raise Failed(
             "on %s the loss went from %.3g to %.3g in %d steps"
@@ -79,6 +86,7 @@ def check(name):
     """Train on the CPU, and on the first GPU where there is one."""
     tf = graphs(name)
     times = {}
+    # One GPU is enough: the others are placement's business.
     for device in ["/cpu:0"] + gpus(name)[:1]:
         losses, right, times[device] = train(tf, device)
         insist(device, losses, right)

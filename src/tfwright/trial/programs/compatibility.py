@@ -37,6 +37,7 @@ def report(check):
         status, reason, numbers = "skipped", str(fault), {}
     except Failed as fault:
         status, reason, numbers = "failed", str(fault), {}
+    # Anything: a wheel that is broken may raise whatever its libraries raise.
     except Exception as fault:
         traceback.print_exc()
         status, reason, numbers = "failed", cause(fault), {}
@@ -52,11 +53,9 @@ def cause(fault):
     if lines[0].startswith("Traceback"):
         # TensorFlow 1 says that it does not import with the traceback of why as its message.
         lines = [line for line in lines if re.match(r"\w+Error: ", line)][-1:] or lines
-    return (
-        lines[0]
-        if re.match(r"\w+Error: ", lines[0])
-        else "%s: %s" % (type(fault).__name__, lines[0])
-    )
+    if re.match(r"\w+Error: ", lines[0]):
+        return lines[0]
+    return "%s: %s" % (type(fault).__name__, lines[0])
 
 
 def major(module):
@@ -102,6 +101,7 @@ def counted(count):
 
 def timed(function):
     """Return what a function returns, and the seconds that it took."""
+    # time.monotonic is missing in Python 2.7.
     start = time.time()
     value = function()
     return value, time.time() - start

@@ -18,6 +18,8 @@ def check(name):
     kinds = [device.device_type for device in devices]
     if "CPU" not in kinds:
         raise Failed("TensorFlow lists %s, but no CPU" % ", ".join(kinds))
+    # With CUDA_VISIBLE_DEVICES empty or -1, a list
+    # without GPUs is what the user asked for.
     cuda = bool(importlib.import_module(name).test.is_built_with_cuda())
     driven = os.path.exists(DRIVER) and os.environ.get("CUDA_VISIBLE_DEVICES", "all") not in HIDDEN
     if cuda and driven and "GPU" not in kinds:

@@ -12,6 +12,7 @@ PRODUCT = [[22.0, 28.0], [49.0, 64.0]]
 def evaluate(module, tensor):
     """Return a tensor's rows, through a session if the module has sessions."""
     if hasattr(module, "Session"):
+        # TensorFlow 1 returns a node of a graph, TensorFlow 2 and the demo a value.
         return module.Session().run(tensor).tolist()
     return getattr(tensor, "numpy", lambda: tensor)().tolist()
 

@@ -21,6 +21,7 @@ def apart(name, way):
     TensorFlow keeps memory that it once took until its process ends.
     """
     output = subprocess.check_output([sys.executable, __file__, name, way])
+    # The last line: TensorFlow may print before it.
     return json.loads(output.decode("utf-8").strip().splitlines()[-1])
 
 
@@ -37,14 +38,12 @@ def driver():
 def memory(_):
     """Return the bytes of the first GPU that are in use, by whomever, and those that it has."""
     cuda = driver()
-    device, context, free, total = (
-        ctypes.c_int(),
-        ctypes.c_void_p(),
-        ctypes.c_size_t(),
-        ctypes.c_size_t(),
-    )
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    free, total = ctypes.c_size_t(), ctypes.c_size_t()
     ask(cuda.cuInit, 0)
     ask(cuda.cuDeviceGet, ctypes.byref(device), 0)
+    # The driver answers only in a context. By the names
+    # with _v2: the old ones count in 32 bits.
     ask(cuda.cuCtxCreate_v2, ctypes.byref(context), 0, device)
     ask(cuda.cuMemGetInfo_v2, ctypes.byref(free), ctypes.byref(total))
     return total.value - free.value, total.value
@@ -88,6 +87,7 @@ WAYS = {
 
 def insist(way, share, total):
     """Insist that a way to ask for less memory was heard."""
+    # A fraction is taken at once, growth only as far as it is needed.
     least, most = (FRACTION - OVERHEAD, FRACTION) if way == "fraction" else (0.0, 0.0)
     most += OVERHEAD + float(LIBRARIES) / total
     if not least <= share <= most:
@@ -102,11 +102,13 @@ def check(name):
     graphs(name)
     insist_on_gpus(apart(name, "gpus"), 1)
     driver()
+    # Other programs may hold memory of this GPU, which is not TensorFlow's fault.
     before, total = apart(name, "memory")
+    ways = ["growth", "fraction"]
+    if major(importlib.import_module(name)) >= 2:
+        ways.append("growth by config")
     taken = {}
-    for way in ["growth", "fraction"] + (
-        ["growth by config"] if major(importlib.import_module(name)) >= 2 else []
-    ):
+    for way in ways:
         taken[way] = float(apart(name, way) - before) / total
         insist(way, taken[way], total)
     seen = ", ".join("%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items()))

@@ -11,13 +11,12 @@ def multiply(tf, device):
     """
     with tf.Graph().as_default(), tf.device(device):
         # Fed and not constant: a product of constants is computed beforehand, on the CPU.
-        left, right = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3, 2])
+        left = tf.placeholder(tf.float32, [2, 3])
+        right = tf.placeholder(tf.float32, [3, 2])
         product = tf.matmul(left, right, name="product")
         # Not FULL_TRACE, which asks for CUPTI, a library that TensorFlow works without.
-        options, metadata = (
-            tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE),
-            tf.RunMetadata(),
-        )
+        options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
+        metadata = tf.RunMetadata()
         with tf.Session(config=tf.ConfigProto(log_device_placement=True)) as session:
             rows = session.run(
                 product, {left: LEFT, right: RIGHT}, options=options, run_metadata=metadata
@@ -35,11 +34,10 @@ def check(name):
     """Multiply on each device, and without a wish."""
     tf = graphs(name)
     found = gpus(name)
-    wishes = (
-        [("/cpu:0", "cpu:0")]
-        + [(gpu, gpu[1:]) for gpu in found]
-        + [(None, "gpu:0" if found else "cpu:0")]
-    )
+    wishes = [("/cpu:0", "cpu:0")]
+    wishes += [(gpu, gpu[1:]) for gpu in found]
+    # Without a wish, TensorFlow prefers a GPU for whatever has a kernel there.
+    wishes.append((None, "gpu:0" if found else "cpu:0"))
     seen = []
     for wish, expected in wishes:
         product, device = multiply(tf, wish)

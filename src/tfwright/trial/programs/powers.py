@@ -18,6 +18,7 @@ def matrices():
     """
     import numpy
 
+    # A fixed seed: CPU and GPU have to get the same matrices.
     random = numpy.random.RandomState(0)
     return [random.uniform(0, 2.0 / SIZE, (SIZE, SIZE)).astype("float32") for _ in "AB"]
 
@@ -42,6 +43,7 @@ def add_powers(tf, devices):
                 place = tf.placeholder(tf.float32, matrix.shape)
                 powers.append(power(tf, place, EXPONENT))
             fed[place] = matrix
+        # The sum is made where the first power is, so only one matrix crosses the bus.
         with tf.device(devices[0]):
             total = tf.add_n(powers)
         with tf.Session() as session:

@@ -47,6 +47,8 @@ def check(name):
     """Ask for a second GPU, or for one more than there are."""
     tf, module = graphs(name), importlib.import_module(name)
     count = len(gpus(name))
+    # gpu:0 exists wherever there is a GPU, so on a
+    # machine without one gpu:1 is asked for.
     missing = "/gpu:%d" % max(count, 1)
     insist(multiply_in_session, tf, missing)
     ways = ["session"]

@@ -15,6 +15,7 @@ def multiplier(tf, session, size):
     It returns one number of the product: whoever waits for it knows that the GPU did its work.
     """
     left, right = [tf.Variable(tf.random_uniform([size, size])) for _ in range(2)]
+    # Bringing the whole product back would time the bus as well.
     corner = tf.slice(tf.matmul(left, right), [0, 0], [1, 1])
     session.run([left.initializer, right.initializer])
     return lambda: session.run(corner)
@@ -45,6 +46,7 @@ def curve(tf, device):
             # A small GPU: what fits into its memory was measured.
             break
         points.append({"size": size, "seconds": seconds, "gflops": 2.0 * size**3 / seconds / 1e9})
+        # The next size is twice as large, and takes eight times as many operations.
         if 8 * seconds > ENOUGH:
             break
     return points

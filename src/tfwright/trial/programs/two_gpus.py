@@ -9,6 +9,7 @@ def check(name):
     tf = graphs(name)
     both = gpus(name)[:2]
     insist_on_gpus(len(both), 2)
+    # The same work on one GPU first: only the comparison shows that both took part.
     total, one = add_powers(tf, both[:1])
     insist(total, both[0])
     total, two = add_powers(tf, both)
