@@ -152,7 +152,7 @@ def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() ->
         Unreadable(
             "WORKSPACE",
             2,
-            "repositories: '//third_party:gone.bzl': there is no file third_party/gone.bzl",
+            "repositories: '//third_party:gone.bzl': the file third_party/gone.bzl is missing",
         ),
     )
 
@@ -320,7 +320,7 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
     call = Nested("closure", "defs.bzl", "gone", "WORKSPACE", 2)
     assert rules.follow(call, {}).unreadable == (
-        Unreadable("@closure//defs.bzl", 1, "there is no file defs.bzl"),
+        Unreadable("@closure//defs.bzl", 1, "the file defs.bzl is missing"),
     )
     assert rules.follow(call, {"defs.bzl": ""}).unreadable == (
         Unreadable("@closure//defs.bzl", 1, "gone is not a constant"),

@@ -60,7 +60,8 @@ def _files_with_urls(known: Mapping[str, object]) -> Iterator[tuple[tuple[str, .
     for name, value in known.items():
         if name.startswith(BY_DIGEST) and isinstance(value, dict):
             yield from ((urls_of(urls), digest_of(sha256)) for sha256, urls in value.items())
-    # A rule may name several files, such as jar_urls with jar_sha256 next to src_urls.
+    # A rule may name several files, such as jar_urls with jar_sha256 next to
+    # srcjar_urls.
     plain = {name: value for name, value in known.items() if not name.startswith(BY_DIGEST)}
     matches = (re.fullmatch(r"(|\w+_)(urls?|sha256)", name) for name in plain)
     for prefix in dict.fromkeys(found[1] for found in matches if found):

@@ -56,7 +56,7 @@ def glance(root: Path, *, follow: bool = False) -> str:
     """
     whole = hashlib.sha256()
     for path, state in _walk(root, follow=follow):
-        # Not the time of access: reading changes nothing.
+        # The time of access is left out: reading changes it, and not the content.
         seen = (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
         whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
     return whole.hexdigest()

@@ -34,8 +34,10 @@ def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> 
         yield f"the file WHEEL says {said(stated)}, the name says {said(named)}"
     # A wheel for any platform with a shared library in it installs everywhere, and
     # fails there.
-    machine_code = any(member.filename.endswith(LIBRARIES) for member in archive.files(wheel))
-    if machine_code and any(tag.platform == "any" for tag in named):
+    names = [member.filename for member in archive.files(wheel)]
+    machine_code = any(name.endswith(LIBRARIES) for name in names)
+    anywhere = any(tag.platform == "any" for tag in named)
+    if machine_code and anywhere:
         yield f"it holds machine code and says {said(named)}, which is any machine"
     # The target Python is another one than the Python that runs tfwright.
     if not named & supported_tags(python):
@@ -50,13 +52,17 @@ def stated_tags(wheel: zipfile.ZipFile) -> frozenset[Tag]:
     """
     lines = headers.read(wheel, "WHEEL").get_all("Tag") or []
     # A line of a few kilobytes can stand for millions of tags: count before expanding.
-    counts = (prod(part.count(".") + 1 for part in line.split("-")) for line in lines)
-    if sum(counts) > MOST:
+    if sum(_count(line) for line in lines) > MOST:
         return frozenset()
     try:
         return frozenset(tag for line in lines for tag in parse_tag(line))
     except ValueError:
         return frozenset()
+
+
+def _count(line: str) -> int:
+    """Return how many tags a line stands for: ``cp36.cp37-none-any`` are two."""
+    return prod(part.count(".") + 1 for part in line.split("-"))
 
 
 def supported_tags(python: str) -> frozenset[Tag]:
@@ -67,7 +73,8 @@ def supported_tags(python: str) -> frozenset[Tag]:
     platforms = list(platform_tags())
     abis = [interpreter + suffix for suffix in _abi_suffixes(major, minor)]
     exact = cpython_tags((major, minor), abis, platforms)
-    return frozenset(exact) | frozenset(compatible_tags((major, minor), interpreter, platforms))
+    compatible = compatible_tags((major, minor), interpreter, platforms)
+    return frozenset([*exact, *compatible])
 
 
 def _abi_suffixes(major: int, minor: int) -> tuple[str, ...]:

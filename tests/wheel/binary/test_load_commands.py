@@ -139,7 +139,7 @@ def test_the_building_machines_directories_give_way_and_those_beside_the_library
     assert macho.read(after)[0].search == ("@loader_path/..", "/usr/local/cuda/lib")
     assert changes == (
         "@rpath/ is also looked for in /usr/local/cuda/lib",
-        "@rpath/ is no longer looked for in /Users/me/cuda/lib",
+        "@rpath/ is not looked for in /Users/me/cuda/lib any more",
     )
 
 

@@ -17,7 +17,7 @@ _LABEL = (
 def parse(path: str, texts: Mapping[str, str]) -> Sequence[ast.stmt]:
     """Parse one text. Raises UnknownError if it cannot be read."""
     if path not in texts:
-        message = f"there is no file {path}"
+        message = f"the file {path} is missing"
         raise UnknownError(message)
     if len(texts[path]) > LONGEST_FILE:
         message = f"has more than {LONGEST_FILE} characters"

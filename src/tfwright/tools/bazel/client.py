@@ -159,9 +159,9 @@ class Client:
     env: Mapping[str, str]
     options: Options
     alone: bool = False
-    """Whether client, server and actions run where there is no network."""
+    """Whether client, server and actions run without a network."""
     first: tuple[str, ...] = ()
-    """What is run first where there is no network, and becomes Bazel."""
+    """What is run first without a network, and becomes Bazel."""
 
     def command(self, *arguments: str) -> Command:
         """Return a run of this Bazel.
@@ -223,7 +223,7 @@ class Client:
             record.add(display.close())
             status = pseudo_terminal.status(child)
         return BazelRun(
-            status,
+            status=status,
             # A Bazel that dies at its start prints no line with ERROR.
             errors=tuple(record.errors) or runner.last_lines(log),
             actions=display.actions,

@@ -28,7 +28,6 @@ _CLOSED: list[object] = []
 def closed() -> Iterator[None]:
     """Let every program that is started in the block run without a network."""
     token = object()
-    # A token and not a counter: blocks of two threads may end in any order.
     _CLOSED.append(token)
     try:
         yield

@@ -80,7 +80,7 @@ def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
         kept = [shelf(vault) / name for name in names]
         return bool(kept) and all(files.sha256(path) == path.parent.name for path in kept)
     except (OSError, ValueError):
-        # A damaged list: names that are no text, or no names of files.
+        # A damaged list: lines that are not text, or do not name files.
         return False
 
 

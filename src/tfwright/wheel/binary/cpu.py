@@ -212,7 +212,7 @@ def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
 
 
 def _common(code: Code, sample: Sample) -> dict[str, Use]:
-    """Return the extensions that so many functions of the sample use that they are no exception."""
+    """Return the extensions that so many functions of the sample use that they are the rule."""
     vector = sum(map(bool, sample.values()))
     counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
     common = {}

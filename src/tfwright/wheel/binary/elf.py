@@ -50,7 +50,7 @@ class Elf:
     needed: tuple[str, ...]
     """The libraries that the loader has to find."""
     search: tuple[str, ...]
-    """Where it looks for them first: the runpath, or the rpath where there is no runpath."""
+    """Where it looks for them first: the runpath, or else the rpath."""
     requires: dict[str, VersionRequirement]
     """By family, as ``GLIBC``."""
     architectures: tuple[str, ...]
@@ -82,8 +82,7 @@ def examine(content: Content) -> tuple[Elf, ElfTable]:
     """
     image = elf_image.load(content)
     found, table = _read(image)
-    # Only now: decoding the code takes most of the time, and `read` needs nothing of
-    # it.
+    # Only now: decoding takes long, and `read` needs nothing of it.
     code = machine_code.of_elf(image)
     return replace(found, cpu=cpu.read(code) if code else None), table
 

@@ -207,19 +207,18 @@ def _digests(
 
 def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
     """Say what changed: each name, and the directories as a whole."""
-    names = zip(
-        _paths(part, part.commands, LOADS | {ID}),
-        _paths(part, commands, LOADS | {ID}),
-        strict=True,
-    )
-    yield from (f"{old} is now {new}" for old, new in names if old != new)
+    old_names = _paths(part, part.commands, LOADS | {ID})
+    new_names = _paths(part, commands, LOADS | {ID})
+    for old, new in zip(old_names, new_names, strict=True):
+        if old != new:
+            yield f"{old} is now {new}"
     before, after = _paths(part, part.commands, {RPATH}), _paths(part, commands, {RPATH})
     for folder in after:
         if folder not in before:
             yield f"{PREFIX} is also looked for in {folder}"
     for folder in before:
         if folder not in after:
-            yield f"{PREFIX} is no longer looked for in {folder}"
+            yield f"{PREFIX} is not looked for in {folder} any more"
 
 
 def _paths(part: Slice, commands: Sequence[LoadCommand], kinds: set[int]) -> list[str]:

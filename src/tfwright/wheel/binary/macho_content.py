@@ -17,6 +17,8 @@ from tfwright.wheel.binary.macho import MachO, MachOSection, Slice
 
 _ROW = struct.Struct("<IBBHQ")
 """Place of the name, type, number of the section from 1, description, address."""
+_SYMBOLS_SIZE = 24
+"""Bytes of LC_SYMTAB; a damaged one may be shorter."""
 _DEBUGGING, _PRIVATE, _KIND, _HERE, _SHARED = 0xE0, 0x10, 0x0E, 0x0E, 0x01
 _CODE = "__TEXT,__text"
 
@@ -47,7 +49,8 @@ def _filled(content: Content, part: Slice) -> MachO:
     # out differently.
     if part.order != "<" or not part.wide or not tables:
         return read
-    place, count, names, length = struct.unpack_from("<4I", tables[0].ljust(24, b"\0"), macho.HEAD)
+    symbols = tables[0].ljust(_SYMBOLS_SIZE, b"\0")
+    place, count, names, length = struct.unpack_from("<4I", symbols, macho.HEAD)
     table = _table(content, part, place, count * _ROW.size)
     texts = _table(content, part, names, length)
     code = None

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from tfwright.wheel.binary import elf, elf_image, elf_sections, macho
 from tfwright.wheel.binary.content import Content, piece
+from tfwright.wheel.binary.elf import Elf
+from tfwright.wheel.binary.elf_sections import ElfSection
 from tfwright.wheel.binary.macho import Slice
 from tfwright.wheel.compare import symbols as comparison_symbols
 from tfwright.wheel.compare.difference import Apart, Cursor, only, sample, tell_apart
@@ -156,10 +158,10 @@ def _text_at(image: Image, name: str, offset: int) -> str:
     # Some bytes around the place: the first byte that differs is in the middle of a
     # text.
     window = bytes(image.content[start : start + min(2 * _AROUND, region.size - first)])
-    found = next(
-        (run[0] for run in _TEXT.finditer(window) if run.start() <= offset - first < run.end()), b""
-    )
-    return found.decode("ascii")
+    for run in _TEXT.finditer(window):
+        if run.start() <= offset - first < run.end():
+            return run[0].decode("ascii")
+    return ""
 
 
 def _texts(image: Image, name: str) -> set[str]:
@@ -172,6 +174,18 @@ def _elf(content: Content) -> tuple[str, Image]:
     """Read a Linux library: its machine, and it."""
     said, header = elf.read(content), elf_image.read_header(content)
     sections = elf_sections.read(content)
+    regions = _regions(sections)
+    # The linker hashes all it writes into it, so it differs wherever anything does.
+    note = regions.get(BUILD_ID)
+    identity = ""
+    if note:
+        identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex()
+    symbols = comparison_symbols.of_elf(content, header, sections)
+    return said.machine, Image(content, regions, symbols, _elf_facts(said), identity)
+
+
+def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:
+    """Return what the sections of a Linux library hold in the file, by name."""
     regions = dict[str, Region]()
     for section in sections:
         # .bss has an offset and no bytes there: comparing them would compare the next
@@ -180,19 +194,21 @@ def _elf(content: Content) -> tuple[str, Image]:
             regions[section.name] = Region(
                 section.name, section.address, section.offset, section.size
             )
-    # The linker hashes all it writes into it, so it differs wherever anything does.
-    note = regions.get(BUILD_ID)
-    identity = piece(content, note.offset, note.size, "build id")[_NOTE:].hex() if note else ""
+    return regions
+
+
+def _elf_facts(said: Elf) -> set[str]:
+    """Return what the loader reads of a Linux library."""
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
         *(f"needs {family} {need.version}" for family, need in said.requires.items()),
         *(f"std::string {kind}" for kind in said.strings),
         *(f"GPU code {name}" for name in said.architectures),
-        *([f"is called {said.soname}"] if said.soname else []),
     }
-    symbols = comparison_symbols.of_elf(content, header, sections)
-    return said.machine, Image(content, regions, symbols, facts, identity)
+    if said.soname:
+        facts.add(f"is called {said.soname}")
+    return facts
 
 
 def _macho(content: Content, part: Slice) -> Image:
@@ -204,10 +220,12 @@ def _macho(content: Content, part: Slice) -> Image:
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
-        *([f"is called {said.install_name}"] if said.install_name else []),
-        *([f"needs macOS {said.minimum}"] if said.minimum else []),
     }
-    identity = "".join(
-        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
-    )
-    return Image(content, regions, comparison_symbols.of_macho(content, part), facts, identity)
+    if said.install_name:
+        facts.add(f"is called {said.install_name}")
+    if said.minimum:
+        facts.add(f"needs macOS {said.minimum}")
+    # ld gives each linking an LC_UUID, as GNU ld gives a build id.
+    identities = [body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID]
+    symbols = comparison_symbols.of_macho(content, part)
+    return Image(content, regions, symbols, facts, "".join(identities))

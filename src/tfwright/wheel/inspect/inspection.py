@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -108,16 +109,11 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     # The libraries, most of the bytes, are in memory only once; their digests come from
     # there.
     faults = record.faults(wheel, found.entries)
-    described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
-    try:
-        described = _described(wheel)
-        stated = tags.stated_tags(wheel)
-        built = build_info.read(wheel)
-    except WheelError as fault:
-        faults.append(fault.what)
-    libraries = found.libraries
+    stated = _stated(wheel)
+    described, libraries = stated.description, found.libraries
+    faults += stated.faults
     faults += _names(path, folder, described)
-    faults += inspection_tags.faults(path, stated, libraries)
+    faults += inspection_tags.faults(path, stated.tags, libraries)
     faults += floor.unreadable(libraries)
     needed = {name for library in libraries for name in inspection_library.needed(library)}
     return Inspection(
@@ -127,8 +123,8 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
         project=described.project,
         version=described.version,
         requires_python=described.requires_python,
-        tags=tuple(sorted(map(str, inspection_tags.named(path) or stated))),
-        stated=built,
+        tags=tuple(sorted(map(str, inspection_tags.named(path) or stated.tags))),
+        stated=stated.built,
         nvidia=tuple(sorted(filter(cuda.NVIDIA.match, needed))),
         cuda=cuda.sources(libraries, described.requires),
         summary=inspection_summary.summarize(libraries),
@@ -136,6 +132,29 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
         faults=tuple(faults),
         notes=tuple(_notes(libraries)),
     )
+
+
+class _Stated(NamedTuple):
+    """What the wheel's own files say of it, as far as they can be read."""
+
+    description: Description
+    tags: frozenset[Tag]
+    built: tuple[tuple[str, str], ...]
+    faults: list[str]
+
+
+def _stated(wheel: zipfile.ZipFile) -> _Stated:
+    """Read METADATA, WHEEL and build_info; the first that is too long ends the reading."""
+    described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
+    faults = []
+    try:
+        described = _described(wheel)
+        stated = tags.stated_tags(wheel)
+        built = build_info.read(wheel)
+    except WheelError as fault:
+        # What was read before stays in the report.
+        faults.append(fault.what)
+    return _Stated(described, stated, built, faults)
 
 
 def _described(wheel: zipfile.ZipFile) -> Description:

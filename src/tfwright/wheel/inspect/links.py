@@ -45,10 +45,13 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
     The loader's libraries of the system do not count. Each need is followed once, backwards from
     the libraries outside: from each library forwards would take the square of their number.
     """
-    own = {name for library in libraries if library.elf for name in _names(library)}
+    own: set[str] = set()
     users: dict[str, list[Library]] = {}
     for library in libraries:
-        for name in library.elf.needed if library.elf else ():
+        if library.elf is None:
+            continue
+        own.update(_names(library))
+        for name in library.elf.needed:
             users.setdefault(name, []).append(library)
     # Backwards: what needs libcuda may get any symbol from it, and so may whoever needs
     # that.
@@ -66,4 +69,6 @@ def _that_reach_outside(libraries: Sequence[Library]) -> set[str]:
 def _names(library: Library) -> tuple[str, ...]:
     """Return the names by which others need a library."""
     name = PurePosixPath(library.path).name
-    return (name, library.elf.soname) if library.elf and library.elf.soname else (name,)
+    if library.elf and library.elf.soname:
+        return name, library.elf.soname
+    return (name,)

@@ -53,7 +53,7 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     external = found.external_refs[policy.name].libs
     libraries = [f"{name}, which {wanted} does not have" for name in sorted(external)]
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
-    # auditwheel also judges what it lists nowhere, as extensions of the instruction
+    # auditwheel also judges what it does not list, as extensions of the instruction
     # set.
     other = [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
     return PlatformProof(found.overall_policy.name, (*libraries, *symbols, *other))

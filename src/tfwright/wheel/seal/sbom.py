@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from tfwright import __version__
 
 if TYPE_CHECKING:
+    from cyclonedx.model.bom import Bom
     from cyclonedx.model.component import Component
     from packageurl import PackageURL
 
@@ -86,25 +87,10 @@ class Materials:
 def write(materials: Materials) -> bytes:
     """Return the bill: the same bytes for the same materials."""
     # Imported in functions: cyclonedx takes a second to load, and only a seal needs it.
-    from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 see above
-    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
-    from cyclonedx.output import make_outputter  # noqa: PLC0415 the same
+    from cyclonedx.output import make_outputter  # noqa: PLC0415 see above
     from cyclonedx.schema import OutputFormat, SchemaVersion  # noqa: PLC0415 the same
 
-    wheel = Component(
-        name=materials.project,
-        version=materials.version,
-        type=ComponentType.LIBRARY,
-        bom_ref="wheel",
-        purl=_pypi(materials),
-    )
-    tool = Component(
-        name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
-    )
-    when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
-    # Both follow from the materials: a random number or the clock would change the wheel.
-    bom = Bom(serial_number=materials.serial, metadata=BomMetaData(component=wheel, timestamp=when))
-    bom.metadata.tools.components.add(tool)
+    bill = _bill(materials)
     parts = [
         _source(materials),
         *_files(materials),
@@ -113,11 +99,39 @@ def write(materials: Materials) -> bytes:
     ]
     if materials.image:
         parts.append(_image(*materials.image))
-    bom.components.update(parts)
-    bom.register_dependency(wheel, parts)
-    outputter = make_outputter(bom, OutputFormat.JSON, SchemaVersion.V1_6)
+    bill.components.update(parts)
+    bill.register_dependency(_wheel(materials), parts)
+    outputter = make_outputter(bill, OutputFormat.JSON, SchemaVersion.V1_6)
     text = outputter.output_as_string(indent=1)
     return f"{text}\n".encode()
+
+
+def _bill(materials: Materials) -> "Bom":
+    """Return a bill that says what it is about, and lists nothing yet."""
+    from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 as in `write`
+    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+
+    when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
+    about = BomMetaData(component=_wheel(materials), timestamp=when)
+    # Both follow from the materials: a random number or the clock would change the wheel.
+    bill = Bom(serial_number=materials.serial, metadata=about)
+    tool = Component(
+        name="tfwright", version=__version__, type=ComponentType.APPLICATION, bom_ref="tfwright"
+    )
+    bill.metadata.tools.components.add(tool)
+    return bill
+
+
+def _wheel(materials: Materials) -> "Component":
+    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 as in `write`
+
+    return Component(
+        name=materials.project,
+        version=materials.version,
+        type=ComponentType.LIBRARY,
+        bom_ref="wheel",
+        purl=_pypi(materials),
+    )
 
 
 def _pypi(materials: Materials) -> "PackageURL":

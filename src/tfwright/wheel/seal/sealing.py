@@ -92,27 +92,30 @@ def seal(
     what was there under that name. Raises WheelError if RECORD is not true.
     """
     folder = archive.metadata_directory(wheel)
-    added = {f"{folder}/{name}": content for name, content in (additions or {}).items()}
     with tempfile.TemporaryFile() as stream:
         spool = Spool(stream)
         packed = _pack(wheel, spool)
         # Before anything is written: sealing would make a false RECORD true.
         _insist_on_record(wheel, packed)
-        for name, content in added.items():
-            packed[name] = _kept(spool, name, content, 0o644)
-        # A new RECORD lists the additions too, and cannot be made before them.
-        packed.pop(f"{folder}/RECORD", None)
-        # PEP 427 asks for dist-info at the physical end of the archive.
-        order = sorted(packed, key=lambda name: (name.startswith(f"{folder}/"), name))
-        lines = [
-            *(packed[name].entry for name in order),
-            record.RecordEntry(f"{folder}/RECORD", "", ""),
-        ]
-        last = _kept(spool, f"{folder}/RECORD", record.render(lines).encode(), 0o644)
+        for name, content in (additions or {}).items():
+            place = f"{folder}/{name}"
+            packed[place] = _kept(spool, place, content, 0o644)
         writer = ZipWriter(target, moment(epoch))
-        for part in (*(packed[name] for name in order), last):
+        for part in _ordered(packed, folder, spool):
             writer.add(part.member, spool.parts(part))
         writer.finish()
+
+
+def _ordered(packed: Mapping[str, Packed], folder: str, spool: Spool) -> list[Packed]:
+    """Return the members in their order, and behind them a RECORD that lists them all."""
+    place = f"{folder}/RECORD"
+    # PEP 427 asks for dist-info at the physical end of the archive.
+    order = sorted(packed.keys() - {place}, key=lambda name: (name.startswith(f"{folder}/"), name))
+    members = [packed[name] for name in order]
+    # RECORD lists itself, too, but cannot hold its own digest.
+    lines = [*(member.entry for member in members), record.RecordEntry(place, "", "")]
+    content = record.render(lines).encode()
+    return [*members, _kept(spool, place, content, 0o644)]
 
 
 def _pack(wheel: zipfile.ZipFile, spool: Spool) -> dict[str, Packed]:
