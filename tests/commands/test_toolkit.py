@@ -26,7 +26,7 @@ from tfwright.progress import Silence
 from tfwright.tools import files
 from tfwright.vault import lock
 from tfwright.vault.lock import Lock, LockedBazel, LockedPackage, Tensorflow
-from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit import soundness, tree
 from tfwright.vault.toolkit.tree import InstalledPart
 
 CUDA_H = "#define CUDA_VERSION 10010\n"
@@ -355,6 +355,23 @@ def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path:
     assert (first.root / tree.RECORD).stat().st_mtime_ns == stamp
 
 
+def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
+    job = pinned(job, cudnn={"wheels": pin})
+    (first,) = toolkit.provide(job, [], licence_accepted=False)
+    recipe = job.recipe.name
+    path = next(name for name in first.part.files if not (first.root / name).is_symlink())
+    (first.root / path).chmod(0o644)
+    (first.root / path).write_bytes(b"changed")
+    with pytest.raises(SupplyError) as caught:
+        soundness.insist(first.root, recipe)
+    assert caught.value.remedy.startswith(f"Run 'invoke toolkit --recipe {recipe}'")
+    list(toolkit.provide(job, [], licence_accepted=False))
+    soundness.insist(first.root, recipe)
+
+
 def test_the_licence_in_a_pinned_package_is_shown_before_it_is_used(
     job: BuildRequest, tmp_path: Path
 ) -> None:
@@ -428,7 +445,7 @@ REDISTRIBUTED = {
 def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
     job: BuildRequest, tmp_path: Path
 ) -> None:
-    pins = {}
+    pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
         content = tar({f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz")
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)

@@ -128,7 +128,11 @@ def _inputs(
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
-    yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+    yield Content.of(
+        "bazel",
+        inputs.bazel.path,
+        sha256=inputs.bazel.sha256,
+    )
     # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)

@@ -26,7 +26,6 @@ def write(job: BuildRequest, path: Path) -> Lock:
     """
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
-    # From the vault where they are kept: a lock must describe what a build would use.
     inputs = reached.inputs(free)
     wanted, fault = _wanted(free, inputs)
     found = external.lock_of(

@@ -294,7 +294,11 @@ def _install(
     return time.monotonic() - start
 
 
-def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
+def _install_wheel(
+    request: Request,
+    bounds: Sequence[str],
+    log: Path,
+) -> None:
     # Constraints bound a package only if something requires it; they install nothing.
     constraints = request.venv.place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
@@ -331,7 +335,11 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
 def _installed(request: Request) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
     command = request.venv.pip_offline(request.place, "freeze")
-    printed = runner.run(command, request.place / "logs/freeze.log", remedy="Look into the log.")
+    printed = runner.run(
+        command,
+        request.place / "logs/freeze.log",
+        remedy="Look into the log.",
+    )
     # Lines of any other form, such as name @ file:///..., are not pins.
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 

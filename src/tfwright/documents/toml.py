@@ -100,7 +100,10 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
+        raise RecipeError(
+            f"{path} is not UTF-8 text",
+            remedy="Save the file as UTF-8.",
+        ) from fault
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:

@@ -24,6 +24,8 @@ def wanted(calls: Invocation) -> Mapping[str, str]:
     command = client.command(
         *flags,
         "--nobuild",
+        # All archives that are missing are to be named at once, and not only the first.
+        "--keep_going",
         f"--experimental_repository_resolved_file={report}",
         "--",
         calls.table.target,

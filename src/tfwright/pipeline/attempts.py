@@ -68,7 +68,7 @@ def build(calls: Invocation) -> BazelRun:
         if known and known.entry.retry == "fewer" and jobs > 1:
             jobs = _fewer(job, jobs)
         elif known is None or not pauses or not _may_pass(job, known, before):
-            raise failure.error_of(job, command, outcome, failed)
+            raise failure.error_of(job, command, _with_all_downloads(calls, outcome), failed)
         else:
             job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
             time.sleep(pauses.pop(0))
@@ -186,6 +186,24 @@ def _may_pass(
     # other bytes, no transfer was damaged.
     same = before is not None and before.text == known.text
     return known.entry.retry == "once" and not same
+
+
+def _with_all_downloads(calls: Invocation, outcome: BazelRun) -> BazelRun:
+    """Add to a run that failed for one download the others that would fail after it.
+
+    A build stops at the first archive that it cannot get, so that without a lock each of them would
+    cost a build. Told to keep going, and to build nothing, Bazel asks for all of them.
+    """
+    fault = download_fault(outcome.errors)
+    # Wrong bytes came from somewhere: more of them would only be downloaded again.
+    if fault is None or fault.why.startswith("Checksum"):
+        return outcome
+    job = calls.job
+    job.listener.note("Asking Bazel which other archives it cannot get")
+    flags = calls.flags(_first_jobs(job, calls.table))
+    asking = calls.client.command(*flags, "--nobuild", "--keep_going", "--", calls.table.target)
+    all_of_them = calls.client.run(asking, job.log("compile-missing"), job.listener.progress)
+    return replace(outcome, errors=[*outcome.errors, *all_of_them.errors])
 
 
 def _reason(outcome: BazelRun, known: Match) -> str:

@@ -116,7 +116,11 @@ def bring(
     return reached
 
 
-def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
+def _report(
+    job: Job,
+    pins: RecipePins,
+    reached: Reached,
+) -> None:
     for text in reached.notes():
         job.listener.note(text)
     names = ", ".join(sorted(pins.fetch.substitutes))
@@ -146,7 +150,12 @@ def clone(
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
-    return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
+    return clones.bring(
+        wanted,
+        job.places.git,
+        origin(job, wanted.remote),
+        offline=offline,
+    )
 
 
 def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -167,7 +176,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if programs:
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
+    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
         binaries=binaries,

@@ -1,12 +1,15 @@
 """The error for a run of Bazel that failed, sorted by who must act."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tfwright.diagnosis.again import FailureRecord
 from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.pipeline.job import Job
 from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.bazel.output import DownloadFault, Fault, download_fault, first_fault
+from tfwright.tools.bazel.output import DownloadFault, Fault, download_faults, first_fault
 from tfwright.tools.process.runner import Command
 
 
@@ -32,8 +35,8 @@ def error_of(
     )
     # Asked first: a failed download ends Bazel with
     # the same status as a failed compile.
-    if download := download_fault(outcome.errors):
-        return _no_download(job, download, evidence)
+    if downloads := download_faults(outcome.errors):
+        return _no_download(job, downloads, evidence)
     if outcome.status == bazel_client.REFUSED:
         return _refused(fault, evidence)
     # The attempts halved the actions down to one before they gave up.
@@ -63,18 +66,22 @@ def _ending(status: int) -> str:
     return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
 
 
-def _no_download(
-    job: Job,
-    fault: DownloadFault,
-    evidence: Evidence,
-) -> SupplyError:
-    """Return the error for an archive that Bazel could not get."""
+def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) -> SupplyError:
+    """Return the error for the archives that Bazel could not get."""
+    first, count = faults[0], len(faults)
+    many = f"{first.url} and {count - 1} more" if count > 1 else first.url
+    if count > 1:
+        lines = [f"{fault.url}: {fault.why}" for fault in faults]
+        evidence = replace(evidence, lines=lines)
     if job.offline:
-        what = f"This build is offline, and Bazel wanted to download {fault.url}"
-        remedy = "Run 'invoke fetch' first, with a network."
+        what = f"This build is offline, and Bazel wanted to download {many}"
+        remedy = f"Run 'invoke fetch --recipe {job.name}' first, with a network."
     else:
-        what = f"Bazel could not download {fault.url}: {fault.why}"
-        remedy = "Check the network, or bring the archive into the vault from a mirror."
+        what = f"Bazel could not download {many}" + ("" if count > 1 else f": {first.why}")
+        remedy = (
+            "Check the network; or put the files, under any name, into the folder that the host "
+            f"file names as 'drop', then run 'invoke fetch --recipe {job.name}'."
+        )
     return SupplyError(what, remedy=remedy, evidence=evidence)
 
 

@@ -9,7 +9,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.host import cuda, nvidia, probes, pythons
 from tfwright.host.probes import Host
 from tfwright.pipeline.results import HostFacts
-from tfwright.vault.toolkit import tree
+from tfwright.vault.toolkit import soundness, tree
 
 if TYPE_CHECKING:
     from tfwright.wheel.seal.build_record import Found
@@ -34,16 +34,22 @@ def facts(
         compiler=host.compiler.value,
         cuda=toolkit,
         cudnn=cudnn,
-        toolkit=_digest(host_file, toolkit),
+        toolkit=_digest(recipe, host_file, toolkit),
     )
 
 
-def _digest(host_file: HostFile, toolkit: Path | None) -> str:
-    """Return one digest for the toolkit and its compiler, as their records state them."""
+def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
+    """Return one digest for the toolkit and its compiler, as their records state them.
+
+    Raises SupplyError where a file of them is not as its record says: Bazel does not look.
+    """
     # By where the compiler is, not by build_out: `reproduce` builds below another directory.
     program = host_file.compiler
     compiler = program.parent.parent.parent if program else None
-    records = [tree.read(root) for root in (toolkit, compiler) if root]
+    roots = [root for root in (toolkit, compiler) if root]
+    for root in roots:
+        soundness.insist(root, recipe.name)
+    records = [tree.read(root) for root in roots]
     # A toolkit that NVIDIA's installer put there has no
     # record, and costs gigabytes to hash.
     digests = [record.tree for record in records if record.parts]

@@ -183,8 +183,8 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
         for name in type(value).model_fields:
             yield from artefacts(getattr(value, name))
     elif isinstance(value, tuple):
-        for item in value:
-            yield from artefacts(item)
+        for part in value:
+            yield from artefacts(part)
 
 
 def _state(artefact: Artefact | Folder) -> Seen:

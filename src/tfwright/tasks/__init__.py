@@ -23,6 +23,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.index,
         build_host.report,
         build_host.bisect,
+        build_host.variant,
     ),
     "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }

@@ -67,10 +67,20 @@ def match(
 
             # An index states what its wheels need, so the
             # answer costs no download of wheels.
-            wheels.show_matches(matching.asked(index, wanted), index, as_json=json)
+            wheels.show_matches(
+                matching.asked(index, wanted),
+                index,
+                as_json=json,
+            )
             return
         ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
-        page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
+        page.show_matches(
+            wanted,
+            ranked,
+            match.needs(wanted),
+            match.NEAREST,
+            as_json=json,
+        )
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})

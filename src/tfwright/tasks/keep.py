@@ -94,7 +94,6 @@ def bundle(
                 "The bundle needs a file name",
                 remedy=f"Name it: invoke bundle --recipe {recipe} --output FILE.",
             )
-        # Such as CUDA's installer, which its licence keeps out of every other way.
         further = [Path(file) for file in add]
         manifest = bundles.pack(
             job_of(recipe),
@@ -137,7 +136,10 @@ def vault(
         # The vault is shared by all recipes, so only --links asks for one.
         build_out = host_file.read().build_out
         if links:
-            page.show_links(link_check.check(job_of(recipe), deep=deep), as_json=json)
+            page.show_links(
+                link_check.check(job_of(recipe), deep=deep),
+                as_json=json,
+            )
         elif verify or repair:
             page.show_sound(vaults.verify(build_out, repair=repair))
         elif gc:

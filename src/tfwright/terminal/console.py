@@ -102,7 +102,10 @@ class Terminal:
         self._bar.total = progress.total
         self._bar.n = progress.done
         known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
-        self._bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
+        self._bar.set_postfix_str(
+            ", ".join(filter(None, known)),
+            refresh=True,
+        )
 
     def _close(self) -> None:
         """Take the foot and the bar away."""

@@ -160,4 +160,8 @@ def _heading(title: str, style: Style = "") -> None:
 
 def _candidate(recipe: str, says: str) -> None:
     """Print a recipe and a sentence about it."""
-    text.paragraph(f"  {recipe}", says, indent=max(32, len(recipe) + 4))
+    text.paragraph(
+        f"  {recipe}",
+        says,
+        indent=max(32, len(recipe) + 4),
+    )

@@ -39,33 +39,33 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
     if not found:
         print("nightly.toml lists no recipe.")
         return
-    due = [item for item in found if item.due and item.within_budget]
-    text.table(PLANNED, [_row(item) for item in found])
-    seconds = sum(item.seconds for item in due)
+    due = [planned for planned in found if planned.due and planned.within_budget]
+    text.table(PLANNED, [_row(planned) for planned in found])
+    seconds = sum(planned.seconds for planned in due)
     print(f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours.")
 
 
-def _row(item: "DueTarget") -> tuple[str, str, str, str]:
+def _row(planned: "DueTarget") -> tuple[str, str, str, str]:
     tonight = "no"
-    if item.due:
-        tonight = "build" if item.within_budget else "out of budget"
-    why: str = item.why
-    if item.changed:
-        why += f": {', '.join(item.changed)}"
+    if planned.due:
+        tonight = "build" if planned.within_budget else "out of budget"
+    why: str = planned.why
+    if planned.changed:
+        why += f": {', '.join(planned.changed)}"
     # Of a target that was never built, the seconds are a guess.
-    last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
-    return item.target.name, tonight, why, last
+    last = f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
+    return planned.target.name, tonight, why, last
 
 
-def _plain(item: "DueTarget") -> dict[str, object]:
+def _plain(planned: "DueTarget") -> dict[str, object]:
     """Return a line of the plan for machines."""
     return {
-        "recipe": item.target.name,
-        "due": item.due,
-        "within_budget": item.within_budget,
-        "why": item.why,
-        "changed": item.changed,
-        "seconds": item.seconds,
+        "recipe": planned.target.name,
+        "due": planned.due,
+        "within_budget": planned.within_budget,
+        "why": planned.why,
+        "changed": planned.changed,
+        "seconds": planned.seconds,
     }
 
 
@@ -75,7 +75,12 @@ def said_of(build: "NightlyBuild") -> str:
     return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
 
-def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
+def show_outcome(
+    outcome: "NightOutcome",
+    place: str,
+    *,
+    as_json: bool,
+) -> None:
     """Say what a night did, and where to look."""
     if as_json:
         text.as_json(dataclasses.asdict(outcome))
@@ -111,7 +116,7 @@ def schedule(
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
-    for argv in wanted.commands:
+    for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
     if not yes and not _agreed():
         text.tell("Nothing was changed.")

@@ -38,7 +38,10 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
             answers[field] = sys.stdin.readline()
             # An empty line asks again; the end of the input cannot.
             if not answers[field]:
-                raise RecipeError("No answer was given", remedy="Run the command again.")
+                raise RecipeError(
+                    "No answer was given",
+                    remedy="Run the command again.",
+                )
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 

@@ -44,7 +44,11 @@ def show_pinned(pinned: "Pinned") -> None:
 def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
-        text.paragraph(Styled("  decide: ", text.WARNING), line, indent=10)
+        text.paragraph(
+            Styled("  decide: ", text.WARNING),
+            line,
+            indent=10,
+        )
     text.tell(f"Then: invoke lint --recipe {made.path}")
     text.tell(f"      invoke build --recipe {made.path} --until configure")
     print(made.path)
@@ -59,7 +63,7 @@ def ask(prompt: "Prompt", default: str) -> str:
     given = sys.stdin.readline().strip()
     if not given:
         return default
-    # Whatever is not a yes is a no, as in ./configure's own questions.
+    # Any other answer counts as a no.
     if prompt.yes_no:
         return "true" if given.lower() in {"y", "yes", "true"} else "false"
     # A JSON string is a TOML string, with the same escapes.

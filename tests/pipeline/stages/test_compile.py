@@ -304,6 +304,7 @@ FULL = f"{ACTION}\nld: final link failed: No space left on device"
 STUB = """\
 #!/bin/sh
 case " $* " in *" help "* | *" shutdown "*) exit 0 ;; esac
+case " $* " in *" --keep_going "*) cat @PLACE@/missing.said 2>&1; exit 1 ;; esac
 echo "$@" >>@PLACE@/runs
 for argument; do case $argument in --build_event_json_file=*) : >"${argument#*=}" ;; esac; done
 said=@PLACE@/$(wc -l <@PLACE@/runs).said
@@ -373,10 +374,8 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     stubbed.says(*[DOWNLOAD.format(why)] * 3)
     with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
         stubbed.build()
-    assert (
-        ears.notes
-        == [f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"] * 2
-    )
+    again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
+    assert ears.notes == [again, again, "Asking Bazel which other archives it cannot get"]
     assert stubbed.jobs == ["4", "4", "4"]
 
 
@@ -414,7 +413,23 @@ def test_what_will_not_get_better_by_itself_is_not_tried_again(
     stubbed.says(said)
     with pytest.raises(kind, match=what):
         stubbed.build()
-    assert (stubbed.jobs, ears.notes) == (["4"], [])
+    tried_again = [note for note in ears.notes if "trying again" in note]
+    assert (stubbed.jobs, tried_again) == (["4"], [])
+
+
+@pytest.mark.parametrize("offline", [True, False])
+def test_all_archives_that_bazel_cannot_get_are_named_at_once(
+    stubbed: Stubbed, *, offline: bool
+) -> None:
+    first = DOWNLOAD.format("GET returned 404 Not Found")
+    others = [first.replace("a.zip", f"{name}.zip") for name in "abc"]
+    stubbed.says(first)
+    # Each is said twice: when the download fails, and for the rule that needs it.
+    (stubbed.place / "missing.said").write_text("\n".join([*others, *others]), "utf-8")
+    with pytest.raises(SupplyError, match=r"http://h/a\.zip and 2 more") as caught:
+        stubbed.build(offline=offline)
+    named = [line.partition(": ")[0] for line in caught.value.evidence.lines]
+    assert named == [f"http://h/{name}.zip" for name in "abc"]
 
 
 def test_wrong_bytes_are_fetched_once_more_since_they_may_have_been_cut_off(
@@ -709,13 +724,14 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
 
 
 @pytest.mark.slow
-def test_an_archive_that_is_not_there_is_asked_for_once(
+def test_a_build_does_not_wait_for_an_archive_that_is_not_there(
     workspace: BuildRequest, binary: Path, archives: type[Archives]
 ) -> None:
     archives.refusals += [404] * 9
     with pytest.raises(SupplyError, match="GET returned 404"):
         run(workspace, binary, "//:foreign")
-    assert len(archives.asked) == 1
+    # By the build, then by the run that looks for all others that are missing.
+    assert len(archives.asked) == 2
 
 
 @pytest.mark.slow

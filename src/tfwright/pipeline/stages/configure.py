@@ -278,11 +278,16 @@ def _prepare_programs(
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
-    # Left from another recipe state, it would hide the libraries from the real answer.
+    # Left from an earlier run, it would hide libraries from a ./configure that may ask
+    # for them.
     else:
         files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
-        files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
+        files.write(
+            job.places.programs / name,
+            f'#!/bin/sh\n{line} "$@"\n',
+            mode=0o755,
+        )
 
 
 @contextmanager
@@ -314,7 +319,12 @@ def _converse(
     kind = answering.Typist if table.by == "dialogue" else answering.Watcher
     respondent = kind(interview)
     log = job.log("configure")
-    spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
+    spoken = dialogue.converse(
+        command,
+        log,
+        respondent,
+        timeout=table.timeout,
+    )
     # A script that runs out of answers may still end with 0, and write nothing.
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
         # Which of its messages mean the recipe and which the host is known there.

@@ -261,7 +261,11 @@ def _materials(
     )
 
 
-def _known_lock(job: Job, recipe: Recipe, inputs: Inputs) -> "lock.Lock":
+def _known_lock(
+    job: Job,
+    recipe: Recipe,
+    inputs: Inputs,
+) -> "lock.Lock":
     """Return the recipe's lock; for a recipe without one, the lock that would fit its inputs."""
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins

@@ -177,8 +177,12 @@ _DOWNLOAD = re.compile(
 
 def download_fault(lines: Sequence[str]) -> DownloadFault | None:
     """Return the first download that failed; None if none did."""
-    for line in lines:
-        if found := _DOWNLOAD.search(line):
-            # Bazel lists every address that it tried; the first one names the file.
-            return DownloadFault(found[1], found[2])
-    return None
+    return next(iter(download_faults(lines)), None)
+
+
+def download_faults(lines: Sequence[str]) -> list[DownloadFault]:
+    """Return the downloads that failed, each once: Bazel repeats one for all that needs it."""
+    matches = (_DOWNLOAD.search(line) for line in lines)
+    # Bazel lists every address that it tried; the first one names the file.
+    faults = {found[1]: DownloadFault(found[1], found[2]) for found in matches if found}
+    return list(faults.values())

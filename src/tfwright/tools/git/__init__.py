@@ -236,6 +236,19 @@ def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
     """
     # git reads a name to the end of its line, so that one with a line break names nothing.
     asked = [name for name in dict.fromkeys(names) if "\n" not in name]
+    try:
+        return _blobs(repository, asked)
+    except ToolError:
+        if len(asked) <= 1:
+            return {}
+    # A git of before 2.44 gives up at the first file that a partial mirror does not have.
+    found: dict[str, str] = {}
+    for name in asked:
+        found |= blobs(repository, [name])
+    return found
+
+
+def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     with tempfile.TemporaryFile() as given:
         given.write("".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape"))
         given.seek(0)
@@ -267,6 +280,13 @@ def texts(repository: Path, tree: str, wanted: Callable[[str], bool]) -> dict[st
     """Return the texts of those plain files of a commit or tree whose path is wanted, by path."""
     names = named(repository, tree, wanted)
     contents = blobs(repository, names.values())
+    absent = [path for path, name in names.items() if name not in contents]
+    if absent:
+        raise ToolError(
+            f"{repository} lacks {len(absent)} files of {tree[:12]}: {absent[0]}",
+            remedy="Run 'invoke vault --verify --repair', then 'invoke fetch' with a network.",
+            evidence=Evidence(where=str(repository), lines=absent),
+        )
     return {path: contents[name] for path, name in names.items()}
 
 

@@ -1,0 +1,267 @@
+"""Remedies that are followed: what the message says is done to the letter, and the fault is gone."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.upstream import commit
+
+from tfwright.commands import vault
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import Recipe, SourceTable, SubstituteTable
+from tfwright.documents.toml import load
+from tfwright.errors import HostError, RecipeError, SupplyError, TfwrightError
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import HostFacts, Inputs
+from tfwright.pipeline.stage import Stage
+from tfwright.pipeline.stages import fetch
+from tfwright.progress import SILENCE
+from tfwright.rules.model import Repository
+from tfwright.rules.patched_tree import PatchedTree
+from tfwright.tools import disk, files
+from tfwright.tools.git import demo, mirror
+from tfwright.tools.git.mirror import Origin, Pin
+from tfwright.tools.process import file_lock
+from tfwright.vault import substitutes
+from tfwright.vault.store import Store
+
+Act = Callable[[], object]
+
+
+def failing(act: Act, kind: type[TfwrightError]) -> TfwrightError:
+    """Return the error by which something fails."""
+    with pytest.raises(kind) as caught:
+        act()
+    return caught.value
+
+
+# The recipe
+
+
+def test_the_key_that_is_suggested_is_taken(recipe_file: Path) -> None:
+    text = recipe_file.read_text("utf-8").replace("[bazel]", "[bazl]")
+    recipe_file.write_text(text.replace("branch =", "brunch ="), "utf-8")
+    for _ in range(5):
+        try:
+            recipes.read(str(recipe_file))
+        except RecipeError as fault:
+            text = recipe_file.read_text("utf-8")
+            recipe_file.write_text(corrected(text, fault), "utf-8")
+    assert recipes.read(str(recipe_file)).source.branch == "r1.8"
+
+
+def corrected(text: str, fault: RecipeError) -> str:
+    """Do to a recipe what an error about its keys says."""
+    if near := re.search(r"unknown key (\S+?); did you mean '(\w+)'", fault.what):
+        wrong = near[1].rpartition(".")[2]
+        return text.replace(f"{wrong} =", f"{near[2]} =").replace(f"[{wrong}]", f"[{near[2]}]")
+    assert fault.remedy.startswith("Add 'release'"), fault.remedy
+    return text.replace("branch =", 'release = "1.8"\nbranch =')
+
+
+def test_the_commit_that_is_named_is_the_one_to_pin(tmp_path: Path) -> None:
+    def bring(pinned: str) -> Path:
+        pin = Pin(demo.URL, "main", pinned)
+        return mirror.bring(pin, tmp_path, Origin.of(demo.URL), SILENCE, offline=True)
+
+    fault = failing(lambda: bring("0123456789" * 4), RecipeError)
+    written = tomllib.loads(fault.remedy.removeprefix("Write ").partition(" into")[0])
+    assert bring(written["commit"]).is_dir()
+
+
+def test_the_lines_that_are_shown_make_a_substitute_valid() -> None:
+    replaced = Repository("fft2d", "http_archive", "WORKSPACE", 1, ("https://h/a.tgz",), "2" * 64)
+    table = {"reason": "gone", "urls": ["https://h/b.tgz"], "sha256": "3" * 64}
+
+    def insist(**more: str) -> None:
+        made = SubstituteTable.model_validate({**table, **more})
+        substitutes.insist({"fft2d": made}, [replaced])
+
+    for wrong in ({}, {"replaces": "4" * 64}):
+        fault = failing(lambda wrong=wrong: insist(**wrong), RecipeError)  # type: ignore[misc]
+        shown = tomllib.loads("\n".join(fault.evidence.lines))
+        insist(**shown["fetch"]["substitutes"]["fft2d"])
+
+
+@pytest.fixture
+def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SourceTable:
+    """Return a recipe's source with one patch, in a small repository of its own."""
+    pinned = commit(tmp_path / "upstream", {"core/op.cc": "one\ntwo\nthree\n"})
+    (tmp_path / "patches").mkdir()
+    monkeypatch.setattr(recipes, "PATCHES", tmp_path / "patches")
+    return SourceTable(
+        url="https://example.org/t.git",
+        branch="main",
+        commit=pinned,
+        release="1.8",
+        patches=("0001.patch",),
+    )
+
+
+def patched(table: SourceTable, tmp_path: Path) -> str:
+    place = tmp_path / "upstream/.git"
+    return PatchedTree(tmp_path / "scratch", table, place, table.commit).patched()
+
+
+PATCH = (
+    "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1,3 +1,3 @@\n"
+)
+
+
+def test_a_patch_that_is_in_the_tree_is_removed_from_the_recipe(
+    source: SourceTable, tmp_path: Path
+) -> None:
+    text = f"{PATCH} one\n-2\n+two\n three\n"
+    (tmp_path / "patches/0001.patch").write_text(text, "utf-8")
+    fault = failing(lambda: patched(source, tmp_path), RecipeError)
+    assert fault.remedy.startswith("Remove the patch from the recipe")
+    assert patched(source.model_copy(update={"patches": ()}), tmp_path)
+
+
+def test_a_path_is_taken_out_of_what_is_left_out(source: SourceTable, tmp_path: Path) -> None:
+    text = f"{PATCH} one\n-two\n+2\n three\n"
+    (tmp_path / "patches/0001.patch").write_text(text, "utf-8")
+    excluding = source.model_copy(update={"exclude": ("core/op.cc",)})
+    fault = failing(lambda: patched(excluding, tmp_path), RecipeError)
+    assert fault.remedy.startswith("Take core/op.cc out of source.exclude")
+    assert patched(source, tmp_path)
+
+
+@pytest.mark.parametrize("typed", ["compil", "fetsch", "sauce"])
+def test_the_stage_that_is_suggested_or_listed_exists(typed: str) -> None:
+    fault = failing(lambda: engine.stage_named(typed), RecipeError)
+    near = re.search(r"did you mean '(\w+)'", fault.what)
+    names = [near[1]] if near else fault.remedy.removesuffix(".").partition(": ")[2].split(", ")
+    for name in names:
+        assert engine.stage_named(name).name == name
+
+
+def test_the_option_that_is_to_be_added_makes_the_command_valid() -> None:
+    fault = failing(lambda: engine.insist("source", "compile"), RecipeError)
+    until = re.search(r"--until (\w+)", fault.remedy)
+    assert until
+    engine.insist(until[1], "compile")
+
+
+# The host
+
+
+def test_a_build_out_that_is_a_file_is_corrected(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x", "utf-8")
+
+    def write(place: Path) -> None:
+        with disk.explained():
+            files.write(place / "out/a", "x")
+
+    fault = failing(lambda: write(tmp_path / "file"), HostError)
+    assert "Correct build_out in the host file" in fault.remedy
+    write(tmp_path / "other")
+
+
+def test_what_works_with_a_directory_is_waited_for(tmp_path: Path) -> None:
+    lock = tmp_path / "lock"
+    with file_lock.held(lock, "the first"):
+        fault = failing(lambda: held(lock), HostError)
+        assert "Wait until that has ended" in fault.remedy
+    held(lock)
+
+
+def held(lock: Path) -> None:
+    with file_lock.held(lock, "the second"):
+        pass
+
+
+def test_a_host_file_with_a_wrong_key_takes_one_of_those_that_are_listed(tmp_path: Path) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text('drop_folder = "/x"\n', "utf-8")
+    fault = failing(lambda: load(path, HostFile), RecipeError)
+    names = fault.remedy.removeprefix("Use one of: ").removesuffix(".").split(", ")
+    assert "drop" in names
+    path.write_text('drop = "/x"\n', "utf-8")
+    assert load(path, HostFile).drop == Path("/x")
+
+
+# What comes from outside
+
+
+WORKSPACE = """\
+load("@dep//:defs.bzl", "more")
+http_archive(name = "dep", urls = ["http://127.0.0.1:9/dep.zip"], sha256 = "{sha256}")
+more()
+"""
+FACTS = HostFacts(
+    system="Linux",
+    machine="x86_64",
+    glibc="2.36",
+    interpreter=Path(sys.executable),
+    python="3.11",
+    compiler="",
+)
+
+
+@pytest.fixture
+def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
+    """Return a job whose WORKSPACE loads a file of an archive that no server has."""
+    sha256 = files.sha256(dep(tmp_path))
+    pinned = commit(tmp_path / "upstream", {"WORKSPACE": WORKSPACE.format(sha256=sha256)})
+    table = recipe.source.model_copy(update={"commit": pinned})
+    foreign = recipe.host.model_copy(update={"system": "Darwin"})
+    mirrors = {recipe.source.url: str(tmp_path / "upstream")}
+    host_file = HostFile(build_out=tmp_path / "build_out", mirrors=mirrors)
+    changed = recipe.model_copy(update={"source": table, "host": foreign})
+    return BuildRequest(recipe=changed, host_file=host_file)
+
+
+def dep(tmp_path: Path) -> Path:
+    path = tmp_path / "dep.zip"
+    path.write_bytes(b"PK\x05\x06" + bytes(18))
+    return path
+
+
+def fetched(job: BuildRequest) -> Inputs:
+    made = Stage(fetch).run(job, {HostFacts: FACTS})
+    assert isinstance(made, Inputs)
+    return made
+
+
+@pytest.mark.parametrize("already", [True, False], ids=["a drop folder", "no drop folder"])
+def test_a_file_in_the_drop_folder_takes_the_place_of_its_servers(
+    job: BuildRequest, tmp_path: Path, *, already: bool
+) -> None:
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    if already:
+        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+    fault = failing(lambda: fetched(job), SupplyError)
+    named = re.search(r"into (/\S+?);", fault.remedy)
+    if named:
+        assert named[1] == str(drop)
+    else:
+        line = re.search(r'drop = "/path/to/folder"', fault.remedy)
+        assert line
+        job = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+    dep(tmp_path).rename(drop / "any name")
+    assert [archive.size for archive in fetched(job).archives] == [22]
+
+
+def test_a_damaged_file_of_the_vault_is_removed_and_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault, "_recipes", list)
+    store = Store(tmp_path / "vault/repository_cache")
+    sha256 = files.sha256(dep(tmp_path))
+    with store.admitting(sha256, "here") as place:
+        place.write_bytes(dep(tmp_path).read_bytes())
+    store.path(sha256).chmod(0o644)
+    store.path(sha256).write_bytes(b"other")
+    fault = failing(lambda: vault.verify(tmp_path, repair=False), SupplyError)
+    assert "'invoke vault --verify --repair'" in fault.remedy
+    fault = failing(lambda: vault.verify(tmp_path, repair=True), SupplyError)
+    assert fault.remedy == "Run 'invoke fetch' for the recipes that need them."
+    assert vault.verify(tmp_path, repair=False) == []

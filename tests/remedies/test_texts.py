@@ -1,0 +1,51 @@
+"""What remedies say: each names commands, options and tables that exist."""
+
+import re
+
+from tests.remedies.collected import collected
+
+from tfwright import tasks
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.nightly import NightlyFile
+from tfwright.documents.recipe import Recipe
+
+REMEDIES = collected()
+FOREIGN = {"--list"}
+"""What invoke itself understands in place of a command."""
+
+
+def options(command: str) -> set[str]:
+    """Return the options that a command takes."""
+    task = tasks.collection()[command]
+    flags = {flag for argument in task.get_arguments() for flag in argument.names}
+    return {f"--{flag.replace('_', '-')}" for flag in flags} | {"--help"}
+
+
+def test_the_package_says_hundreds_of_remedies() -> None:
+    assert len(REMEDIES) > 300
+
+
+def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
+    known = {name for group in tasks.names().values() for name in group}
+    wrong = []
+    for remedy in REMEDIES:
+        for command, given in remedy.commands:
+            if command in FOREIGN:
+                continue
+            if command not in known:
+                wrong.append(f"{remedy.file}:{remedy.line}: no command {command!r}")
+                continue
+            unknown = set(given) - options(command)
+            wrong += [f"{remedy.file}:{remedy.line}: {command} {flag}" for flag in sorted(unknown)]
+    assert wrong == []
+
+
+def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
+    tables = {*Recipe.model_fields, *HostFile.model_fields, *NightlyFile.model_fields}
+    wrong = [
+        f"{remedy.file}:{remedy.line}: [{name}]"
+        for remedy in REMEDIES
+        for name in re.findall(r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text)
+        if name not in tables
+    ]
+    assert wrong == []
