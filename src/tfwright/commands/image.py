@@ -42,7 +42,8 @@ def build(job: BuildRequest, name: str) -> BuiltImage:
             remedy='Add containerfile = "NAME" to [host.image]; docs/containers.md shows one.',
         )
     path = recipes.find(name).parent / pinned.containerfile
-    kept = building.build(path, job.places.vault, job.log("image"))
+    runtime = job.host_file.container.runtime
+    kept = building.build(path, job.places.vault, job.log("image"), runtime)
     return BuiltImage(kept, pinned.digest)
 
 

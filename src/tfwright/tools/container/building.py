@@ -47,7 +47,7 @@ def insist_on_pins(containerfile: Path) -> None:
         stages.add(named[2] or "")
 
 
-def build(containerfile: Path, vault: Path, log: Path) -> KeptImage:
+def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = None) -> KeptImage:
     """Build an image and move it into the vault; its programs reach the network.
 
     Raises RecipeError for a base without digest, ToolError where podman fails.
@@ -62,6 +62,7 @@ def build(containerfile: Path, vault: Path, log: Path) -> KeptImage:
         context.mkdir()
         made = engine.client(
             "podman",
+            *((f"--runtime={runtime}",) if runtime else ()),
             "build",
             "--file",
             str(containerfile.absolute()),
