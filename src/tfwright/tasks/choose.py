@@ -177,7 +177,7 @@ def _newest_release(wish: "Wish") -> str:
     )
 
 
-@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
 def port(
     _: Context,
     to: str,
@@ -209,3 +209,18 @@ def pin(
         from tfwright.terminal import port as page
 
         page.show_pinned(pinning.pin(job_of(recipe), recipes.find(recipe), add))
+
+
+@task(help=RECIPE)
+def record(
+    _: Context,
+    recipe: str = "demo",
+) -> None:
+    """Answer ./configure yourself, once: questions and answers are written into the recipe."""
+    with explained():
+        from tfwright.commands import record as recording
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import record as page
+
+        recorded = recording.record(job_of(recipe), recipes.find(recipe), page.ask)
+        page.show(recorded, recipe)

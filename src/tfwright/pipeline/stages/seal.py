@@ -113,6 +113,7 @@ def _record(
             version=recipe.bazel.version,
             sha256=inputs.bazel.sha256,
         ),
+        # Versions and not places: a CUDA in another directory gives the same bytes.
         found=host_facts.found(recipe, job.host_file, host),
         build=_build(recipe.compile, tree, configured),
         substitutions=_substitutions(inputs),
