@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pydantic import TypeAdapter, ValidationError
 
@@ -247,7 +247,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
     Raises RecipeError for a requirement that pip could not read.
     """
     try:
-        named = {_project(line) for line in request.requirements}
+        named = {packages.name_of(line) for line in request.requirements}
     except InvalidRequirement as fault:
         raise RecipeError(
             f"--requirement: {' '.join(str(fault).split())}",
@@ -264,15 +264,11 @@ def bounds_for(request: Request) -> tuple[str, ...]:
         if releases.contains(version, prereleases=True):
             known.extend(bound.packages)
     # The user's own requirement wins: two lines for one package would contradict.
-    return tuple(line for line in known if _project(line) not in named)
+    return tuple(line for line in known if packages.name_of(line) not in named)
 
 
 def _bounds() -> Bounds:
     return load(BOUNDS, Bounds)
-
-
-def _project(line: str) -> str:
-    return canonicalize_name(Requirement(line).name)
 
 
 def _install(

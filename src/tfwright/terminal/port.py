@@ -25,7 +25,10 @@ def show_port(port: "Port") -> None:
         state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
         text.line(state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}")
     changes = sum(pin.state == "change" for pin in port.pins)
-    text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    if changes:
+        text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    else:
+        text.tell("Nothing has to change before it can be built")
     text.tell(f"Then: invoke build --recipe {port.path} --until configure")
     print(port.path)
 
