@@ -46,7 +46,14 @@ def nightly(
         # The timer itself runs `nightly` without options,
         # so these two never meet a night.
         if install or uninstall:
-            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+            sys.exit(
+                page.schedule(
+                    install or uninstall,
+                    at,
+                    remove=bool(uninstall),
+                    yes=yes,
+                )
+            )
         if order:
             tell(page.said_of(nightly.carry_out(order, console.Terminal())))
         elif watch:
@@ -138,7 +145,13 @@ def report(
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
+def bisect(
+    _: Context,
+    recipe: str,
+    good: str = "",
+    bad: str = "",
+    json: bool = False,
+) -> None:
     """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
     with explained(resume="invoke bisect"):
         from tfwright.commands import bisect
