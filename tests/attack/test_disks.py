@@ -30,9 +30,9 @@ def mounted(kind: str, folder: Path) -> Iterator[Path]:
         with image.open("wb") as stream:
             stream.truncate(SIZE * 2**20)
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
-        command = ["mount", "-o", "loop", image, place]
+        command = ["mount", "-o", "loop", str(image), str(place)]
     else:
-        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}m", "none", place]
+        command = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}m", "none", str(place)]
     if subprocess.run(command, check=False).returncode:
         pytest.skip(f"this system does not mount a disk of the kind {kind}")
     try:
