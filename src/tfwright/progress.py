@@ -57,7 +57,6 @@ class Listener(Protocol):
         """Hear how far the running stage has come; may be called many times a second."""
 
 
-# Written out, since a Protocol's own bodies must not be called.
 class Silence:
     """A listener that shows nothing."""
 

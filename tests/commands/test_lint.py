@@ -1,3 +1,4 @@
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -90,6 +91,31 @@ def test_a_patch_without_its_header_is_found_beside_the_recipe(outside: Path) ->
     (found,) = linting.lint(str(outside))
     assert (found.rule, found.file) == ("patch", own)
     assert "the header must say Why:, Upstream:, Drop when:" in found.what
+
+
+def own_patch(outside: Path, drop_when: str) -> None:
+    """Put a copy of the recipe's first patch next to it, with another condition."""
+    name = recipes.read(CPU).source.patches[0]
+    own = outside.parent / "patches" / name
+    own.parent.mkdir(parents=True)
+    text = (recipes.PATCHES / name).read_text("utf-8")
+    condition = re.search(r"(?m)^Drop when: .*$", text)
+    assert condition
+    own.write_text(text.replace(condition[0], f"Drop when: {drop_when}"), "utf-8")
+
+
+def test_a_patch_whose_own_header_says_that_it_is_due_is_found(outside: Path) -> None:
+    own_patch(outside, "release >= 1.8")
+    (found,) = linting.lint(str(outside))
+    assert (found.rule, found.file) == ("patch-due", outside)
+    assert "Drop when: release >= 1.8" in found.what
+
+
+def test_a_condition_that_cannot_be_read_is_found_in_the_patch(outside: Path) -> None:
+    own_patch(outside, "release => 1.9")
+    (found,) = linting.lint(str(outside))
+    assert (found.rule, found.file.suffix) == ("drop-when", ".patch")
+    assert found.line > 1
 
 
 def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:

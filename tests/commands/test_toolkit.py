@@ -445,7 +445,7 @@ REDISTRIBUTED = {
 def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
     job: BuildRequest, tmp_path: Path
 ) -> None:
-    pins = {}
+    pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
         content = tar({f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz")
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)

@@ -1,13 +1,15 @@
 """What doctor says about the ways to a toolkit, on small simulated hosts."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.host import toolkit_ways
+from tfwright.host import requirements, toolkit_ways
 from tfwright.host.probes import Host
 
 Player = Callable[[dict[str, Any]], Host]
@@ -62,3 +64,13 @@ def test_an_installed_cuda_of_another_version_is_not_offered(recipe: Recipe, pla
     other = CUDA_H.replace("11080", "12040")
     host = play({"files": {"/usr/local/cuda/include/cuda.h": other}, "programs": APT})
     assert "/usr/local/cuda" not in toolkit_ways.remedy(recipe, "cuda", host)
+
+
+def test_the_bundled_kernel_needs_its_cuda_as_tensorflow_does(
+    recipe: Recipe, play: Player, tmp_path: Path
+) -> None:
+    host = play({"programs": {**APT, "/usr/bin/uname": {"-sm": "Linux x86_64"}}})
+    found = requirements.compare(recipe, HostFile(build_out=tmp_path), host)
+    blocking = [str(finding) for finding in found if finding.blocks == "configure"]
+    assert "no CUDA at /usr/local/cuda; wanted: CUDA 11.8" in blocking
+    assert not [text for text in blocking if "cuDNN" in text]

@@ -64,7 +64,7 @@ def test_an_axis_changes_the_recipe_and_nothing_else() -> None:
     target = Target(name="x-sm70", recipe="linux-r2.1-cuda10.1", capabilities="7.0", python="3.7")
     found = nightly_targets.recipe_of(target)
     assert found.host.python == "3.7"
-    assert found.configure.answers[nightly_targets.CAPABILITIES] == "7.0"
+    assert found.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "7.0"
     assert found.verify.architectures == ("sm_70",)
     assert found.name == "x-sm70"
 

@@ -51,3 +51,9 @@ def test_tools_have_a_configuration_of_their_own_unless_a_flag_of_every_build_jo
     assert configurations.tools_apart(f"build:rbe {joined}\n", [])
     assert not configurations.tools_apart(f"build {joined}\n", [])
     assert not configurations.tools_apart("", [joined])
+
+
+def test_a_line_for_the_platform_counts_where_the_tree_enables_such_lines() -> None:
+    line = "build:linux --distinct_host_configuration=false\n"
+    assert configurations.tools_apart(line, [])
+    assert not configurations.tools_apart(f"build --enable_platform_specific_config\n{line}", [])

@@ -59,7 +59,11 @@ class RemoteOptions:
         return ("build", "--recipe", recipe, "--wait", *self.arguments)
 
 
-def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
+def place_of(
+    settings: HostFile,
+    asked: str,
+    recipes: Sequence[str],
+) -> Place:
     """Return where recipes are built: as asked, else where the host file says that many can be.
 
     Raises RecipeError if the place is unknown.
@@ -78,7 +82,12 @@ def place_of(settings: HostFile, asked: str, recipes: Sequence[str]) -> Place:
     return "slurm" if len(recipes) > 1 and settings.slurm else "here"
 
 
-def here(settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hear) -> WorkSchedule:
+def here(
+    settings: HostFile,
+    recipes: Sequence[str],
+    build: BuildHere,
+    hear: Hear,
+) -> WorkSchedule:
     """Build recipes one after the other; one that fails does not keep the others from it."""
     done = dict(schedule.planned(recipes, (), {}).assignments)
     for recipe in recipes:
@@ -87,7 +96,13 @@ def here(settings: HostFile, recipes: Sequence[str], build: BuildHere, hear: Hea
         hear(started)
         state, failure = _built(build, recipe)
         seconds = time.monotonic() - begun
-        done[recipe] = Assignment(recipe, state, "here", seconds=seconds, detail=failure)
+        done[recipe] = Assignment(
+            recipe,
+            state,
+            "here",
+            seconds=seconds,
+            detail=failure,
+        )
         hear(done[recipe])
     finished = WorkSchedule(done, ())
     _keep(settings, finished)
@@ -103,7 +118,10 @@ def _built(build: BuildHere, recipe: str) -> tuple[schedule.State, str]:
 
 
 def on_workers(
-    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
+    settings: HostFile,
+    recipes: Sequence[str],
+    options: RemoteOptions,
+    hear: Hear,
 ) -> WorkSchedule:
     """Build recipes on the workers of the host file. A lost worker's recipe goes to another one.
 
@@ -136,7 +154,10 @@ def on_workers(
 
 
 def by_slurm(
-    settings: HostFile, recipes: Sequence[str], options: RemoteOptions, hear: Hear
+    settings: HostFile,
+    recipes: Sequence[str],
+    options: RemoteOptions,
+    hear: Hear,
 ) -> WorkSchedule:
     """Build recipes as one job array.
 
@@ -148,7 +169,11 @@ def by_slurm(
     return done
 
 
-def send_inputs(host: RemoteHost, build_out: Path, log: Path) -> None:
+def send_inputs(
+    host: RemoteHost,
+    build_out: Path,
+    log: Path,
+) -> None:
     """Copy this host's vault to a worker that asks for it. Raises ToolError if that fails.
 
     Files and images are named by their digest, so that only what the worker lacks is copied; it
@@ -162,7 +187,12 @@ def send_inputs(host: RemoteHost, build_out: Path, log: Path) -> None:
             ssh.send_folder(host, folder, f"{host.build_out}/vault/{part}", log)
 
 
-def _collect(host: RemoteHost, printed: str, settings: HostFile, recipe: str) -> None:
+def _collect(
+    host: RemoteHost,
+    printed: str,
+    settings: HostFile,
+    recipe: str,
+) -> None:
     """Bring the wheel that a worker built, with what lies next to it, into the wheelhouse.
 
     Raises ToolError if rsync fails, WheelError if the wheel is not what its provenance says.
@@ -194,20 +224,30 @@ def verify(wheel: Path) -> None:
         digest = said["subject"][0]["digest"]["sha256"]
         found = files.sha256(wheel)
     except (OSError, ValueError, LookupError, TypeError) as fault:
-        raise WheelError(f"{wheel.name} came without its provenance", remedy=remedy) from fault
+        raise WheelError(
+            f"{wheel.name} came without its provenance",
+            remedy=remedy,
+        ) from fault
     if digest != found:
         what = f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
         raise WheelError(what, remedy=remedy)
 
 
-def _publish(incoming: Path, wheelhouse: Path, recipe: str) -> None:
+def _publish(
+    incoming: Path,
+    wheelhouse: Path,
+    recipe: str,
+) -> None:
     """Give files their place in the wheelhouse, and list the wheel in its index."""
     wheelhouse.mkdir(parents=True, exist_ok=True)
     # Builds on this host refresh the same index.
     notes = {path.name: {"recipe": recipe} for path in incoming.glob("*.whl")}
     with file_lock.held(wheelhouse / ".lock", "invoke build", wait=True):
         # The wheel last: a reader never sees it without its provenance.
-        for path in sorted(incoming.iterdir(), key=lambda path: path.suffix == ".whl"):
+        for path in sorted(
+            incoming.iterdir(),
+            key=lambda path: path.suffix == ".whl",
+        ):
             files.move(path, wheelhouse / path.name, 0o644)
         index.refresh(wheelhouse, notes, replace=True, packages="")
 

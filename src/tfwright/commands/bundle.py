@@ -128,7 +128,11 @@ def _inputs(
         source = room / "source.bundle"
         git_bundle.pack(inputs.mirror, inputs.commit, source)
         yield Content.of("source", source)
-    yield Content.of("bazel", inputs.bazel.path, sha256=inputs.bazel.sha256)
+    yield Content.of(
+        "bazel",
+        inputs.bazel.path,
+        sha256=inputs.bazel.sha256,
+    )
     # Their digest is known from fetch, so gigabytes are not read a second time.
     for archive in inputs.archives:
         yield Content.of("archive", archive.path, archive.sha256, archive.sha256)
@@ -459,13 +463,9 @@ def _place_source(
 ) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source
+    # By its url: a build looks for the mirror of the repository that the recipe names.
     repository = mirror.place(places.git, source.url)
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)
-    mirror.bring(
-        Pin(source.url, source.branch, source.commit, source.exclude),
-        places.git,
-        Origin.of(source.url),
-        listener,
-        offline=True,
-    )
+    # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
+    mirror.bring(Pin.of(source), places.git, Origin.of(source.url), listener, offline=True)

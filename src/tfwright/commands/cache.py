@@ -163,7 +163,10 @@ def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | 
         return f"variable {name}: {old or 'unset'} became {new or 'unset'}", ""
     # An input that no action made explains the most, and comes first. Bazel writes outputs to
     # bazel-out/, so its paths tell the two apart.
-    unequal = sorted(_unequal(before.inputs, after.inputs), key=lambda item: "-out/" in item[0])
+    unequal = sorted(
+        _unequal(before.inputs, after.inputs),
+        key=lambda item: "-out/" in item[0],
+    )
     for path, old, new in unequal:
         return f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}", path
     return None

@@ -20,4 +20,10 @@ def check(job: BuildRequest, *, deep: bool) -> list[LinkRow]:
     wanted = reach.wanted(rules, table.substitutes, locked)
     origins = Origins(job.host_file, job.places.git, job.offline, table)
     store = external.store(job)
-    return links.report(wanted, store, origins, job.listener.progress, deep=deep)
+    return links.report(
+        wanted,
+        store,
+        origins,
+        job.listener.progress,
+        deep=deep,
+    )

@@ -19,6 +19,8 @@ from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import line_of
 from tfwright.errors import RecipeError
 from tfwright.pipeline import rivals
+from tfwright.rules import dropping
+from tfwright.rules.dropping import DropFacts
 from tfwright.tools import git
 from tfwright.tools.git import patching
 from tfwright.vault import lock, locking
@@ -258,6 +260,36 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
                 yield LintFinding(patch, line, what, fault.remedy, "patch")
 
 
+def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
+    """Find patches that their own ``Drop when:`` says to remove, or whose condition is misspelt."""
+    facts = DropFacts.of(subject.recipe)
+    for name in subject.recipe.source.patches:
+        patch = subject.recipe.source.file(name)
+        try:
+            drop_when = patching.header(patch).drop_when
+        except RecipeError:
+            # `has_sound_patches` says what is wrong with the header.
+            continue
+        verdict = dropping.judge(drop_when, facts)
+        if verdict.answer == "due":
+            yield subject.finding(
+                "patch-due",
+                _line_with(subject, name) or 1,
+                f"{name} is to be dropped: its header says 'Drop when: {verdict.condition}'",
+                "Remove it from source.patches; correct its header if the build still needs it.",
+            )
+        if condition := dropping.misspelt(drop_when):
+            line = _line_of_field(patch, "Drop when:")
+            what = f"'{condition}' cannot be read as a condition"
+            remedy = "Write release >= 1.9, upstream COMMIT, or a sentence; docs/new-recipe.md."
+            yield LintFinding(patch, line, what, remedy, "drop-when")
+
+
+def _line_of_field(patch: Path, field: str) -> int:
+    lines = patch.read_text("utf-8", "surrogateescape").splitlines()
+    return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
+
+
 def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     """Find a lock file that pins something else than the recipe."""
     path = subject.path.with_suffix(".lock")
@@ -281,6 +313,7 @@ RULES: Sequence[Rule] = (
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
     has_sound_patches,
+    has_no_patch_that_is_due,
     has_a_current_lock,
 )
 """All rules, in the order in which a recipe is written."""

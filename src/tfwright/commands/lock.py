@@ -26,7 +26,6 @@ def write(job: BuildRequest, path: Path) -> Lock:
     """
     # The old lock must not leave out or refuse anything while the new one is made.
     free = replace(job, locked=None)
-    # From the vault where they are kept: a lock must describe what a build would use.
     inputs = reached.inputs(free)
     wanted, fault = _wanted(free, inputs)
     found = external.lock_of(
@@ -40,6 +39,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
     added = {
         "requirements": _requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),
+        "image": locking.image(free.recipe, free.places.vault),
     }
     locked = found.model_copy(update=added)
     # Refused before anything is written: the better lock is what builds depend on.

@@ -6,11 +6,11 @@ recipe is unverified, and the report lists what is still open.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tfwright.commands import verified
 from tfwright.configure import expected, validation
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
@@ -238,7 +238,6 @@ def copy(path: Path, name: str) -> NewRecipe:
     target = path.with_name(f"{name}.toml")
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
-    # What was verified is the original; the copy is made to be changed.
-    text = re.sub(r"(?ms)^\[verified\]\n.*?(?=^\[|\Z)", "", path.read_text("utf-8"))
+    text = verified.removed_from(path.read_text("utf-8"))
     files.write(target, f"# A copy of {path.stem}; not run yet.\n\n{text.rstrip()}\n")
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

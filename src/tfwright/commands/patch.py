@@ -16,8 +16,7 @@ from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import patched_tree
 from tfwright.tools import files, git, toml_editing
-from tfwright.tools.git import mirror, patching
-from tfwright.tools.git.mirror import Pin
+from tfwright.tools.git import merging, patching
 from tfwright.tools.git.patching import PatchHeader
 
 CONTEXT = 1
@@ -48,7 +47,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
             remedy=f"Make it: invoke build --recipe {job.recipe.name} --until source",
         )
     inner = f"{_folder(job.recipe)}/{_next_number(job.recipe):04}-{_words(name)}.patch"
-    target = _patches_of(path) / inner
+    target = patches_of(path) / inner
     changed = _write(tree, target, header)
     # The patch is written first: a recipe must never name a file that does not exist.
     named = [*job.recipe.source.patches, inner]
@@ -59,8 +58,10 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
 def prepare(job: BuildRequest, number: int) -> Path:
     """Make a tree in which a patch can be redone, and return its directory.
 
-    The patches before it are applied and committed to the index; of the patch itself, the parts
-    that fit are in the files; the others are next to them as ``FILE.rej``.
+    The patches before it are applied and committed to the index. A patch that says for which commit
+    it was made is merged into the files: where both changed the same lines, they hold all versions.
+    Of another one, the parts that fit are in the files; the others are next to them as
+    ``FILE.rej``.
     """
     source = job.recipe.source
     patch = _numbered(job.recipe, number)
@@ -68,10 +69,24 @@ def prepare(job: BuildRequest, number: int) -> Path:
     before = source.model_copy(update={"patches": source.patches[:position]})
     tree = _workplace(job)
     # Earlier patches go into the index, so that the difference holds this patch alone.
-    content = patched_tree.make(tree, before, _mirror(job), source.commit)
+    repository = external.repository(job.job, source)
+    content = patched_tree.make(tree, before, repository, source.commit)
     git.check_out(tree, content)
-    git.apply_what_fits(tree, source.file(patch))
+    target = source.file(patch)
+    if base := merging.base_of(target):
+        made_for = source.model_copy(update={"commit": base})
+        merging.merge(tree, target, external.repository(job.job, made_for), base)
+    else:
+        git.apply_what_fits(tree, target)
     return tree
+
+
+def waiting(tree: Path) -> list[str]:
+    """Return what a person still has to do in a tree: conflicts, and parts that did not fit."""
+    rejected = [file for file in tree.rglob("*.rej") if file.is_file()]
+    touched = [tree / name for name in (*git.changed(tree), *git.strangers(tree))]
+    conflicting = [file for file in touched if merging.unresolved(file)]
+    return sorted({str(file.relative_to(tree)) for file in (*rejected, *conflicting)})
 
 
 def refresh(job: BuildRequest, number: int) -> WrittenPatch:
@@ -85,16 +100,14 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
             remedy=f"Make it: invoke patch --recipe {job.recipe.name} --refresh {number}",
         )
     # With a part left out, the new patch would silently do less than the old one.
-    rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))
-    if rejected:
+    if left := waiting(tree):
         raise RecipeError(
-            f"Parts of {target.name} that did not fit are still waiting: {rejected[0]}",
-            remedy="Make the change by hand, then delete each FILE.rej.",
-            evidence=Evidence(lines=rejected),
+            f"Parts of {target.name} that did not fit are still waiting: {left[0]}",
+            remedy="Make the change by hand; delete git's marks in the file, and each FILE.rej.",
+            evidence=Evidence(lines=left),
         )
     changed = _write(tree, target, patching.header(target))
-    files.remove(tree)
-    files.remove(git.repository_of(tree))
+    git.discard(tree)
     return WrittenPatch(target, changed, added=False)
 
 
@@ -116,13 +129,6 @@ def as_text(header: PatchHeader) -> str:
     """Return a header as patches have it: three fields, further lines indented by one blank."""
     fields = {"Why": header.why, "Upstream": header.upstream, "Drop when": header.drop_when}
     return "".join(f"{name}: {' '.join(text.split())}\n" for name, text in fields.items())
-
-
-def _mirror(job: BuildRequest) -> Path:
-    source = job.recipe.source
-    pin = Pin(source.url, source.branch, source.commit, source.exclude)
-    origin = external.origin(job.job, source.url)
-    return mirror.bring(pin, job.places.git, origin, job.listener, offline=job.offline)
 
 
 def _workplace(job: BuildRequest) -> Path:
@@ -155,7 +161,7 @@ def _folder(recipe: Recipe) -> str:
     return recipe.source.branch.replace("/", "-")
 
 
-def _patches_of(path: Path) -> Path:
+def patches_of(path: Path) -> Path:
     """Return patches/ of the checkout for its own recipes, else the one next to the recipe."""
     if path.resolve().parent == recipes.RECIPES.resolve():
         return recipes.PATCHES

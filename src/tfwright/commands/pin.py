@@ -10,7 +10,7 @@ from tfwright.host import pythons
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import toml_editing
 from tfwright.tools.bazel import binary as bazels
-from tfwright.tools.python import resolving
+from tfwright.tools.python import packages, resolving
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,15 @@ def _wanted(recipe: Recipe, added: Sequence[str]) -> dict[str, list[str]]:
     """Return what each list has to hold; verify tries the numpy that the build used."""
     # The wheel is compiled against this numpy's C API, and may fail with an older one.
     building = _merged(recipe.host.requirements, added)
-    numpy = [line for line in building if resolving.packages_name(line) == "numpy"]
+    numpy = [line for line in building if packages.name_of(line) == "numpy"]
     verifying = _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
     return {"host.requirements": building, "verify.requirements": verifying}
 
 
 def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:
     """Return pins with requirements in the place of those of the same package."""
-    names = {resolving.packages_name(line) for line in added}
-    kept = [line for line in pins if resolving.packages_name(line) not in names]
+    names = {packages.name_of(line) for line in added}
+    kept = [line for line in pins if packages.name_of(line) not in names]
     return [*kept, *added]
 
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pydantic import TypeAdapter, ValidationError
 
@@ -247,7 +247,7 @@ def bounds_for(request: Request) -> tuple[str, ...]:
     Raises RecipeError for a requirement that pip could not read.
     """
     try:
-        named = {_project(line) for line in request.requirements}
+        named = {packages.name_of(line) for line in request.requirements}
     except InvalidRequirement as fault:
         raise RecipeError(
             f"--requirement: {' '.join(str(fault).split())}",
@@ -264,15 +264,11 @@ def bounds_for(request: Request) -> tuple[str, ...]:
         if releases.contains(version, prereleases=True):
             known.extend(bound.packages)
     # The user's own requirement wins: two lines for one package would contradict.
-    return tuple(line for line in known if _project(line) not in named)
+    return tuple(line for line in known if packages.name_of(line) not in named)
 
 
 def _bounds() -> Bounds:
     return load(BOUNDS, Bounds)
-
-
-def _project(line: str) -> str:
-    return canonicalize_name(Requirement(line).name)
 
 
 def _install(
@@ -294,7 +290,11 @@ def _install(
     return time.monotonic() - start
 
 
-def _install_wheel(request: Request, bounds: Sequence[str], log: Path) -> None:
+def _install_wheel(
+    request: Request,
+    bounds: Sequence[str],
+    log: Path,
+) -> None:
     # Constraints bound a package only if something requires it; they install nothing.
     constraints = request.venv.place / "bounds.txt"
     files.write(constraints, "".join(f"{line}\n" for line in bounds))
@@ -331,7 +331,11 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
 def _installed(request: Request) -> tuple[str, ...]:
     """List what is in a venv, but for the wheel itself, which pip names by its path."""
     command = request.venv.pip_offline(request.place, "freeze")
-    printed = runner.run(command, request.place / "logs/freeze.log", remedy="Look into the log.")
+    printed = runner.run(
+        command,
+        request.place / "logs/freeze.log",
+        remedy="Look into the log.",
+    )
     # Lines of any other form, such as name @ file:///..., are not pins.
     return tuple(re.findall(r"^[\w.-]+==[\w.!+-]+$", printed, re.MULTILINE))
 

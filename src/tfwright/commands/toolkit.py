@@ -175,8 +175,18 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         root.parent.mkdir(parents=True, exist_ok=True)
         command = f"invoke toolkit --recipe {job.recipe.name}"
         # Recipes share toolkits: a second build waits, and then finds this part in place.
-        with file_lock.held(root.parent / f"{root.name}.lock", command, wait=True):
-            part = _provided(job, kind, table, root, licence_accepted=licence_accepted)
+        with file_lock.held(
+            root.parent / f"{root.name}.lock",
+            command,
+            wait=True,
+        ):
+            part = _provided(
+                job,
+                kind,
+                table,
+                root,
+                licence_accepted=licence_accepted,
+            )
         yield Provided(kind.title, root, part)
 
 
@@ -264,7 +274,10 @@ def _unaccepted_packages(
     """Show the licence text of a package, or where it is published."""
     shown = root.with_name(f"{root.name}-licences")
     # All packages of a part hold the same text; the largest would take minutes to read.
-    package = min(obtained.files.values(), key=lambda path: path.stat().st_size)
+    package = min(
+        obtained.files.values(),
+        key=lambda path: path.stat().st_size,
+    )
     found = nvidia_archive.licences(package, room, shown)
     where = found[0] if found else table.licence
     what = f"{kind.title} is NVIDIA's, under a licence that you have to accept yourself: {where}"
@@ -317,7 +330,11 @@ def _put(
     return part
 
 
-def _insist_on_tree(job: BuildRequest, kind: Kind, part: InstalledPart) -> None:
+def _insist_on_tree(
+    job: BuildRequest,
+    kind: Kind,
+    part: InstalledPart,
+) -> None:
     """Refuse files that are not those that the recipe pins; show a stated difference."""
     table = dict(job.recipe.toolkit.parts()).get(kind.name)
     if table is None or part.tree == table.tree:
@@ -356,7 +373,10 @@ def install(
     if archive.is_dir():
         return root, _adopt(job, kind, archive, root)
     digest = _verified(job.recipe, kind, archive, sha256)
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".unpacking-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".unpacking-",
+    ) as folder:
         room = Path(folder)
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
@@ -367,9 +387,17 @@ def install(
         return root, _put(job, kind, origin, made)
 
 
-def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> InstalledPart:
+def _adopt(
+    job: BuildRequest,
+    kind: Kind,
+    installed: Path,
+    root: Path,
+) -> InstalledPart:
     """Copy a part that is installed on this host; whoever installed it accepted its licence."""
-    with tempfile.TemporaryDirectory(dir=root.parent, prefix=".copying-") as folder:
+    with tempfile.TemporaryDirectory(
+        dir=root.parent,
+        prefix=".copying-",
+    ) as folder:
         made = Path(folder) / "made"
         made.mkdir()
         directory.copy(installed, kind.name, made)
@@ -378,7 +406,11 @@ def _adopt(job: BuildRequest, kind: Kind, installed: Path, root: Path) -> Instal
         return _put(job, kind, _Origin("directory", sources, accepted=False), made)
 
 
-def _unpacked(kind: Kind, archive: Path, room: Path) -> Path:
+def _unpacked(
+    kind: Kind,
+    archive: Path,
+    room: Path,
+) -> Path:
     """Unpack an archive of NVIDIA's, or a Debian package of one of its libraries."""
     # A .deb holds Debian's layout, an archive of NVIDIA's its own.
     if archive.suffix == ".deb":
@@ -399,6 +431,7 @@ def _verified(
             f"{archive} is not there",
             remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
+    # Hashed before it is opened: an archive is untrusted until its checksum fits.
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind, archive)
     if not wanted:
@@ -415,7 +448,11 @@ def _verified(
     return digest
 
 
-def _pinned_digest(recipe: Recipe, kind: Kind, archive: Path) -> str:
+def _pinned_digest(
+    recipe: Recipe,
+    kind: Kind,
+    archive: Path,
+) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
     table = dict(recipe.toolkit.parts()).get(kind.name)
     named = {url.rpartition("/")[2]: pin for url, pin in table.archives.items()} if table else {}

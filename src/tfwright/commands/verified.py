@@ -55,6 +55,14 @@ def write(path: Path, recipe: Recipe, *, until: str, by: str, note: str = "") ->
     toml_editing.put_table(path, "verified", values)
 
 
+def removed_from(text: str) -> str:
+    """Return a recipe's text without [verified], for a recipe that is made from another one.
+
+    What was verified is the other recipe.
+    """
+    return toml_editing.without_table(text, "verified")
+
+
 def host() -> str:
     """Return this machine in a few words."""
     system = platform.system()

@@ -9,6 +9,8 @@ from tfwright.configure.bazelrc import BazelrcDifference, Setting
 from tfwright.configure.prompt import Prompt
 
 INDENT = "    "
+NEAR = 200
+"""Characters before a question's words in which its call names the variable."""
 
 
 def answers(prompts: Iterable[Prompt]) -> str:
@@ -35,17 +37,37 @@ _EXAMPLES = {
 
 def prompt(question: str, variable: str, *, yes_no: bool) -> str:
     """Return the table for a question that no catalogue knows, with its answer."""
+    answer = f"{variable} = false" if yes_no else f'{variable} = "..."'
+    lines = table(question, variable, yes_no=yes_no)
+    return f"{_indented(lines)}\n{_indented(['[configure.answers]', answer])}"
+
+
+def table(question: str, variable: str, *, yes_no: bool) -> list[str]:
+    """Return the lines of ``[[configure.prompts]]`` for a question."""
     kind = ['kind = "yes-no"'] if yes_no else []
     # The default is often a path of this host.
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
-    lines = [
+    return [
         "[[configure.prompts]]",
         f'variable = "{variable}"',
         f"question = {json.dumps(text, ensure_ascii=False)}",
         *kind,
     ]
-    answer = f"{variable} = false" if yes_no else f'{variable} = "..."'
-    return f"{_indented(lines)}\n{_indented(['[configure.answers]', answer])}"
+
+
+def variable_in(script: str, question: str) -> str:
+    """Return the variable that a script in Python names next to the words of a question.
+
+    Empty if it names none there.
+    """
+    feature = re.search(r"TensorFlow with (.+?) support", question)
+    words = feature[1] if feature else question.partition("[")[0].strip()
+    # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
+    for found in re.finditer(re.escape(words), script):
+        named = re.findall(r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:])
+        if named:
+            return str(named[-1])
+    return ""
 
 
 def variable_of(question: str) -> str:
@@ -75,12 +97,17 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
 
 
 def _line(setting: Setting, places: Mapping[str, str]) -> str:
+    return f"{INDENT}{json.dumps(portable(setting, places), ensure_ascii=False)},"
+
+
+def portable(setting: Setting, places: Mapping[str, str]) -> str:
+    """Return a line of a bazelrc with ``@NAME@`` for each place of this host."""
     text = str(setting)
     # The longest path first: a shorter one may be its beginning.
     for variable, place in sorted(places.items(), key=lambda item: -len(item[1])):
         if place:
             text = text.replace(place, f"@{variable}@")
-    return f"{INDENT}{json.dumps(text, ensure_ascii=False)},"
+    return text
 
 
 def _indented(lines: Iterable[str]) -> str:

@@ -60,10 +60,12 @@ _EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception)
 _COMPILED = ("bazel-", "link-", "host-", "nvcc-")
 """Families of a build's tools: an exception of Python may use the same words about a library."""
 _COMMAND = re.compile(
-    r"\s*(?:/\S*/)?"
-    r"(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -[co] )"
+    r"\s*(?:\S*/)?"
+    r"(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -(?:[co]|shared) )"
+    # With --announce_rc, Bazel shows the options that it reads.
+    r"|\s*(?:Inherited )?'\w+' options: |SUBCOMMAND: "
 )
-"""A command that is shown, or run, by a build: it says nothing by itself."""
+"""A command or its options, as a build shows them: they say nothing by themselves."""
 
 
 @dataclass(frozen=True)

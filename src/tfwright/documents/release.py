@@ -1,9 +1,9 @@
 """Releases of TensorFlow: the line, by which rules are looked up, and the exact version."""
 
 import re
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self, TypeVar
 
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
@@ -14,6 +14,36 @@ LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
 
 
+Spelled = TypeVar("Spelled", bound=type)
+
+
+def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
+    """Let documents spell a class as a string that its ``parse`` reads.
+
+    A decorator and not a base class, which a named tuple cannot have.
+    """
+
+    def read(cls: Any, *_: object) -> core_schema.CoreSchema:  # noqa: ANN401 the decorated class
+        # pydantic would otherwise take a named tuple for a list of two numbers.
+        return core_schema.no_info_plain_validator_function(
+            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            serialization=core_schema.plain_serializer_function_ser_schema(str),
+        )
+
+    def describe(_cls: object, *_: object) -> JsonSchemaValue:
+        pattern = r"^[rv]?\d+\.\d+"
+        return {"type": "string", "pattern": pattern, "examples": list(examples)}
+
+    def decorate(cls: Spelled) -> Spelled:
+        # The names under which pydantic looks for what a class says about itself.
+        cls.__get_pydantic_core_schema__ = classmethod(read)  # type: ignore[attr-defined]
+        cls.__get_pydantic_json_schema__ = classmethod(describe)  # type: ignore[attr-defined]
+        return cls
+
+    return decorate
+
+
+@_spelled_as_text("1.8")
 class Release(NamedTuple):
     """Major and minor version of TensorFlow, ordered: ``Release(1, 8) < Release(1, 10)``."""
 
@@ -35,26 +65,6 @@ class Release(NamedTuple):
             raise ValueError(message)
         return cls(int(found[1]), int(found[2]))
 
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls,
-        _source: Any,  # noqa: ANN401 pydantic's own signature
-        _handler: GetCoreSchemaHandler,
-    ) -> core_schema.CoreSchema:
-        """Let documents spell a release as a string."""
-        # pydantic would otherwise take a NamedTuple for a list of two numbers.
-        return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else cls.parse(value),
-            serialization=core_schema.plain_serializer_function_ser_schema(str),
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Describe a release to editors."""
-        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": ["1.8"]}
-
     def __str__(self) -> str:
         return f"{self.major}.{self.minor}" if self != (0, 0) else "none"
 
@@ -63,6 +73,7 @@ NO_RELEASE = Release(0, 0)
 """Stands for the release of a repository that is not TensorFlow."""
 
 
+@_spelled_as_text("2.4.4", "1.15.5+nv22.12")
 class ExactRelease(NamedTuple):
     """A version such as ``2.4.4`` or ``1.15.5+nv22.12``, ordered by its numbers."""
 
@@ -84,26 +95,6 @@ class ExactRelease(NamedTuple):
             message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
             raise ValueError(message)
         return cls(int(found[1]), int(found[2]), int(found[3] or 0), found[4] or "")
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls,
-        _source: Any,  # noqa: ANN401 pydantic's own signature
-        _handler: GetCoreSchemaHandler,
-    ) -> core_schema.CoreSchema:
-        """Let documents spell a version as a string."""
-        return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else cls.parse(value),
-            serialization=core_schema.plain_serializer_function_ser_schema(str),
-        )
-
-    @classmethod
-    def __get_pydantic_json_schema__(
-        cls, _schema: core_schema.CoreSchema, _handler: GetJsonSchemaHandler
-    ) -> JsonSchemaValue:
-        """Describe a version to editors."""
-        examples = ["2.4.4", "1.15.5+nv22.12"]
-        return {"type": "string", "pattern": r"^[rv]?\d+\.\d+", "examples": examples}
 
     @property
     def line(self) -> Release:

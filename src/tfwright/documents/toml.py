@@ -100,7 +100,10 @@ def _text(path: Path) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as fault:
-        raise RecipeError(f"{path} is not UTF-8 text", remedy="Save the file as UTF-8.") from fault
+        raise RecipeError(
+            f"{path} is not UTF-8 text",
+            remedy="Save the file as UTF-8.",
+        ) from fault
 
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
@@ -161,6 +164,7 @@ def _explain(
     faults: "Sequence[ErrorDetails]",
 ) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
+    # All at once: a person who writes a recipe corrects it in one go.
     lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
     what = lines[0]
     if len(faults) > 1:

@@ -68,8 +68,8 @@ def capabilities(recipe: Recipe) -> list[str]:
         or ""
     )
     # compute_120 makes PTX, which the driver compiles, and no machine code.
-    items = [item for item in text.split(",") if item and not item.startswith("compute_")]
-    return [capability(item) for item in items]
+    names = [name for name in text.split(",") if name and not name.startswith("compute_")]
+    return [capability(name) for name in names]
 
 
 def capability(text: str) -> str:
@@ -83,8 +83,8 @@ def runs_on(built: list[str], gpu: str) -> bool:
     """Say whether machine code for some compute capabilities runs on a GPU."""
     # It runs on GPUs of the same major version whose minor version is the same or higher.
     major = versions.numbers(gpu)[0]
-    alike = [item for item in built if versions.numbers(item)[0] == major]
-    return any(not versions.older(gpu, item) for item in alike)
+    alike = [made_for for made_for in built if versions.numbers(made_for)[0] == major]
+    return any(not versions.older(gpu, made_for) for made_for in alike)
 
 
 def _answered(recipe: Recipe, variable: str) -> Path | None:

@@ -23,7 +23,7 @@ from tfwright.host.probes import Host
 Library = Literal["nccl", "tensorrt"]
 Look = Callable[[Place, Iterable[Path]], Seen]
 """Reads the version of a library from the first prefix that has it."""
-# configure.py of 1.7 to 1.13 trims the version; before and after it is taken as it is.
+# Earlier and later releases take the version as it is answered.
 MAJOR_ONLY = (Release(1, 7), Release(1, 13))
 """The releases whose configure cuts cuDNN 7.2 to 7, as its library is named, so that any 7 will
 do."""
@@ -47,11 +47,21 @@ def _toolkit(
     seen = nvidia.cuda(host.place, place)
     remedy = _get_cuda(recipe, host, place, _line(seen[0].value) if seen else wanted)
     if not seen:
-        yield Finding(f"no CUDA at {place}", f"CUDA {wanted}".rstrip(), remedy, blocks="configure")
+        yield Finding(
+            f"no CUDA at {place}",
+            f"CUDA {wanted}".rstrip(),
+            remedy,
+            blocks="configure",
+        )
     # A second CUDA unpacked over the first leaves files of both; nvcc then fails in the middle.
     elif len({_line(witness.value) for witness in seen}) > 1:
         found = f"several CUDAs mixed at {place}: {_named(seen)}"
-        yield Finding(found, f"CUDA {wanted} alone", remedy, blocks="configure")
+        yield Finding(
+            found,
+            f"CUDA {wanted} alone",
+            remedy,
+            blocks="configure",
+        )
     # Compared as far as the recipe states it: 9.2 takes any patch level.
     elif wanted and not versions.is_of(seen[0].value, wanted):
         yield Finding(
@@ -95,7 +105,11 @@ def _cudnn(
     host_file: HostFile,
     host: Host,
 ) -> Iterator[Finding]:
-    if not cuda.needed(recipe):
+    # TensorFlow does not build with CUDA alone; another
+    # repository may.
+    own = recipe.source.interface == "own"
+    without = own and not recipe.host.cudnn
+    if without or not cuda.needed(recipe):
         return
     wanted, prefixes = recipe.host.cudnn or "", cuda.prefixes(recipe, host_file)
     row = compatibility.cuda(cuda.version(recipe))
@@ -135,14 +149,22 @@ def _cudnn_of_another_cuda(
     )
 
 
-def _alike(recipe: Recipe, found: str, wanted: str) -> bool:
+def _alike(
+    recipe: Recipe,
+    found: str,
+    wanted: str,
+) -> bool:
     """Say whether configure takes one cuDNN for the other, since it looks at the major version."""
     first, last = MAJOR_ONLY
     same_major = versions.numbers(found)[0] == versions.numbers(wanted)[0]
     return first <= recipe.source.release <= last and same_major
 
 
-def _one_root(recipe: Recipe, host_file: HostFile, host: Host) -> Iterator[Finding]:
+def _one_root(
+    recipe: Recipe,
+    host_file: HostFile,
+    host: Host,
+) -> Iterator[Finding]:
     """Look for cuDNN in CUDA's own root, which NVIDIA's fork needs."""
     # The fork includes cudnn.h from files whose include path has CUDA's own root only.
     forked = recipe.source.url.startswith("https://github.com/NVIDIA/")
@@ -284,7 +306,11 @@ def _apple(
     row = compatibility.mac(recipe.host.cuda or "")
     # On macOS the rule is in nvcc itself, so the table is the only source for it.
     if row and versions.newer(compiler.version, row.clang):
-        remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or row.xcode)
+        remedy = remedies.of(
+            "xcode",
+            host.installer,
+            xcode=recipe.host.xcode or row.xcode,
+        )
         yield Finding(
             f"{compiler} with CUDA {row.cuda}",
             f"Apple clang {row.clang} or earlier, of Xcode {row.xcode}",
@@ -356,7 +382,7 @@ def _capabilities(
         return
     built, (oldest, newest) = cuda.capabilities(recipe), row.capabilities
     # nvcc refuses them only when it compiles the first kernel.
-    beyond = [item for item in built if not versions.within(item, oldest, newest)]
+    beyond = [made for made in built if not versions.within(made, oldest, newest)]
     if beyond:
         remedy = "Correct the compute capabilities in the recipe, or take another CUDA."
         yield Finding(

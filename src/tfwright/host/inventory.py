@@ -56,7 +56,11 @@ def _programs(
     if host.system == "Darwin":
         yield Fact("Xcode", host.xcode, decides=True)
     shown = place.shown(interpreter) if interpreter else None
-    yield Fact(f"Python {version}", _interpreter(shown, version), decides=True)
+    yield Fact(
+        f"Python {version}",
+        _interpreter(shown, version),
+        decides=True,
+    )
     # Builds that take any Python bring what they need with them.
     parts = NOTHING
     if interpreter and version != "any":

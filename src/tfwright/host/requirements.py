@@ -34,7 +34,13 @@ def compare(
     # On another system only the first stages run, which
     # need no compiler of the recipe's.
     at_home = recipe.host.system in {"any", host.system}
-    requirements = REQUIREMENTS if at_home and not _bundled(recipe) else GENERAL
+    requirements = REQUIREMENTS
+    if not at_home:
+        requirements = GENERAL
+    elif _bundled(recipe):
+        # The bundled tree with a kernel is compiled by a
+        # real CUDA, as TensorFlow is.
+        requirements = (*GENERAL, *gpu.REQUIREMENTS)
     findings = list[Finding]()
     for requirement in requirements:
         findings += requirement(recipe, host_file, host)
@@ -167,7 +173,12 @@ def _clang(
             remedy = remedies.of(
                 "clang", host.installer, package=f"clang-{version[1]}" if version else "clang"
             )
-            yield Finding(f"no {path}", "the clang that the recipe names", remedy, blocks="compile")
+            yield Finding(
+                f"no {path}",
+                "the clang that the recipe names",
+                remedy,
+                blocks="compile",
+            )
 
 
 def _bazel(
@@ -385,7 +396,11 @@ def _compiler_line(
     wanted = recipe.host.clang
     # By the build number: two Xcodes may have a clang of the same version.
     if wanted and found and found.build != wanted:
-        remedy = remedies.of("xcode", host.installer, xcode=recipe.host.xcode or "")
+        remedy = remedies.of(
+            "xcode",
+            host.installer,
+            xcode=recipe.host.xcode or "",
+        )
         yield Finding(
             str(found),
             f"Apple's clang {wanted}",

@@ -19,7 +19,11 @@ _PREFIXES: Mapping[PartName, tuple[str, ...]] = {
 """Where NVIDIA's installers and the distributions put each part."""
 
 
-def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
+def remedy(
+    recipe: Recipe,
+    part: PartName,
+    host: Host,
+) -> str:
     """Say how to obtain a part that a recipe pins: what is open, and what is not and why.
 
     Empty if the recipe pins no packages of that part.
@@ -32,7 +36,12 @@ def remedy(recipe: Recipe, part: PartName, host: Host) -> str:
     # Closed ways are named, too: the reader may prefer to open one of them.
     closed = [f"{name} ({reason})" for name, reason in ways.items() if reason]
     key = "toolkit" if is_open else "toolkit-by-hand"
-    text = remedies.of(key, host.installer, recipe=recipe.name, ways=", or ".join(is_open))
+    text = remedies.of(
+        key,
+        host.installer,
+        recipe=recipe.name,
+        ways=", or ".join(is_open),
+    )
     lines = [text, *_installed_here(recipe, part, host)]
     if is_open and closed:
         lines.append(f"# not possible here: {', '.join(closed)}")
@@ -53,11 +62,20 @@ def _ways(table: PartTable, host: Host) -> Iterator[tuple[str, str]]:
             yield f"from {' and '.join(servers)}", ""
 
 
-def _installed_here(recipe: Recipe, part: PartName, host: Host) -> Iterator[str]:
+def _installed_here(
+    recipe: Recipe,
+    part: PartName,
+    host: Host,
+) -> Iterator[str]:
     """Yield the command that copies an installed part, if this host has the wanted version."""
     wanted = getattr(recipe.host, part, None) or ""
     for pattern in _PREFIXES.get(part, ()):
-        prefix = Path(pattern.format(version=wanted, cuda=recipe.host.cuda or ""))
+        prefix = Path(
+            pattern.format(
+                version=wanted,
+                cuda=recipe.host.cuda or "",
+            )
+        )
         # Read from its headers: the name of a directory says little about what is in
         # it.
         version = _VERSIONS[part](host.place, prefix)

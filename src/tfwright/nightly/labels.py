@@ -12,12 +12,13 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.version import Version
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
-from tfwright.wheel import archive, record
+from tfwright.wheel import archive, record, variant
 from tfwright.wheel.seal import sbom
 from tfwright.wheel.seal.zip_writing import ZipMember, ZipWriter
 
@@ -61,13 +62,38 @@ def relabel(source: Path, folder: Path, version: str) -> Path:
     return target
 
 
+def with_variant(source: Path, folder: Path, label: str, text: bytes) -> Path:
+    """Write a wheel as a variant with ``variant.json`` into `folder`; return its path.
+
+    The version stays. Raises WheelError for a damaged wheel.
+    """
+    version = source.name.split("-")[1]
+    target = folder / f"{source.name.removesuffix('.whl')}-{label}.whl"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        archive.opened(source) as wheel,
+        files.replacing(target) as temporary,
+        temporary.open("wb") as stream,
+    ):
+        place = f"{archive.metadata_directory(wheel)}/{variant.FILE}"
+        writer = ZipWriter(stream, _moment(wheel))
+        _write(wheel, writer, version, version, added={place: text})
+    return target
+
+
 def _moment(wheel: zipfile.ZipFile) -> tuple[int, int, int, int, int, int]:
     """Return the time of the members; a sealed wheel has the same one everywhere."""
     return wheel.infolist()[0].date_time
 
 
-def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) -> None:
-    """Copy every member, under its new name where that holds the version."""
+def _write(
+    wheel: zipfile.ZipFile,
+    writer: ZipWriter,
+    old: str,
+    version: str,
+    added: Mapping[str, bytes] = MappingProxyType({}),
+) -> None:
+    """Copy every member, under its new name where that holds the version; add further files."""
     info = archive.metadata_directory(wheel)
     renamed = _Renaming(info, version)
     changed = dict(_changed(wheel, info, old, version))
@@ -79,9 +105,12 @@ def _write(wheel: zipfile.ZipFile, writer: ZipWriter, old: str, version: str) ->
             _add(writer, name, changed[member.filename], member)
         else:
             _copy(wheel, writer, name, member)
+    own_record = wheel.getinfo(f"{info}/RECORD")
+    for name, content in added.items():
+        _add(writer, name, content, own_record)
     # RECORD comes last, as in every wheel: it holds the checksums of all others.
-    listed = _record(wheel, renamed, changed, info)
-    _add(writer, f"{renamed.info}/RECORD", listed, wheel.getinfo(f"{info}/RECORD"))
+    listed = _record(wheel, renamed, changed, info, added)
+    _add(writer, f"{renamed.info}/RECORD", listed, own_record)
     writer.finish()
 
 
@@ -163,7 +192,11 @@ def _packed(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
 
 
 def _record(
-    wheel: zipfile.ZipFile, renamed: _Renaming, changed: Mapping[str, bytes], info: str
+    wheel: zipfile.ZipFile,
+    renamed: _Renaming,
+    changed: Mapping[str, bytes],
+    info: str,
+    added: Mapping[str, bytes],
 ) -> bytes:
     """Return RECORD for the new names and contents."""
     lines = []
@@ -175,6 +208,7 @@ def _record(
             lines.append(record.entry(name, changed[line.path]))
         else:
             lines.append(line._replace(path=name))
+    lines += [record.entry(name, content) for name, content in added.items()]
     # RECORD cannot hold its own checksum, and lists itself without one.
     lines.append(record.RecordEntry(f"{renamed.info}/RECORD", "", ""))
     return record.render(lines).encode()

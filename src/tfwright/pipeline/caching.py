@@ -59,7 +59,13 @@ class CompilerChoice:
         # The memo saves hashing compilers and CUDA again
         # while their files are unchanged.
         memo = root / "fingerprints.json"
-        return toolchain.of_host(self._named(), self.python, self.host.cuda, memo, native=native)
+        return toolchain.of_host(
+            self._named(),
+            self.python,
+            self.host.cuda,
+            memo,
+            native=native,
+        )
 
     def _named(self) -> Sequence[str]:
         """Return the compilers that the recipe names, or those that Bazel finds by itself."""
@@ -106,7 +112,12 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
     tools = compilers.toolchain(root)
     toolchain.keep(tools, root)
     server = CacheServer(table.server) if table.server and not job.offline else None
-    cache = BuildCache(directory, _trust(job, tools, server), server, writes=table.writes)
+    cache = BuildCache(
+        directory,
+        _trust(job, tools, server),
+        server,
+        writes=table.writes,
+    )
     with proxy.serving(cache) as served:
         yield OpenCache(served, cache, tools.digest)
 

@@ -16,9 +16,9 @@ from tfwright.rules.patched_tree import PatchedTree
 from tfwright.rules.readings import Readings
 from tfwright.tools import git
 from tfwright.tools.bazel import workspaces
-from tfwright.tools.git import clones
+from tfwright.tools.git import clones, mirror
 from tfwright.tools.git.clones import Clone
-from tfwright.tools.git.mirror import Origin
+from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.vault import lock, locking, origins, reach, substitutes
 from tfwright.vault.lock import Lock, LockedBinary
 from tfwright.vault.origins import Origins
@@ -49,6 +49,16 @@ def store(job: Job) -> Store:
 def origin(job: Job, url: str) -> Origin:
     """Return the repository that is asked for a url: the host file may name a mirror of it."""
     return Origin.of(job.host_file.mirror_of(url) or url)
+
+
+def repository(job: Job, source: SourceTable) -> Path:
+    """Bring the pinned commit into the mirror of its repository, and return the mirror.
+
+    Raises SupplyError if the repository does not give the commit.
+    """
+    asked = origin(job, source.url)
+    pin, kept = Pin.of(source), job.places.git
+    return mirror.bring(pin, kept, asked, job.listener, offline=job.offline)
 
 
 def read(
@@ -116,7 +126,11 @@ def bring(
     return reached
 
 
-def _report(job: Job, pins: RecipePins, reached: Reached) -> None:
+def _report(
+    job: Job,
+    pins: RecipePins,
+    reached: Reached,
+) -> None:
     for text in reached.notes():
         job.listener.note(text)
     names = ", ".join(sorted(pins.fetch.substitutes))
@@ -146,7 +160,12 @@ def clone(
     """Bring a commit that a rule clones to this host, and return its repository."""
     if not offline:
         job.listener.progress(Progress(0, 1, "commits", wanted.remote))
-    return clones.bring(wanted, job.places.git, origin(job, wanted.remote), offline=offline)
+    return clones.bring(
+        wanted,
+        job.places.git,
+        origin(job, wanted.remote),
+        offline=offline,
+    )
 
 
 def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
@@ -167,7 +186,7 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if programs:
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {each.name: each.sha256 for each in substituted(pins, reached.rules)}
+    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
         binaries=binaries,

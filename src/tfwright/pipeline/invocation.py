@@ -142,8 +142,8 @@ class Invocation:
         """Write those files; a git configuration of an earlier build is removed."""
         # It names repositories of an earlier build, which may be gone.
         files.remove(_gitconfig(self.job))
-        for each in self.settings:
-            files.write(each.path, each.content)
+        for written in self.settings:
+            files.write(written.path, written.content)
 
     def build(self, jobs: int) -> Command:
         """Return the run of Bazel that builds the target, with so many actions at once."""
@@ -162,7 +162,7 @@ class Invocation:
             # The log is searched and shown, where colour
             # codes would only be in the way.
             "--color=no",
-            # The log then says which file a flag came from.
+            # The log then names the rc file that each flag came from.
             "--announce_rc",
             "--verbose_failures",
             f"--build_event_json_file={events(self.job)}",
@@ -194,8 +194,7 @@ class Invocation:
 
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
-        # The flag lost its prefix later; --profile alone
-        # writes a binary file before that.
+        # Without this flag, an old Bazel writes its profile in a binary format.
         names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
         spelling = self._spelling(names)
         if spelling and "profile" in self.options.build:

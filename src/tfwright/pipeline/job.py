@@ -147,5 +147,5 @@ class BuildRequest(Job):
     def job(self) -> Job:
         """The same without the recipe, as stages are handed it."""
         # A copy of the fields, not `self`: a stage could otherwise reach `recipe`.
-        shared = {each.name: getattr(self, each.name) for each in fields(Job)}
+        shared = {known.name: getattr(self, known.name) for known in fields(Job)}
         return Job(**shared)

@@ -19,7 +19,7 @@ class HostFacts(Result):
     machine: str
     glibc: str
     """Empty where there is none."""
-    # In the stamp of check and so in every later key: another Python is another build.
+    # Part of the key of every later stage: another Python is another build.
     interpreter: Path
     """The target Python, as found; builds use the venv made from it."""
     python: str

@@ -126,6 +126,7 @@ def write(
 ) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
+    # The state is taken now: a file that changes later is hashed again, once.
     stamp = Stamp(
         parts=dict(depends),
         result=result.model_dump(mode="json"),
@@ -183,8 +184,8 @@ def artefacts(value: object) -> Iterator[Artefact | Folder]:
         for name in type(value).model_fields:
             yield from artefacts(getattr(value, name))
     elif isinstance(value, tuple):
-        for item in value:
-            yield from artefacts(item)
+        for part in value:
+            yield from artefacts(part)
 
 
 def _state(artefact: Artefact | Folder) -> Seen:

@@ -42,8 +42,11 @@ class _Rule:
 def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     """Say whether Bazel builds the programs that run during the build in another configuration."""
     lines = [line.split() for line in bazelrc.splitlines()]
-    # Lines such as build:rbe hold for a configuration that the user has to ask for.
+    # Lines such as build:rbe hold for a configuration that the user has to ask for. Those of the
+    # platform hold by themselves in a tree that says so.
     always = [word for words in lines if words[:1] == ["build"] for word in words[1:]]
+    if "--enable_platform_specific_config" in always:
+        always += [word for words in lines if words[:1] == ["build:linux"] for word in words[1:]]
     return "--distinct_host_configuration=false" not in (*always, *flags)
 
 
@@ -68,7 +71,8 @@ def for_python_2(target: str, read: Reader) -> list[Declaration]:
             continue
         if rule.python == "PY2":
             found.add(rule.place)
-        for label in map(lambda text, at=package: _split(text, at), rule.labels):
+        for text in rule.labels:
+            label = _split(text, package)
             if label not in seen:
                 seen.add(label)
                 wanted.append(label)

@@ -130,7 +130,8 @@ class PatchedTree:
 
             def apply(path: Path = path) -> tuple[str, ...]:
                 before = self._taken[-1].content
-                return tuple(patching.apply_to(self._tree, before, path).notes)
+                applied = patching.apply_to(self._tree, before, path, self._outlived)
+                return tuple(applied.notes)
 
             try:
                 self._take(self._key_after(files.sha256(path)), apply)
@@ -140,6 +141,14 @@ class PatchedTree:
                 self._index = ""
         if faults:
             raise patching.combined(faults)
+
+    def _outlived(self, drop_when: str) -> str:
+        """Return the condition of a patch's header that says that it is not needed any more."""
+        from tfwright.rules import dropping
+        from tfwright.rules.dropping import DropFacts
+
+        verdict = dropping.judge(drop_when, DropFacts(self._table))
+        return verdict.condition if verdict.answer == "due" else ""
 
     def _keep(self) -> None:
         """Write down which steps were taken, and the objects that their contents consist of."""

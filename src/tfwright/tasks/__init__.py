@@ -7,7 +7,15 @@ from invoke import Collection
 from tfwright.tasks import build, build_host, choose, develop, keep, look
 
 GROUPS: dict[str, tuple[Any, ...]] = {
-    "choose": (choose.recipes, choose.match, choose.doctor, choose.new, choose.port, choose.pin),
+    "choose": (
+        choose.recipes,
+        choose.match,
+        choose.doctor,
+        choose.new,
+        choose.port,
+        choose.pin,
+        choose.record,
+    ),
     "build": (build.build, build.plan, build.shell, build.toolkit, build.clean),
     "look": (
         look.inspect,
@@ -23,6 +31,7 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.index,
         build_host.report,
         build_host.bisect,
+        build_host.variant,
     ),
     "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
 }

@@ -84,19 +84,43 @@ def _build_one(
 
     # A mistyped stage is refused before the recipe is read.
     engine.insist(until, again)
-    job = job_of(recipe, until=until, offline=offline, jobs=engine.jobs_asked(jobs))
+    job = job_of(
+        recipe,
+        until=until,
+        offline=offline,
+        jobs=engine.jobs_asked(jobs),
+    )
     job = job if cache else job.without_cache()
     console.announce(job)
-    console.conclude(job, engine.build(job, again=again, fresh=fresh, wait=wait))
+    console.conclude(
+        job,
+        engine.build(
+            job,
+            again=again,
+            fresh=fresh,
+            wait=wait,
+        ),
+    )
     if verified_by:
         from tfwright.commands import verified
         from tfwright.documents import recipe as recipes
 
         # After the build: a recipe must not claim what was not seen.
-        verified.write(recipes.find(recipe), job.recipe, until=until, by=verified_by)
+        verified.write(
+            recipes.find(recipe),
+            job.recipe,
+            until=until,
+            by=verified_by,
+        )
 
 
-def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_json: bool) -> None:
+def _build_several(
+    names: list[str],
+    on: str,
+    options: dict[str, Any],
+    *,
+    as_json: bool,
+) -> None:
     """Build recipes here or on other machines, and show which machine built what."""
     with explained():
         from tfwright.commands import build as builds
@@ -118,7 +142,7 @@ def _build_several(names: list[str], on: str, options: dict[str, Any], *, as_jso
         def build_here(name: str) -> None:
             try:
                 _build_one(name, **options)
-            # Shown at once, while the other recipes go on.
+            # Shown at once: the other recipes are built all the same.
             except TfwrightError as fault:
                 console.explain(fault, f"invoke build --recipe {name}")
                 raise
@@ -169,7 +193,12 @@ def plan(
             sys.stdout.write(plans.bazelrc(job))
             return
         planned, findings = plans.plan(job, again=again)
-        page.show_plan(planned, findings, tuple(plans.doubled(job)), as_json=json)
+        page.show_plan(
+            planned,
+            findings,
+            tuple(plans.doubled(job)),
+            as_json=json,
+        )
 
 
 @task(help=RECIPE | {"stage": "whose directory and environment"})
@@ -219,7 +248,7 @@ def toolkit(
     With --cuda, --cudnn and so on, what you downloaded is unpacked instead. Builds of the recipe
     then find it. It needs no root and leaves /usr/local alone.
     """
-    # Each file with its checksum: only both together can be trusted.
+    # Paths and checksums are separate options, and belong together here.
     given = {
         "cuda": (cuda, cuda_sha256),
         "cudnn": (cudnn, cudnn_sha256),
@@ -234,7 +263,11 @@ def toolkit(
         downloaded = toolkits.downloaded(given)
         # Before the first part is put into place: half a toolkit serves no build.
         toolkits.insist(job.recipe, downloaded)
-        for part in toolkits.provide(job, downloaded, licence_accepted=licence_accepted):
+        for part in toolkits.provide(
+            job,
+            downloaded,
+            licence_accepted=licence_accepted,
+        ):
             page.show(part)
 
 

@@ -46,7 +46,14 @@ def nightly(
         # The timer itself runs `nightly` without options,
         # so these two never meet a night.
         if install or uninstall:
-            sys.exit(page.schedule(install or uninstall, at, remove=bool(uninstall), yes=yes))
+            sys.exit(
+                page.schedule(
+                    install or uninstall,
+                    at,
+                    remove=bool(uninstall),
+                    yes=yes,
+                )
+            )
         if order:
             tell(page.said_of(nightly.carry_out(order, console.Terminal())))
         elif watch:
@@ -138,7 +145,13 @@ def report(
         "bad": "identifier of a failed build; default: the newest",
     }
 )
-def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = False) -> None:
+def bisect(
+    _: Context,
+    recipe: str,
+    good: str = "",
+    bad: str = "",
+    json: bool = False,
+) -> None:
     """Find the change that broke a nightly recipe: a table, a patch, a commit, or the lock file."""
     with explained(resume="invoke bisect"):
         from tfwright.commands import bisect
@@ -150,3 +163,25 @@ def bisect(_: Context, recipe: str, good: str = "", bad: str = "", json: bool = 
         page.show_start(wanted)
         outcome = bisect.bisect(wanted, page.show_trial, console.Terminal())
         page.show_outcome(wanted, outcome, as_json=json)
+
+
+@task(
+    positional=["wheel"],
+    help=JSON
+    | {
+        "wheel": "path of a wheel",
+        "write": "write the variant wheel into this folder",
+        "label": "the variant's label; default: one made of its architectures",
+    },
+)
+def variant(_: Context, wheel: str, write: str = "", label: str = "", json: bool = False) -> None:
+    """Experimental: read off a wheel's code what a variant of PEP 825 may claim."""
+    with explained():
+        from pathlib import Path
+
+        from tfwright.commands import variant
+        from tfwright.terminal import variant as page
+
+        folder = Path(write) if write else None
+        found = variant.variant_of(Path(wheel), write=folder, label=label)
+        page.show_variant(found, as_json=json)

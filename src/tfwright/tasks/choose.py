@@ -67,10 +67,20 @@ def match(
 
             # An index states what its wheels need, so the
             # answer costs no download of wheels.
-            wheels.show_matches(matching.asked(index, wanted), index, as_json=json)
+            wheels.show_matches(
+                matching.asked(index, wanted),
+                index,
+                as_json=json,
+            )
             return
         ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
-        page.show_matches(wanted, ranked, match.needs(wanted), match.NEAREST, as_json=json)
+        page.show_matches(
+            wanted,
+            ranked,
+            match.needs(wanted),
+            match.NEAREST,
+            as_json=json,
+        )
 
 
 @task(help=RECIPE | JSON | {"all": "list what was looked for and not found, too"})
@@ -86,20 +96,11 @@ def doctor(
     """
     with explained():
         from tfwright import errors
-        from tfwright.host import examination, inventory, probes
+        from tfwright.commands import doctor
         from tfwright.terminal import doctor as page
 
-        job, host = job_of(recipe), probes.here()
-        findings = examination.examine(job.recipe, job.host_file, host)
-        # Also what no recipe asks for: the page serves as a description of the host.
-        facts = inventory.take(job.recipe, job.host_file, host)
-        page.show_examination(
-            recipe,
-            facts,
-            findings,
-            as_json=json,
-            everything=all,
-        )
+        facts, findings = doctor.look(job_of(recipe))
+        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
         # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)
@@ -176,7 +177,7 @@ def _newest_release(wish: "Wish") -> str:
     )
 
 
-@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0"})
+@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
 def port(
     _: Context,
     to: str,
@@ -208,3 +209,18 @@ def pin(
         from tfwright.terminal import port as page
 
         page.show_pinned(pinning.pin(job_of(recipe), recipes.find(recipe), add))
+
+
+@task(help=RECIPE)
+def record(
+    _: Context,
+    recipe: str = "demo",
+) -> None:
+    """Answer ./configure yourself, once: questions and answers are written into the recipe."""
+    with explained():
+        from tfwright.commands import record as recording
+        from tfwright.documents import recipe as recipes
+        from tfwright.terminal import record as page
+
+        recorded = recording.record(job_of(recipe), recipes.find(recipe), page.ask)
+        page.show(recorded, recipe)

@@ -126,7 +126,11 @@ def smoke(
     }
 )
 def cost(
-    _: Context, recipe: str = "demo", page: str = "", against: str = "", json: bool = False
+    _: Context,
+    recipe: str = "demo",
+    page: str = "",
+    against: str = "",
+    json: bool = False,
 ) -> None:
     """Show what a recipe's build took: time, processor time, memory, slowest actions, disk."""
     with explained():

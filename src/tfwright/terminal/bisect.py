@@ -30,7 +30,12 @@ def show_trial(step: "BisectStep", result: "TrialResult") -> None:
     text.tell(f"{result.answer}: {step.said}{failed}")
 
 
-def show_outcome(wanted: "Bisection", outcome: "BisectOutcome", *, as_json: bool) -> None:
+def show_outcome(
+    wanted: "Bisection",
+    outcome: "BisectOutcome",
+    *,
+    as_json: bool,
+) -> None:
     """Say what broke the recipe, and what to do about it."""
     if as_json:
         text.as_json(_plain(wanted, outcome))

@@ -52,7 +52,11 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
         text.line(f"  and {len(alike) - MOST:,} more differences; --json lists all")
 
 
-def _show_difference(what: str, lines: Sequence[str], members: Sequence[str]) -> None:
+def _show_difference(
+    what: str,
+    lines: Sequence[str],
+    members: Sequence[str],
+) -> None:
     others = ""
     if len(members) > 1:
         others = f" (and {len(members) - 1:,} more files, alike)"

@@ -102,7 +102,10 @@ class Terminal:
         self._bar.total = progress.total
         self._bar.n = progress.done
         known = (*measures(progress)[1:], text.shortened(progress.doing, 60, "middle"))
-        self._bar.set_postfix_str(", ".join(filter(None, known)), refresh=True)
+        self._bar.set_postfix_str(
+            ", ".join(filter(None, known)),
+            refresh=True,
+        )
 
     def _close(self) -> None:
         """Take the foot and the bar away."""
@@ -158,6 +161,7 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
     _part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
+    # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)
     _part("  do:", fault.remedy)

@@ -42,7 +42,11 @@ def show_diagnosis(
     _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
         label = Styled("  harmless:", text.DETAIL)
-        _part(label, f"{match.entry.id}, line {match.line}: {match.cause}", indent=12)
+        _part(
+            label,
+            f"{match.entry.id}, line {match.line}: {match.cause}",
+            indent=12,
+        )
     if report:
         text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
         # The path alone on standard output, as build prints a wheel.
@@ -101,7 +105,11 @@ def _without_error(found: "Diagnosis") -> str:
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
-    _part(Styled(f"Line {first.line}:", text.BAD), first.what, indent=len(f"Line {first.line}: "))
+    _part(
+        Styled(f"Line {first.line}:", text.BAD),
+        first.what,
+        indent=len(f"Line {first.line}: "),
+    )
     # The first line is the headline already.
     for line in first.lines[1:]:
         text.tell(f"    | {line}", text.DETAIL)

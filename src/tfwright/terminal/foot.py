@@ -88,7 +88,7 @@ def rows_of(
 
 def _running(action: RunningAction, room: int) -> tuple[Part, ...]:
     lead = f"  {text.as_duration(action.seconds):>10}   "
-    # In the middle: an action's beginning says what is done, its end to which file.
+    # Cut in the middle: an action's beginning says what is done, its end to which file.
     name = text.shortened(action.name, room - len(lead) - 1, "middle")
     return (Styled(lead, text.DETAIL), name)
 

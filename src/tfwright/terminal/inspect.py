@@ -36,7 +36,11 @@ def show_report(report: "Inspection", *, as_json: bool) -> None:
     text.line(Styled(report.file, text.HEADING), sizes)
     # What a user has to know before installing comes before any table.
     for note in report.notes:
-        text.paragraph(Styled("note: ", text.WARNING), printable(note), indent=6)
+        text.paragraph(
+            Styled("note: ", text.WARNING),
+            printable(note),
+            indent=6,
+        )
     for name, value in _stated(report):
         _show_fact(name, value or "not stated")
     for way in _ways(report):

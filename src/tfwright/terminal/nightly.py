@@ -21,7 +21,11 @@ PLANNED = (
     Column("why", rank=1),
     Column("last time", rank=2, right=True),
 )
-JUDGED = (Column("recipe", cut="middle"), Column("verdict"))
+JUDGED = (
+    Column("recipe", cut="middle"),
+    Column("verdict"),
+    Column("why", rank=1),
+)
 STYLES: dict[str, Style] = {
     "good": text.GOOD,
     "unchanged": text.GOOD,
@@ -39,33 +43,33 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
     if not found:
         print("nightly.toml lists no recipe.")
         return
-    due = [item for item in found if item.due and item.within_budget]
-    text.table(PLANNED, [_row(item) for item in found])
-    seconds = sum(item.seconds for item in due)
+    due = [planned for planned in found if planned.due and planned.within_budget]
+    text.table(PLANNED, [_row(planned) for planned in found])
+    seconds = sum(planned.seconds for planned in due)
     print(f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours.")
 
 
-def _row(item: "DueTarget") -> tuple[str, str, str, str]:
+def _row(planned: "DueTarget") -> tuple[str, str, str, str]:
     tonight = "no"
-    if item.due:
-        tonight = "build" if item.within_budget else "out of budget"
-    why: str = item.why
-    if item.changed:
-        why += f": {', '.join(item.changed)}"
+    if planned.due:
+        tonight = "build" if planned.within_budget else "out of budget"
+    why: str = planned.why
+    if planned.changed:
+        why += f": {', '.join(planned.changed)}"
     # Of a target that was never built, the seconds are a guess.
-    last = f"{item.seconds / 60:.0f} min" if item.why != "never built" else "-"
-    return item.target.name, tonight, why, last
+    last = f"{planned.seconds / 60:.0f} min" if planned.why != "never built" else "-"
+    return planned.target.name, tonight, why, last
 
 
-def _plain(item: "DueTarget") -> dict[str, object]:
+def _plain(planned: "DueTarget") -> dict[str, object]:
     """Return a line of the plan for machines."""
     return {
-        "recipe": item.target.name,
-        "due": item.due,
-        "within_budget": item.within_budget,
-        "why": item.why,
-        "changed": item.changed,
-        "seconds": item.seconds,
+        "recipe": planned.target.name,
+        "due": planned.due,
+        "within_budget": planned.within_budget,
+        "why": planned.why,
+        "changed": planned.changed,
+        "seconds": planned.seconds,
     }
 
 
@@ -75,7 +79,12 @@ def said_of(build: "NightlyBuild") -> str:
     return f"{build.target}: {build.result} in {build.seconds:.0f} s{broken}"
 
 
-def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
+def show_outcome(
+    outcome: "NightOutcome",
+    place: str,
+    *,
+    as_json: bool,
+) -> None:
     """Say what a night did, and where to look."""
     if as_json:
         text.as_json(dataclasses.asdict(outcome))
@@ -85,8 +94,12 @@ def show_outcome(outcome: "NightOutcome", place: str, *, as_json: bool) -> None:
         return
     rows = []
     for name, verdict in sorted(outcome.verdicts.items()):
-        rows.append((name, Styled(verdict, STYLES.get(verdict, text.WARNING))))
-    text.table(JUDGED, rows)
+        styled = Styled(verdict, STYLES.get(verdict, text.WARNING))
+        why = outcome.details.get(name, "").partition("\n")[0]
+        rows.append((name, styled, why))
+    # A night without a fault has nothing to say in the third column.
+    shown = len(JUDGED) if outcome.details else len(JUDGED) - 1
+    text.table(JUDGED[:shown], [row[:shown] for row in rows])
     if outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
     print(f"page: {place}")
@@ -111,7 +124,7 @@ def schedule(
     if wanted.crontab is not None:
         print("new crontab:")
         print(textwrap.indent(wanted.crontab or "(empty)", "    "))
-    for argv in wanted.commands:
+    for argv in (*wanted.commands, *wanted.afterwards):
         print(f"run {shlex.join(argv)}")
     if not yes and not _agreed():
         text.tell("Nothing was changed.")

@@ -38,7 +38,10 @@ def ask_header(given: "PatchHeader") -> "PatchHeader":
             answers[field] = sys.stdin.readline()
             # An empty line asks again; the end of the input cannot.
             if not answers[field]:
-                raise RecipeError("No answer was given", remedy="Run the command again.")
+                raise RecipeError(
+                    "No answer was given",
+                    remedy="Run the command again.",
+                )
     return type(given)(**{field: value.strip() for field, value in answers.items()})
 
 
@@ -48,13 +51,15 @@ def show_tree(
     number: int,
 ) -> None:
     """Say where to edit, and what to run afterwards."""
-    # git apply --reject leaves what did not fit next to the file.
-    rejected = sorted(str(file.relative_to(tree)) for file in tree.rglob("*.rej"))
+    from tfwright.commands.patch import waiting  # noqa: PLC0415 only this page needs it
+
+    left = waiting(tree)
     text.tell(f"Edit the files in {tree}")
-    for file in rejected:
-        text.tell(f"  did not fit: {file}", text.WARNING)
-    if rejected:
-        text.tell("Make these changes by hand, and delete each FILE.rej.")
+    for file in left:
+        kind = "did not fit" if file.endswith(".rej") else "in conflict"
+        text.tell(f"  {kind}: {file}", text.WARNING)
+    if left:
+        text.tell("Make these changes by hand; delete git's marks, and each FILE.rej.")
     text.tell(f"Then: invoke patch --recipe {recipe} --refresh {number} --write")
     print(tree)
 

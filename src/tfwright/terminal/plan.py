@@ -32,7 +32,11 @@ def show_plan(
         return
     _show_findings(findings)
     for warning in doubled:
-        text.paragraph(Styled("Compiled twice", text.WARNING), warning, indent=16)
+        text.paragraph(
+            Styled("Compiled twice", text.WARNING),
+            warning,
+            indent=16,
+        )
     if doubled:
         text.line()
     shown: dict[str, str] = {}
@@ -80,7 +84,7 @@ def _value(value: object) -> object:
         return list(value)
     if isinstance(value, Mapping):
         return dict(value)
-    # Paths, mostly.
+    # Only paths are left, which JSON does not know.
     return str(value)
 
 
@@ -90,7 +94,7 @@ def _lines(step: "Step", shown: Mapping[str, str]) -> Iterator[str]:
     Of its environment only what differs from what was `shown` for the step before it.
     """
     fields = vars(step)
-    # A file, not a command.
+    # A step without arguments is a file that tfwright writes itself.
     if "argv" not in fields:
         yield f"writes {fields['path']}"
         yield from (f"    {row}" for row in fields["content"].splitlines())

@@ -25,7 +25,10 @@ def show_port(port: "Port") -> None:
         state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
         text.line(state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}")
     changes = sum(pin.state == "change" for pin in port.pins)
-    text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    if changes:
+        text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")
+    else:
+        text.tell("Nothing has to change before it can be built")
     text.tell(f"Then: invoke build --recipe {port.path} --until configure")
     print(port.path)
 
@@ -44,7 +47,11 @@ def show_pinned(pinned: "Pinned") -> None:
 def show_new(made: "NewRecipe") -> None:
     """Print what is left to decide; the new file on stdout."""
     for line in made.open:
-        text.paragraph(Styled("  decide: ", text.WARNING), line, indent=10)
+        text.paragraph(
+            Styled("  decide: ", text.WARNING),
+            line,
+            indent=10,
+        )
     text.tell(f"Then: invoke lint --recipe {made.path}")
     text.tell(f"      invoke build --recipe {made.path} --until configure")
     print(made.path)
@@ -59,7 +66,7 @@ def ask(prompt: "Prompt", default: str) -> str:
     given = sys.stdin.readline().strip()
     if not given:
         return default
-    # Whatever is not a yes is a no, as in ./configure's own questions.
+    # Any other answer counts as a no.
     if prompt.yes_no:
         return "true" if given.lower() in {"y", "yes", "true"} else "false"
     # A JSON string is a TOML string, with the same escapes.

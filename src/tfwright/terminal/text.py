@@ -81,7 +81,10 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
 
 def tell(text: str, style: Style = "") -> None:
     """Write a line to standard error; paths below the working directory become relative."""
-    line(Styled(text.replace(str(Path.cwd()) + "/", ""), style), to=sys.stderr)
+    line(
+        Styled(text.replace(str(Path.cwd()) + "/", ""), style),
+        to=sys.stderr,
+    )
 
 
 def paragraph(
@@ -103,7 +106,11 @@ def paragraph(
     # An empty text still gets its label.
     for row in printable_lines(text).splitlines() or [""]:
         lines += _wrapped(row, room - indent) if room else [row]
-    line(Styled(lead.text.ljust(indent), lead.style), lines[0], to=stream)
+    line(
+        Styled(lead.text.ljust(indent), lead.style),
+        lines[0],
+        to=stream,
+    )
     for further in lines[1:]:
         line(pad, further, to=stream)
 
@@ -161,7 +168,10 @@ def fitted(
     if room is None:
         return widths
     # The least important first; among equals the one further right.
-    by_rank = sorted(range(len(columns)), key=lambda number: (-columns[number].rank, -number))
+    by_rank = sorted(
+        range(len(columns)),
+        key=lambda number: (-columns[number].rank, -number),
+    )
     # First every column that may be cut shrinks to its
     # least width, then columns are dropped.
     for number in by_rank:
@@ -242,6 +252,7 @@ def width(stream: TextIO) -> int | None:
 
     COLUMNS decides where it is set, for pipes as well.
     """
+    # As a person or a test sets it; shells set it without exporting it.
     asked = os.environ.get("COLUMNS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)

@@ -46,7 +46,6 @@ def show_schedule(done: "WorkSchedule", *, as_json: bool) -> None:
         text.as_json([asdict(row) for row in rows])
         return
     text.table(COLUMNS, [_row(row) for row in rows])
-    # To standard error, after the table.
     counts = Counter(row.state for row in rows)
     text.tell(", ".join(f"{count} {state}" for state, count in counts.items()))
 

@@ -1,5 +1,6 @@
 """Changes to a TOML file that people wrote: their comments, order and blank lines stay."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,28 @@ def put_table(path: Path, table: str, values: Mapping[str, object]) -> None:
     files.write(path, tomlkit.dumps(document))
 
 
+def without_table(text: str, table: str) -> str:
+    """Return a document's text without one of its tables; all else stays as it was written."""
+    import tomlkit
+
+    document = tomlkit.parse(text)
+    if table in document:
+        document.remove(table)
+    return tomlkit.dumps(document)
+
+
+def without_key(path: Path, key: Sequence[str]) -> None:
+    """Remove a key with the comment behind it; what is above it stays."""
+    import tomlkit
+
+    document: Any = tomlkit.parse(path.read_text("utf-8"))
+    place = document
+    for part in key[:-1]:
+        place = place[part]
+    place.remove(key[-1])
+    files.write(path, tomlkit.dumps(document))
+
+
 def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
     """Set a list of strings, one a line; the comment above the list stays."""
     import tomlkit
@@ -33,8 +56,31 @@ def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
     _put(path, key, made)
 
 
-def put_value(path: Path, key: Sequence[str], value: str) -> None:
-    """Set one string; a comment behind it stays."""
+def section(text: str, table: str) -> tuple[int, int]:
+    """Return where a table's own lines begin and end in a document's text.
+
+    The comments and blank lines at its end belong to what follows. Raises KeyError if the document
+    has no such table.
+    """
+    found = re.search(rf"(?m)^\[{re.escape(table)}\][^\n]*\n(?:(?!\[).*\n?)*", text)
+    if found is None:
+        raise KeyError(table)
+    end = found.end()
+    while trailing := re.search(r"(?m)^(?:[ \t]*|#.*)\n\Z", text[found.start() : end]):
+        end = found.start() + trailing.start()
+    return found.start(), end
+
+
+def put_section(path: Path, table: str, lines: str) -> None:
+    """Replace a table by another text, or remove it where that is empty."""
+    text = path.read_text("utf-8")
+    start, end = section(text, table)
+    rest = text[end:] if lines else text[end:].removeprefix("\n")
+    files.write(path, text[:start] + lines + rest)
+
+
+def put_value(path: Path, key: Sequence[str], value: str | bool) -> None:  # noqa: FBT001 a value
+    """Set one value; a comment behind it stays."""
     _put(path, key, value)
 
 

@@ -161,7 +161,8 @@ class _Zstd:
 
         self.damaged = zstandard.ZstdError
         decompressor = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
-        self.reader = decompressor.stream_reader(stream)
+        # It needs only `read`, as a streamed tar does.
+        self.reader = decompressor.stream_reader(stream)  # type: ignore[arg-type]
 
     def read(self, size: int) -> bytes:
         try:

@@ -135,6 +135,27 @@ def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
     ]
 
 
+def test_a_miss_in_the_context_says_which_line_differs_and_what_it_is_now(
+    tree: Path, patch: Path
+) -> None:
+    with pytest.raises(RecipeError) as caught:
+        put_in(tree, patch, FITS.replace("\n line 20", "\n line twenty"))
+    assert caught.value.what.endswith(
+        "hunk 2 of core/op.cc fits at line 18 but for its context: 'line twenty' is now 'line 20'"
+    )
+
+
+def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
+    tree: Path, patch: Path
+) -> None:
+    patch.write_text(HEADER + FITS.replace("-line 19", "-line nineteen"), "utf-8")
+    with pytest.raises(RecipeError) as caught:
+        patching.apply(tree, patch, lambda _: "release >= 1.9")
+    assert caught.value.remedy == (
+        "Remove the patch from the recipe; its header says: drop when release >= 1.9."
+    )
+
+
 def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> None:
     text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace("line 19", "line xx")
     with pytest.raises(RecipeError, match="belongs at line 18") as caught:

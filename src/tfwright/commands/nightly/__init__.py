@@ -23,7 +23,13 @@ def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: N
     builder = PipelineBuilder(wanted, settings, listener)
     found = channels.of(wanted.notices)
     fleet = fleets.of(wanted, settings, builder, hear)
-    return BuildHost(wanted, builder, hear=hear, channels=found, fleet=fleet)
+    return BuildHost(
+        wanted,
+        builder,
+        hear=hear,
+        channels=found,
+        fleet=fleet,
+    )
 
 
 def run(

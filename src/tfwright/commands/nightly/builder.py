@@ -225,7 +225,12 @@ class PipelineBuilder:
             signed = envelope.write(text, job.host_file.sign.key)
             files.write(_next_to(wheel, envelope.SUFFIX), signed)
 
-    def _smoke(self, order: BuildOrder, job: BuildRequest, wheel: Path) -> dict[str, object]:
+    def _smoke(
+        self,
+        order: BuildOrder,
+        job: BuildRequest,
+        wheel: Path,
+    ) -> dict[str, object]:
         """Try the wheel in a fresh venv; a trial that cannot begin is a failure of ``install``."""
         if not order.target.smoke:
             return {}
@@ -233,7 +238,11 @@ class PipelineBuilder:
         try:
             report = smoking.smoke(request, lambda _: None)
         except TfwrightError as fault:
-            failed = SmokeLine(program="install", status="failed", detail=fault.what)
+            failed = SmokeLine(
+                program="install",
+                status="failed",
+                detail=fault.what,
+            )
             return {"smoke": (failed,)}
         files.write(order.work / "smoke.json", report.dump())
         lines = []
@@ -297,22 +306,6 @@ class PipelineBuilder:
         return shutil.disk_usage(place).free
 
 
-def _described(wheel: Path, last: Path | None) -> dict[str, object]:
-    """Return what a page shows of a wheel; raise WheelError if its tags are not true."""
-    report = inspection.inspect(wheel)
-    inspection.insist(report)
-    _write_bill(wheel)
-    return {
-        "wheel": wheel.name,
-        "version": wheel.name.split("-")[1],
-        "sha256": files.sha256(wheel),
-        "size": wheel.stat().st_size,
-        "needs": _needs(report),
-        "sizes": _sizes(wheel),
-        "differences": tuple(_differences(last, wheel)),
-    }
-
-
 def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 
@@ -350,7 +343,10 @@ def _sizes(wheel: Path) -> dict[str, int]:
     """Return the unpacked bytes of the largest files of a wheel."""
     with archive.opened(wheel) as content:
         # The largest first: a page shows what makes a wheel grow.
-        members = sorted(archive.files(content), key=lambda member: -member.file_size)
+        members = sorted(
+            archive.files(content),
+            key=lambda member: -member.file_size,
+        )
     return {member.filename: member.file_size for member in members[:LARGEST_FILES]}
 
 

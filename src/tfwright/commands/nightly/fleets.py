@@ -38,7 +38,10 @@ def of(
         return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
     if nightly.on == "slurm":
         if settings.slurm is None:
-            raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+            raise HostError(
+                "The host file has no [slurm]",
+                remedy="Add it: docs/cluster.md.",
+            )
         return SlurmFleet(nightly.directory, settings, builder, hear)
     return None
 
@@ -60,7 +63,12 @@ class _Orders:
         documents.write(folder, order, self.builder, carry=carry)
         return folder
 
-    def settle(self, order: BuildOrder, given: Assignment, settle: Settle) -> None:
+    def settle(
+        self,
+        order: BuildOrder,
+        given: Assignment,
+        settle: Settle,
+    ) -> None:
         """Hand a finished order to the night."""
         folder = self.directory / ORDERS / order.id
 
@@ -95,7 +103,10 @@ class SshFleet(_Orders):
         return len(self.hosts)
 
     def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        orders: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
     ) -> None:
         """Build all orders; the order of a lost worker goes to another one."""
         by_target = {order.target.name: order for order in orders}
@@ -127,7 +138,11 @@ class SshFleet(_Orders):
             return RemoteBuild(0.0, ssh.LOST, fault.what)
 
     def _carried_over(
-        self, order: BuildOrder, host: RemoteHost, folder: Path, log: Path
+        self,
+        order: BuildOrder,
+        host: RemoteHost,
+        folder: Path,
+        log: Path,
     ) -> RemoteBuild:
         """Run an order on a worker that has a disk of its own."""
         there = f"{host.build_out}/{ORDERS}/{order.id}"
@@ -152,7 +167,10 @@ class SlurmFleet(_Orders):
         return table.most if table and table.most else 10_000
 
     def build(
-        self, orders: Sequence[BuildOrder], seconds: Mapping[str, float], settle: Settle
+        self,
+        orders: Sequence[BuildOrder],
+        seconds: Mapping[str, float],
+        settle: Settle,
     ) -> None:
         """Build all orders as one job array."""
         by_target = {order.target.name: order for order in orders}

@@ -48,7 +48,13 @@ class OrderDocument(BaseModel):
     """A path, or a name in the order's own folder LAST."""
 
 
-def write(folder: Path, order: BuildOrder, builder: PipelineBuilder, *, carry: bool) -> None:
+def write(
+    folder: Path,
+    order: BuildOrder,
+    builder: PipelineBuilder,
+    *,
+    carry: bool,
+) -> None:
     """Write an order of a night's builder; with `carry`, the last good wheel goes with it."""
     followed = builder.followed(order.target)
     last = order.last_wheel if order.last_wheel and order.last_wheel.is_file() else None
@@ -83,7 +89,10 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     document = _read(folder)
     # Locks of targets with axes are looked for next to nightly.toml; the order has them.
     os.environ["TFWRIGHT_NIGHTLY_FILE"] = str(folder / "nightly.toml")
-    nightly = NightlyFile(directory=folder, reproduce=document.reproduce)
+    nightly = NightlyFile(
+        directory=folder,
+        reproduce=document.reproduce,
+    )
     builder = PipelineBuilder(nightly, host_file.read(), listener)
     followed = FollowedCommit(**document.followed) if document.followed else None
     builder.follow(document.target, followed)
@@ -95,7 +104,10 @@ def carry_out(folder: Path, listener: Listener) -> NightlyBuild:
     build = builder.build(_order(folder, document, result))
     files.write(folder / BUILT, build.model_dump_json(indent=1))
     if build.result == "blocked" and build.broken:
-        raise HostError(build.broken.cause or build.broken.line, remedy=build.broken.remedy)
+        raise HostError(
+            build.broken.cause or build.broken.line,
+            remedy=build.broken.remedy,
+        )
     return build
 
 
@@ -112,7 +124,10 @@ def take(folder: Path, work: Path) -> NightlyBuild:
     wheel = folder / RESULT / build.wheel
     if build.wheel and files.sha256(wheel) != build.sha256:
         remedy = "Build it again; look at the disks of both machines."
-        raise HostError(f"{build.wheel} came with other bytes than it was built", remedy=remedy)
+        raise HostError(
+            f"{build.wheel} came with other bytes than it was built",
+            remedy=remedy,
+        )
     files.remove(work)
     (folder / RESULT).rename(work)
     return build
@@ -138,7 +153,11 @@ def _insist_on_same(document: OrderDocument, builder: PipelineBuilder) -> None:
         )
 
 
-def _order(folder: Path, document: OrderDocument, result: Path) -> BuildOrder:
+def _order(
+    folder: Path,
+    document: OrderDocument,
+    result: Path,
+) -> BuildOrder:
     # A path from the build host is absolute, and joining it leaves it as it is.
     last = folder / LAST / document.last_wheel if document.last_wheel else None
     return BuildOrder(

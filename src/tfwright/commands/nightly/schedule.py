@@ -31,6 +31,8 @@ class Installation:
     """The whole new crontab; None for the other kinds."""
     commands: tuple[tuple[str, ...], ...]
     """Programs to be run after the files are written, or before they are removed."""
+    afterwards: tuple[tuple[str, ...], ...] = ()
+    """Programs to be run after the files are removed."""
 
 
 def planned(
@@ -69,14 +71,15 @@ def _systemd(
     folder = Path("/etc/systemd/system") if of_system else _user_units()
     written = units.systemd(schedule, folder)
     systemctl = ("systemctl",) if of_system else ("systemctl", "--user")
+    # systemd reads changed unit files only after a reload.
+    reload = (*systemctl, "daemon-reload")
     if remove:
         # Before the files go: systemd stops a timer only while it knows its unit.
-        commands: tuple[tuple[str, ...], ...] = ((*systemctl, "disable", "--now", *TIMERS),)
-    else:
-        # systemd reads changed unit files only after a reload.
-        reload = (*systemctl, "daemon-reload")
-        commands = (reload, (*systemctl, "enable", "--now", *TIMERS))
-    return Installation(kind, tuple(written), None, commands)
+        disable = (*systemctl, "disable", "--now", *TIMERS)
+        # Without the reload, systemd goes on listing units whose files are gone.
+        return Installation(kind, tuple(written), None, (disable,), (reload,))
+    enable = (*systemctl, "enable", "--now", *TIMERS)
+    return Installation(kind, tuple(written), None, (reload, enable))
 
 
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
@@ -133,12 +136,17 @@ def uninstall(wanted: Installation) -> None:
     """Stop the timer and remove the files; a file or timer that is gone already is accepted."""
     if wanted.crontab is not None:
         crontab.write(wanted.crontab)
-    for argv in wanted.commands:
-        # The exit status does not matter: disabling a timer twice fails the second time.
-        if shutil.which(argv[0]):
-            runner.show(_command(argv))
+    _try_all(wanted.commands)
     for file in wanted.files:
         file.path.unlink(missing_ok=True)
+    _try_all(wanted.afterwards)
+
+
+def _try_all(commands: tuple[tuple[str, ...], ...]) -> None:
+    """Run programs whose failure does not matter: disabling a timer twice fails the second time."""
+    for argv in commands:
+        if shutil.which(argv[0]):
+            runner.show(_command(argv))
 
 
 def _run(argv: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -28,7 +29,10 @@ from tfwright.tools.git import remote
 from tfwright.tools.git.mirror import Origin
 from tfwright.wheel.seal import sealing
 
-CAPABILITIES = "TF_CUDA_COMPUTE_CAPABILITIES"
+CAPABILITIES = ("HERMETIC_CUDA_COMPUTE_CAPABILITIES", "TF_CUDA_COMPUTE_CAPABILITIES")
+"""The answers that hold compute capabilities: from 2.18 on the first one decides."""
+PYTHON = "HERMETIC_PYTHON_VERSION"
+"""The setting of Bazel's own Python, from 2.15 on; configure does not ask for it."""
 LOCKS = "locks"
 """The folder of the locks of targets with axes, next to ``nightly.toml``."""
 OF_HOST = ("the compiler", "glibc", "the target Python", "CUDA", "cuDNN", "tfwright")
@@ -55,10 +59,10 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     content = base.model_dump()
     content["name"] = target.name
     if target.python:
+        _set_flag(content, PYTHON, content["host"]["python"], target.python)
         content["host"]["python"] = target.python
     if target.capabilities:
-        content["configure"]["answers"][CAPABILITIES] = target.capabilities
-        content["verify"]["architectures"] = _architectures(target.capabilities)
+        _set_capabilities(content, target.capabilities)
     if followed:
         content["source"] |= {"commit": followed.commit, "branch": followed.name}
     # The dump of a release is not what its table is written as, so the value itself is passed.
@@ -76,7 +80,29 @@ def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     return found.model_copy(update={"source": source})
 
 
-def _architectures(capabilities: str) -> tuple[str, ...]:
+def _set_capabilities(content: dict[str, Any], capabilities: str) -> None:
+    """Put other compute capabilities into the answers, the flags and the checks of a recipe."""
+    answers = content["configure"]["answers"]
+    name = next((known for known in CAPABILITIES if known in answers), CAPABILITIES[-1])
+    _set_flag(content, name, str(answers.get(name, "")), capabilities)
+    answers[name] = capabilities
+    found = _architectures(capabilities)
+    before = content["verify"]["architectures"] or ()
+    ptx = any(known.startswith("compute_") for known in before)
+    # A recipe that insists on PTX means that of its newest capability, for GPUs to come.
+    if ptx and not any(known.startswith("compute_") for known in found):
+        found.append(found[-1].replace("sm_", "compute_"))
+    content["verify"]["architectures"] = tuple(found)
+
+
+def _set_flag(content: dict[str, Any], name: str, before: str, now: str) -> None:
+    """Change a setting in Bazel's flags too, where a recipe repeats it there."""
+    flags = content["compile"]["flags"]
+    changed = [flag.replace(f"{name}={before}", f"{name}={now}") for flag in flags]
+    content["compile"]["flags"] = tuple(changed)
+
+
+def _architectures(capabilities: str) -> list[str]:
     """Return the GPU architectures that every library with GPU code has to hold then."""
     found = []
     for text in capabilities.split(","):
@@ -84,7 +110,7 @@ def _architectures(capabilities: str) -> tuple[str, ...]:
         # A plain 7.5 makes machine code, as sm_75 does.
         kind = "compute" if text.startswith("compute") else "sm"
         found.append(f"{kind}_{digits}")
-    return tuple(found)
+    return found
 
 
 def resolve(target: Target, host_file: HostFile) -> FollowedCommit | None:

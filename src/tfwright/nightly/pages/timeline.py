@@ -22,6 +22,8 @@ LANE, WIDTH = 12, 1000
 """Height of a lane and width of the chart, in SVG units."""
 SLOWER, NOTICED = 1.25, 0.2
 """From which factor, and from how many seconds on, an action counts as slower or faster."""
+SHORTEST = 0.05
+"""Seconds from which on a difference between two builds is listed."""
 COLUMNS = 240
 """Steps in time of the drawing."""
 LARGEST_LINE = 1024 * 1024
@@ -154,7 +156,8 @@ def difference(before: Timeline, now: Timeline) -> list[TimeChange]:
             pair[number] = (pair[number] or 0.0) + action.seconds
     changes = [TimeChange(name, *pair) for name, pair in times.items()]
     changes.sort(key=lambda found: (-abs(found.seconds), found.name))
-    return [found for found in changes if abs(found.seconds) > 0][:LONGEST_SHOWN]
+    # What a page would write as 0.0 s says nothing.
+    return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
 
 
 def drawn(timeline: Timeline, other: Timeline | None = None) -> str:

@@ -154,7 +154,11 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
     )
 
 
-def _forget_compiler(job: Job, client: "Client", host: HostFacts) -> None:
+def _forget_compiler(
+    job: Job,
+    client: "Client",
+    host: HostFacts,
+) -> None:
     """Make Bazel look at the compilers again, and run every action again, if they changed.
 
     By itself it keeps what it saw first, and then misses the headers of the new ones. Actions have

@@ -5,7 +5,7 @@ writes is compared with what the template gives for the same answers; if they ag
 file takes its place.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 if TYPE_CHECKING:
+    from tfwright.configure.answering import Answerer
     from tfwright.configure.interview import Interview
     from tfwright.configure.traits import Scripts
 
@@ -68,6 +69,35 @@ def run(
         exported=rendering.exported(interview),
         written=tuple(Artefact.of(path) for path in _strangers(tree.path)),
     )
+
+
+def rehearse(
+    job: Job,
+    recipe: Recipe,
+    parts: tuple[HostFacts, Inputs, Tree],
+    respond: "Callable[[Interview], Answerer]",
+) -> str:
+    """Let somebody else answer ./configure in the tree; return what it writes for Bazel.
+
+    Nothing that it writes stays, so that the stage runs again afterwards.
+    """
+    from tfwright.configure import expected
+
+    host, inputs, tree = parts
+    git.restore(tree.path)
+    interview = _interview(job, recipe, host, tree, _target_python(job, inputs))
+    command = _command(job, recipe.configure, tree.path, interview, tree.epoch)
+    _require_program(tree.path, recipe.configure)
+    _prepare_programs(job, inputs, interview)
+    written = expected.written_in(recipe.configure, interview.dialect)
+    paths = [tree.path / name for name in written]
+    with _whole_or_nothing(paths):
+        _talk(job, recipe, command, respond(interview), written)
+        text = _text_of(tree.path, written)
+    for path in paths:
+        files.remove(path)
+    git.restore(tree.path)
+    return text
 
 
 def _target_python(job: Job, inputs: Inputs) -> dict[str, str]:
@@ -278,11 +308,16 @@ def _prepare_programs(
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
-    # Left from another recipe state, it would hide the libraries from the real answer.
+    # Left from an earlier run, it would hide libraries from a ./configure that may ask
+    # for them.
     else:
         files.remove(job.places.programs / "ldconfig")
     for name, line in lines.items():
-        files.write(job.places.programs / name, f'#!/bin/sh\n{line} "$@"\n', mode=0o755)
+        files.write(
+            job.places.programs / name,
+            f'#!/bin/sh\n{line} "$@"\n',
+            mode=0o755,
+        )
 
 
 @contextmanager
@@ -307,14 +342,29 @@ def _converse(
     written: Sequence[str],
 ) -> tuple[str, ...]:
     """Run ./configure to its end; return the variables that it asked for."""
-    from tfwright.configure import answering, failures
+    from tfwright.configure import answering
+
+    kind = answering.Typist if recipe.configure.by == "dialogue" else answering.Watcher
+    return _talk(job, recipe, command, kind(interview), written)
+
+
+def _talk(
+    job: Job,
+    recipe: Recipe,
+    command: Command,
+    respondent: "Answerer",
+    written: Sequence[str],
+) -> tuple[str, ...]:
+    from tfwright.configure import failures
     from tfwright.tools.process import dialogue
 
-    table = recipe.configure
-    kind = answering.Typist if table.by == "dialogue" else answering.Watcher
-    respondent = kind(interview)
     log = job.log("configure")
-    spoken = dialogue.converse(command, log, respondent, timeout=table.timeout)
+    spoken = dialogue.converse(
+        command,
+        log,
+        respondent,
+        timeout=recipe.configure.timeout,
+    )
     # A script that runs out of answers may still end with 0, and write nothing.
     if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
         # Which of its messages mean the recipe and which the host is known there.
@@ -373,6 +423,7 @@ def _agree(
     from tfwright.configure import bazelrc, stanzas
 
     difference = bazelrc.compare(rendered, written)
+    # The lines that differ, ready to be pasted, are worth more than both files.
     if difference:
         raise ToolError(
             "What ./configure wrote is not what tfwright renders from the same answers",

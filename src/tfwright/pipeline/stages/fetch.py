@@ -23,7 +23,6 @@ from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
 from tfwright.tools import files, git
 
 if TYPE_CHECKING:
-    from tfwright.tools.git.mirror import Pin
     from tfwright.vault.lock import Lock
     from tfwright.vault.reach import Reached
     from tfwright.vault.store import Store
@@ -45,20 +44,13 @@ def run(
     from tfwright.pipeline import external
     from tfwright.pipeline.external import RecipePins
     from tfwright.rules import tree_version
-    from tfwright.tools.git import mirror
     from tfwright.tools.python import packages
     from tfwright.vault import bundle, lock, locking
 
     bundle.discard_leftovers(job.places.build_out)
-    pin, pins = _pin(source), RecipePins(source, bazel, fetch)
-    repository = mirror.bring(
-        pin,
-        job.places.git,
-        external.origin(job, source.url),
-        job.listener,
-        offline=job.offline,
-    )
-    tree_version.insist(repository, pin.commit, source)
+    pins = RecipePins(source, bazel, fetch)
+    repository = external.repository(job, source)
+    tree_version.insist(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
     foreign = wanted.system not in {"any", host.system}
     programs = (
@@ -80,8 +72,8 @@ def run(
         _insist_on_lock(job, job.locked, locked, found, wanted)
     return Inputs(
         mirror=repository,
-        commit=pin.commit,
-        epoch=git.epoch(repository, pin.commit),
+        commit=source.commit,
+        epoch=git.epoch(repository, source.commit),
         programs=programs,
         archives=_artefacts(external.store(job), reached),
         clones=_copied(reached),
@@ -184,8 +176,9 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
     """Return the transfer of the pinned commit, unless the mirror has it, and the substitutes."""
     from tfwright.pipeline import external
     from tfwright.tools.git import mirror
+    from tfwright.tools.git.mirror import Pin
 
-    pin = _pin(source)
+    pin = Pin.of(source)
     kept = external.store(job)
     return (
         mirror.fetching(mirror.place(job.places.git, pin.url), pin),
@@ -202,9 +195,3 @@ def damage(inputs: Inputs) -> str | None:
     programs = [inputs.programs.python] if inputs.programs else []
     gone = (path for path in (*repositories, *programs) if not path.exists())
     return next((f"{path} is gone" for path in gone), None)
-
-
-def _pin(source: SourceTable) -> "Pin":
-    from tfwright.tools.git.mirror import Pin
-
-    return Pin(source.url, source.branch, source.commit, source.exclude)

@@ -70,7 +70,11 @@ def _index(job: Job, wheel: str) -> None:
 
     lock = job.places.wheelhouse / ".lock"
     # Builds of several recipes share the wheelhouse, and each rewrites the whole index.
-    with file_lock.held(lock, f"invoke build --recipe {job.name}", wait=True):
+    with file_lock.held(
+        lock,
+        f"invoke build --recipe {job.name}",
+        wait=True,
+    ):
         notes = {wheel: {"recipe": job.name}}
         update = index.refresh(
             job.places.wheelhouse,

@@ -200,6 +200,22 @@ def kind(repository: Path, name: str) -> str | None:
         return None
 
 
+def is_ancestor(repository: Path, older: str, newer: str) -> bool | None:
+    """Say whether a commit is in the history of another one.
+
+    None if that cannot be known: the repository lacks one of them, or the history between them.
+    """
+    if kind(repository, older) != "commit" or kind(repository, newer) != "commit":
+        return None
+    try:
+        run(command(repository, "merge-base", "--is-ancestor", older, newer))
+    except ToolError:
+        # Where history is cut off, git cannot see what came before.
+        cut = run(command(repository, "rev-parse", "--is-shallow-repository")).strip()
+        return None if cut == "true" else False
+    return True
+
+
 def entries(repository: Path, commit: str) -> list[TreeEntry]:
     """Return the files of a commit or tree, and the places of repositories in it (submodules)."""
     listed = run(command(repository, "ls-tree", "-r", "-z", "--full-tree", commit))

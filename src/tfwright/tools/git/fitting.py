@@ -2,8 +2,10 @@
 
 import difflib
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, zip_longest
 from typing import Literal
 
 AROUND = 2
@@ -11,9 +13,21 @@ AROUND = 2
 CLOSE = 0.5
 """Share of a hunk's lines that a place must have to count as the hunk's own, only changed."""
 
-Verdict = Literal["fits", "moved", "done", "reformatted", "changed", "missing", "exists", "no file"]
+SLACK = 4
+"""Lines that upstream may have put into a hunk's place."""
+NEAR = 8
+"""Lines around a change in which the line that it replaces would still be."""
+ALIKE = 0.75
+"""Likeness from which a line counts as another spelling of the patch's."""
+SHORTEST_ALIKE = 12
+"""Characters of a line that can be recognised in another spelling."""
+
+Verdict = Literal[
+    "fits", "moved", "done", "reformatted", "fuzz", "changed", "missing", "exists", "no file"
+]
 """``done``: the change is in the file already. ``reformatted``: it seems to be, in other words.
-``changed``: the place is there, with other lines. ``missing``: nothing like it is there.
+``fuzz``: the place is there, and only lines around the change differ. ``changed``: the place is
+there, and the lines to change differ too. ``missing``: nothing like it is there.
 ``exists``: the patch creates a file that is there. ``no file``: it changes one that is not."""
 
 
@@ -70,8 +84,9 @@ def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
     at = _nearest(_places(lines, hunk.after), hunk.start)
     if hunk.after and at is not None and not _still_there(lines, hunk):
         return Fit("done", at + 1, shown=_shown(lines, at, len(hunk.after)))
-    if _in_other_words(lines, hunk):
-        return Fit("reformatted", hunk.start)
+    at = _in_other_words(lines, hunk)
+    if at is not None:
+        return Fit("reformatted", at + 1, shown=_shown(lines, at, len(hunk.added)))
     return _closest(lines, hunk)
 
 
@@ -98,14 +113,23 @@ def _still_there(lines: Sequence[str], hunk: Hunk) -> bool:
     return any(line in present for line in removed if line not in added)
 
 
-def _in_other_words(lines: Sequence[str], hunk: Hunk) -> bool:
-    """Tell whether what a hunk adds is in the file but for blanks and line breaks."""
+def _in_other_words(lines: Sequence[str], hunk: Hunk) -> int | None:
+    """Return where what a hunk adds is in the file but for blanks and line breaks, from 0."""
     added, removed = _squeezed(hunk.added), _squeezed(hunk.removed)
     # Nothing is in every file: a hunk that only removes lines cannot be recognised so.
     if not added:
-        return False
-    whole = _squeezed(lines)
-    return added in whole and (not removed or removed not in whole)
+        return None
+    squeezed = [_squeezed([line]) for line in lines]
+    whole = "".join(squeezed)
+    starts = [0, *accumulate(len(line) for line in squeezed)]
+    for found in re.finditer(re.escape(added), whole):
+        first = bisect_right(starts, found.start()) - 1
+        last = bisect_right(starts, found.end() - 1) - 1
+        # Only here: another function may have kept the line that this one lost.
+        around = squeezed[max(0, first - NEAR) : last + 1 + NEAR]
+        if not removed or removed not in "".join(around):
+            return first
+    return None
 
 
 def _squeezed(lines: Sequence[str]) -> str:
@@ -113,23 +137,90 @@ def _squeezed(lines: Sequence[str]) -> str:
 
 
 def _closest(lines: Sequence[str], hunk: Hunk) -> Fit:
-    """Find the place that has the most of the hunk's lines, and say which of them differ."""
-    # SequenceMatcher keeps what it knows of the second sequence, so that one stays the same.
-    matcher = difflib.SequenceMatcher(None, autojunk=False)
-    matcher.set_seq2([line.strip() for line in hunk.before])
-    best, share = 0, 0.0
-    size = max(1, len(hunk.before))
-    for at in range(max(1, len(lines) - size + 1)):
-        matcher.set_seq1([line.strip() for line in lines[at : at + size]])
-        # The quick ratio is an upper bound, and spares most of a long file's comparisons.
-        if matcher.real_quick_ratio() > share and (found := matcher.ratio()) > share:
-            best, share = at, found
+    """Find the place that has the most of the hunk's text, and say which of its lines differ."""
+    wanted = [_masked(line) for line in hunk.before]
+    present = [_masked(line) for line in lines]
+    best, share = _elected(_votes(wanted, present), wanted)
     if share < CLOSE:
         return Fit("missing", hunk.start)
-    here = lines[best : best + size]
-    pairs = zip(hunk.before, here, strict=False)
-    differing = tuple((was.rstrip(), now.rstrip()) for was, now in pairs if was != now)
-    return Fit("changed", best + 1, differing, _shown(lines, best, size))
+    size = len(wanted)
+    differing = tuple(_differing(hunk.before, lines[best : best + size + SLACK]))
+    context = set(hunk.before) - set(hunk.removed)
+    fuzz = all(not was or f"{was}\n" in context for was, _ in differing)
+    verdict: Verdict = "fuzz" if differing and fuzz else "changed"
+    return Fit(verdict, best + 1, differing, _shown(lines, best, size))
+
+
+def _masked(line: str) -> str:
+    """Return a line without the versions, commits and checksums in it, which change most often."""
+    return re.sub(r"\b[0-9a-f]{7,}\b|\d+(\.\d+)+", "#", line.strip())
+
+
+def _votes(wanted: Sequence[str], present: Sequence[str]) -> dict[int, dict[int, float]]:
+    """Return, for each place at which the hunk could begin, the weight of each line found there.
+
+    A line counts by its length: a bracket is everywhere, and says nothing about the place.
+    """
+    where: dict[str, list[int]] = {}
+    for number, line in enumerate(present):
+        where.setdefault(line, []).append(number)
+    votes: dict[int, dict[int, float]] = {}
+    for number, line in enumerate(wanted):
+        found = {at: float(len(line)) for at in where.get(line, ())}
+        for at, weight in (found or _alike(line, present)).items():
+            votes.setdefault(at - number, {})[number] = weight
+    return votes
+
+
+def _alike(line: str, present: Sequence[str]) -> dict[int, float]:
+    """Return the lines that are another spelling of this one, with their weights."""
+    if len(line) < SHORTEST_ALIKE:
+        return {}
+    matcher = difflib.SequenceMatcher(None, autojunk=False)
+    # SequenceMatcher keeps what it knows of the second sequence, so that one stays the same.
+    matcher.set_seq2(line)
+    alike = {}
+    for at, other in enumerate(present):
+        matcher.set_seq1(other)
+        # The quick ratios are upper bounds, and spare most of a long file's comparisons.
+        if matcher.real_quick_ratio() > ALIKE and matcher.quick_ratio() > ALIKE:
+            ratio = matcher.ratio()
+            if ratio > ALIKE:
+                alike[at] = ratio * len(line)
+    return alike
+
+
+def _elected(votes: dict[int, dict[int, float]], wanted: Sequence[str]) -> tuple[int, float]:
+    """Return the place with the most weight, and its share of the hunk's whole weight."""
+    best, most = 0, 0.0
+    for place, own in votes.items():
+        gathered: dict[int, float] = {}
+        # Upstream may have put lines in between, so that the rest of the hunk moved on.
+        for shift in range(SLACK + 1):
+            for number, weight in votes.get(place + shift, {}).items():
+                gathered[number] = max(weight, gathered.get(number, 0.0))
+        weight = sum(gathered.values())
+        exact = sum(own.values())
+        # Of two windows with the same lines, the one that begins where the hunk does.
+        if weight + exact / 1000 > most:
+            best, most = place, weight + exact / 1000
+    return max(0, best), most / max(1, sum(len(line) for line in wanted))
+
+
+def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each line of the patch that the place lacks, with the one in its place.
+
+    Either is empty where the other has none.
+    """
+    was, now = [line.rstrip() for line in before], [line.rstrip() for line in here]
+    matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
+    for kind, first, last, start, end in matcher.get_opcodes():
+        # What follows the hunk's last line is no part of it.
+        if kind == "equal" or first == len(was):
+            continue
+        # At the hunk's end the window reaches further than the lines that were replaced.
+        stop = min(end, start + last - first) if last == len(was) else end
+        yield from zip_longest(was[first:last], now[start:stop], fillvalue="")
 
 
 def _shown(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git
@@ -33,6 +34,11 @@ class Pin:
     branch: str
     commit: str
     exclude: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: SourceTable) -> "Pin":
+        """Return what a recipe's ``[source]`` pins."""
+        return cls(source.url, source.branch, source.commit, source.exclude)
 
     def __str__(self) -> str:
         return f"{self.branch} at {self.commit[:12]}"

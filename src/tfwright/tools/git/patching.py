@@ -162,6 +162,10 @@ def command(tree: Path, patch: Path) -> Command:
     return git.inside(tree, "apply", "--cached", "--whitespace=nowarn", str(patch))
 
 
+Outlived = Callable[[str], str]
+"""Takes a patch's ``Drop when:``; returns the condition in it that holds, empty if none does."""
+
+
 def combined(faults: Sequence[RecipeError]) -> RecipeError:
     """Return one error for the patches that do not fit."""
     return faults[0] if len(faults) == 1 else _several(faults)
@@ -181,14 +185,14 @@ def _several(faults: Sequence[RecipeError]) -> RecipeError:
     )
 
 
-def apply(tree: Path, patch: Path) -> list[str]:
+def apply(tree: Path, patch: Path, outlived: Outlived = lambda _: "") -> list[str]:
     """Put a patch into the index of a tree, and verify by content that it is in.
 
     Returns a note for each hunk that git found elsewhere than the patch says. Raises RecipeError
     with file and hunk if the patch does not fit, and if git skipped a part of it, which git can do
     without an error.
     """
-    return apply_to(tree, git.content(tree), patch).notes
+    return apply_to(tree, git.content(tree), patch, outlived).notes
 
 
 @dataclass(frozen=True)
@@ -201,14 +205,16 @@ class AppliedPatch:
     """A sentence for each hunk that git found elsewhere than the patch says."""
 
 
-def apply_to(tree: Path, before: str, patch: Path) -> AppliedPatch:
+def apply_to(
+    tree: Path, before: str, patch: Path, outlived: Outlived = lambda _: ""
+) -> AppliedPatch:
     """Do the same where the id of what the index holds is known already."""
     wanted = read(patch)
     fits = list(_fits(tree, before, wanted))
     try:
         git.run(command(tree, patch))
     except ToolError as fault:
-        raise _misfit(patch, fits, fault) from fault
+        raise _misfit(patch, fits, fault, outlived) from fault
     # git exits with 0 even where it skipped a file; only the content proves what it did.
     after = git.content(tree)
     _verify(tree, patch, wanted, git.changes(tree, before, after))
@@ -249,7 +255,9 @@ def _moved(patch: Path, place: HunkPlace) -> str:
     )
 
 
-def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError) -> RecipeError:
+def _misfit(
+    patch: Path, places: Sequence[HunkPlace], fault: ToolError, outlived: Outlived
+) -> RecipeError:
     """Say of every hunk that does not fit what the tree has in its place, and what to do."""
     unfit = [place for place in places if place.fit.verdict not in {"fits", "moved"}]
     if not unfit:
@@ -261,7 +269,7 @@ def _misfit(patch: Path, places: Sequence[HunkPlace], fault: ToolError) -> Recip
     where = f"{unfit[0].path}:{unfit[0].fit.line}"
     return RecipeError(
         f"{patch} does not fit: {says}",
-        remedy=_remedy(patch, [place.fit.verdict for place in places]),
+        remedy=_remedy(patch, [place.fit.verdict for place in places], outlived),
         evidence=Evidence(where=where, lines=lines),
     )
 
@@ -272,7 +280,14 @@ REDO = (
 )
 _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     "done": lambda place: f" is in the tree already, at line {place.fit.line}",
-    "reformatted": lambda _: " seems to be in the tree already, with other blanks and line breaks",
+    "reformatted": lambda place: (
+        f" seems to be in the tree already, at line {place.fit.line}, "
+        "with other blanks and line breaks"
+    ),
+    "fuzz": lambda place: (
+        f" fits at line {place.fit.line} but for its context: "
+        + "; ".join(_replaced(*pair) for pair in place.fit.differing[:MOST_DIFFERING])
+    ),
     "changed": lambda place: (
         f" belongs at line {place.fit.line}, where "
         + ("one line differs" if len(place.fit.differing) == 1 else "several lines differ")
@@ -283,6 +298,15 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
 }
 
 
+def _replaced(expected: str, present: str) -> str:
+    """Say what became of one line of a hunk's context."""
+    if not present.strip():
+        return f"{expected.strip()!r} is gone"
+    if not expected.strip():
+        return f"{present.strip()!r} is new"
+    return f"{expected.strip()!r} is now {present.strip()!r}"
+
+
 def _evidence(place: HunkPlace) -> list[str]:
     """Return what the tree has in a hunk's place, with the lines that differ first."""
     rows = [f"{place.path}, hunk {place.number}:"]
@@ -291,9 +315,12 @@ def _evidence(place: HunkPlace) -> list[str]:
     return [*rows, *place.fit.shown]
 
 
-def _remedy(patch: Path, verdicts: Sequence[str]) -> str:
+def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
     """Say what to do about a patch that does not fit, with what its header says of its end."""
     drop_when = _drop_when(patch)
+    # The author of the patch knew when it is not needed any more, so that comes first.
+    if held := outlived(drop_when):
+        return f"Remove the patch from the recipe; its header says: drop when {held}."
     header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
     if all(verdict == "done" for verdict in verdicts):
         return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"

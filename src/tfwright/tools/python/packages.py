@@ -112,6 +112,17 @@ def project(path: Path) -> str:
     return parse_sdist_filename(path.name)[0]
 
 
+def name_of(requirement: str) -> str:
+    """Return the name, as indexes compare it, of the project that a requirement asks for.
+
+    Raises packaging's InvalidRequirement for a text that is not a requirement.
+    """
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    return canonicalize_name(Requirement(requirement).name)
+
+
 def bring(python: Path, options: Sequence[str], folder: Path, log: Path) -> list[Path]:
     """Let the pip of `python` download exactly the pins that `options` name, as for an install.
 

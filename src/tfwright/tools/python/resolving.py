@@ -28,10 +28,10 @@ def closure(
         venv.create(interpreter, version, home, log)
         _install(home, requirements, log)
         installed = _installed(home, log)
-    named = {packages_name(line) for line in requirements}
+    named = {packages.name_of(line) for line in requirements}
     pins = []
     for package in installed:
-        name = packages_name(package["name"])
+        name = packages.name_of(package["name"])
         if name in named or name not in BROUGHT_ALONG:
             pins.append(f"{name}=={package['version']}")
     return tuple(sorted(pins))
@@ -65,11 +65,3 @@ def _installed(home: Path, log: Path) -> list[dict[str, str]]:
     # pip's warnings stand in the log as well, behind the list.
     packages_found: list[dict[str, str]] = json.loads(printed.splitlines()[0])
     return packages_found
-
-
-def packages_name(requirement: str) -> str:
-    """Return the name of a requirement as indexes compare it."""
-    from packaging.requirements import Requirement
-    from packaging.utils import canonicalize_name
-
-    return canonicalize_name(Requirement(requirement).name)

@@ -235,7 +235,7 @@ def _exact(requirements: Sequence[str], brought: Sequence[Path]) -> list[str]:
     exact = []
     for line in requirements:
         pin = line.partition(_HASH)[0]
-        exact.append(pin + _HASH + digests[_project(line)])
+        exact.append(pin + _HASH + digests[packages.name_of(pin)])
     return exact
 
 
@@ -243,11 +243,3 @@ def _listed(path: Path, requirements: Sequence[str]) -> tuple[str, str]:
     """Write requirements for pip to read."""
     files.write(path, "".join(f"{line}\n" for line in requirements))
     return "-r", str(path)
-
-
-def _project(requirement: str) -> str:
-    """Return the name, as indexes compare it, of the project that a pin names."""
-    from packaging.utils import canonicalize_name
-
-    found = EXACT_PIN.fullmatch(requirement)
-    return canonicalize_name(found["name"]) if found else requirement

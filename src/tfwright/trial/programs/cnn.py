@@ -86,7 +86,7 @@ def check(name):
     """Train on the CPU, and on the first GPU where there is one."""
     tf = graphs(name)
     times = {}
-    # One GPU is enough: the others are placement's business.
+    # One GPU is enough: placement.py tries each of them.
     for device in ["/cpu:0"] + gpus(name)[:1]:
         losses, right, times[device] = train(tf, device)
         insist(device, losses, right)

@@ -6,11 +6,16 @@ that the old recipe pins whether it still fits: patches, substitutes, answers, B
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from tfwright.commands import patch as patch_command
+from tfwright.commands import verified
+from tfwright.commands.port import archives, patches
+from tfwright.commands.port.patches import Fate, TriedPatch
 from tfwright.configure import expected, validation
+from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
@@ -20,10 +25,10 @@ from tfwright.host import compatibility
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
+from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
-from tfwright.tools import files, git
-from tfwright.tools.git import mirror, patching, remote
-from tfwright.tools.git.mirror import Pin
+from tfwright.tools import files, git, toml_editing
+from tfwright.tools.git import remote
 
 Kind = Literal["patch", "substitute", "answer", "archive", "tool", "requirement"]
 State = Literal["fits", "look", "change"]
@@ -56,13 +61,16 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
 
     Raises RecipeError if the new recipe exists already, SupplyError if the server has no such name.
     """
-    commit = _commit(old, to)
+    name, _, stated = to.partition("@")
+    # A mirror may have the history and not the tags; then the maintainer names the commit too.
+    commit = stated or _commit(old, name)
+    to = name
     target = path.with_name(f"{_name(old.recipe.name, old.recipe.source.release, to)}.toml")
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Rename it, or delete it.")
     files.write(target, _text(path.read_text("utf-8"), to, commit))
-    new = BuildRequest(recipe=recipes.read(str(target)), host_file=old.host_file)
-    return Port(target, commit, tuple(_judged(old, new)))
+    new = replace(old, recipe=recipes.read(str(target)), locked=None)
+    return Port(target, commit, tuple(_judged(old, new, target)))
 
 
 def _commit(job: BuildRequest, to: str) -> str:
@@ -88,29 +96,29 @@ def _text(old: str, to: str, commit: str) -> str:
     # Edited as text, not through a TOML writer: the reasons stand in the comments.
     text = re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{commit}"', old, count=1)
     text = re.sub(r'(?m)^branch = "[^"]*"', f'branch = "{branch}"', text, count=1)
-    text = re.sub(r"(?ms)^\[verified\]\n.*?(?=^\[|\Z)", "", text)
+    text = verified.removed_from(text)
     head = f"# Ported to {to}; 'invoke lint' and the comments below say what is left to decide.\n\n"
     return head + text.rstrip() + "\n"
 
 
-def _judged(old: BuildRequest, new: BuildRequest) -> Iterator[PortedPin]:
-    """Yield the verdict about each pin, in the order in which a build would meet it."""
+def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[PortedPin]:
+    """Yield the verdict about each pin, in the order in which a build would meet it.
+
+    What follows from a verdict without a doubt is written into the new recipe.
+    """
     yield from _tools(new.recipe)
-    yield from _answers(new.recipe)
+    yield from _answers(new.recipe, path)
     # From here on the new commit is needed, which may be a long download.
-    repository = _repository(new)
-    yield from _patches(new, repository)
-    rules = _rules(old, _repository(old)), _rules(new, repository)
-    yield from _substitutes(new.recipe, *rules)
-    yield from _archives(*rules)
+    repository = external.repository(new.job, new.recipe.source)
+    # Both recipes name one url, so that its mirror then holds both commits.
+    external.repository(old.job, old.recipe.source)
+    before, after = _rules(old, repository), _rules(new, repository)
+    facts = DropFacts.of(new.recipe, after, _history(new))
+    tried = list(patches.tried(new.job, new.recipe, repository, facts))
+    yield from _patches(old, new, path, tried)
+    yield from _substitutes(new.recipe, path, before, after)
+    yield from _archives(replace(new, recipe=recipes.read(str(path))), before, after)
     yield from _requirements(old, new, repository)
-
-
-def _repository(job: BuildRequest) -> Path:
-    source = job.recipe.source
-    pin = Pin(source.url, source.branch, source.commit, source.exclude)
-    origin = external.origin(job.job, source.url)
-    return mirror.bring(pin, job.places.git, origin, job.listener, offline=job.offline)
 
 
 def _tools(recipe: Recipe) -> Iterator[PortedPin]:
@@ -128,35 +136,69 @@ def _tools(recipe: Recipe) -> Iterator[PortedPin]:
             yield PortedPin("tool", name, "change", f"{version}; {release} wants {known}")
 
 
-def _answers(recipe: Recipe) -> Iterator[PortedPin]:
-    """List the questions that are new, and the answers that are no longer asked for."""
+def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
+    """Remove the answers that are no longer asked for, and list the questions that are new."""
     interview = expected.interview(recipe, HostFile())
-    for prompt in interview.unanswered():
-        yield PortedPin("answer", prompt.variable, "change", "is asked, and has no answer")
     for fault in validation.faults(interview):
-        state: State = "look" if fault.harmless else "change"
-        yield PortedPin("answer", fault.variable, state, f"{fault.what}. {fault.remedy}")
-
-
-def _patches(job: BuildRequest, repository: Path) -> Iterator[PortedPin]:
-    """Try every patch by itself on the new commit."""
-    source = job.recipe.source
-    tree = job.places.own / "porting"
-    for name in source.patches:
-        # A clean tree each time: a patch that fails must not make the next one fail.
-        git.prepare(tree, repository, source.commit, source.exclude)
-        try:
-            notes = patching.apply(tree, source.file(name))
-        except RecipeError as fault:
-            # Upstream has the change now: nothing is broken, but a person should confirm it.
-            done = fault.remedy.startswith("Remove the patch")
-            says = fault.what.removeprefix(f"{source.file(name)} ")
-            yield PortedPin("patch", name, "look" if done else "change", says)
+        says = f"{fault.what}. {fault.remedy}"
+        if recipe.configure.answers.get(fault.variable) is False and "does not ask" in fault.what:
+            # "No" to a question that is gone decides nothing.
+            toml_editing.without_key(path, ("configure", "answers", fault.variable))
+            yield PortedPin("answer", fault.variable, "look", f"removed; {fault.what}")
         else:
-            yield PortedPin("patch", name, "fits", "; ".join(notes) or "applies as it is")
-    # The index of the tree is kept apart from it, in a repository of its own.
-    files.remove(tree)
-    files.remove(git.repository_of(tree))
+            state: State = "look" if fault.harmless else "change"
+            yield PortedPin("answer", fault.variable, state, says)
+    for prompt in interview.unanswered():
+        yield PortedPin("answer", prompt.variable, "change", _asked_for(prompt))
+
+
+def _asked_for(prompt: Prompt) -> str:
+    value = "false" if prompt.yes_no else '"..."'
+    return f"is asked, and has no answer. Add {prompt.variable} = {value}, or what you want"
+
+
+def _patches(
+    old: BuildRequest, new: BuildRequest, path: Path, tried: Sequence[TriedPatch]
+) -> Iterator[PortedPin]:
+    """Enter the patches into the new recipe, and say of each what became of it."""
+    source = new.recipe.source
+    named = []
+    for patch in tried:
+        name = patch.name
+        if patch.fate == "redo":
+            name = patches.moved(patch.name, source.branch)
+            target = patch_command.patches_of(path) / name
+            patches.copy(source.file(patch.name), target, old.recipe.source.commit)
+        if patch.fate != "dropped":
+            named.append(name)
+        yield PortedPin("patch", name, _STATES[patch.fate], _outcome(patch, new.name))
+    if tried:
+        toml_editing.put_list(path, ("source", "patches"), named)
+
+
+_STATES: dict[Fate, State] = {
+    "kept": "fits",
+    "dropped": "look",
+    "compare": "look",
+    "redo": "change",
+}
+
+
+def _outcome(patch: TriedPatch, recipe: str) -> str:
+    if patch.fate == "dropped":
+        return f"removed; {patch.says}"
+    if patch.fate == "redo":
+        number = Path(patch.name).name.partition("-")[0].lstrip("0")
+        return f"{patch.says}; merge it: invoke patch --recipe {recipe} --refresh {number}"
+    return patch.says
+
+
+def _history(job: BuildRequest) -> Path | None:
+    """Return a repository on this host with the history of the source, if there is one."""
+    source = job.recipe.source
+    local = external.origin(job.job, source.url).local
+    # The mirror in build_out has single commits; one that the host file names may have all.
+    return local if local and local.is_dir() else None
 
 
 def _rules(job: BuildRequest, repository: Path) -> Rules | None:
@@ -170,47 +212,54 @@ def _rules(job: BuildRequest, repository: Path) -> Rules | None:
         return None
 
 
-def _checksums(rules: Rules | None, name: str) -> set[str]:
-    found = rules.repositories if rules else ()
-    return {rule.sha256 or rule.commit for rule in found if rule.name == name}
+def _substitutes(
+    recipe: Recipe, path: Path, old: Rules | None, new: Rules | None
+) -> Iterator[PortedPin]:
+    """Say of each substitute whether the archive that it replaces is still the pinned one.
 
-
-def _substitutes(recipe: Recipe, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
-    """Say of each substitute whether the archive that it replaces is still the pinned one."""
-    for name in recipe.fetch.substitutes:
-        before, after = _checksums(old, name), _checksums(new, name)
-        if not after:
-            says = "the new tree pins no archive of this name: remove the substitute"
-            yield PortedPin("substitute", name, "change", says)
-        elif before & after:
+    Where another recipe replaces the new one already, its substitute is taken over.
+    """
+    for name, table in recipe.fetch.substitutes.items():
+        before, after = archives.checksums(old, name), archives.checksums(new, name)
+        if before & after or table.replaces in after:
             yield PortedPin("substitute", name, "fits", "the tree still pins the same archive")
+        elif new is not None and not after:
+            archives.remove(path, name)
+            says = "removed; the new tree pins no archive of this name"
+            yield PortedPin("substitute", name, "look", says)
+        elif other := archives.replacing(after):
+            archives.take_over(path, name, other)
+            says = f"the tree pins another archive; taken over from {other.path.stem}"
+            if other.patches:
+                says += f", whose patches may belong to it: {', '.join(other.patches)}"
+            yield PortedPin("substitute", name, "look", says)
         else:
-            pinned = ", ".join(sorted(after))
+            pinned = ", ".join(sorted(after)) or "which one cannot be read"
             says = f"the tree pins another archive now ({pinned}): find that one"
             yield PortedPin("substitute", name, "change", says)
 
 
-def _archives(old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
-    """Count the archives that are new, gone or pinned to other bytes."""
+def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
+    """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
         yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
         return
-    # By checksum: upstream renames rules, and moves URLs, without another archive.
-    before = {rule.sha256: rule.name for rule in old.repositories if rule.sha256}
-    after = {rule.sha256: rule.name for rule in new.repositories if rule.sha256}
-    fresh = sorted(after[sha256] for sha256 in after.keys() - before.keys())
-    gone = sorted(before[sha256] for sha256 in before.keys() - after.keys())
-    same = len(before.keys() & after.keys())
-    yield PortedPin("archive", "unchanged", "fits", str(same))
-    if fresh:
-        yield PortedPin("archive", "new or changed", "look", ", ".join(dict.fromkeys(fresh)))
-    if gone:
-        yield PortedPin("archive", "gone", "fits", ", ".join(dict.fromkeys(gone)))
+    change = archives.compared(old, new, job)
+    yield PortedPin("archive", "unchanged", "fits", str(change.unchanged))
+    for kind in ("changed", "new", "gone"):
+        names = getattr(change, kind)
+        if names:
+            state: State = "fits" if kind == "gone" else "look"
+            yield PortedPin("archive", kind, state, ", ".join(names))
+    if change.lost:
+        # Bazel wants only some of them, so that a missing one need not stop the build.
+        listed = ", ".join(change.lost)
+        yield PortedPin("archive", "from no source on this host", "look", listed)
 
 
 def _requirements(old: BuildRequest, new: BuildRequest, repository: Path) -> Iterator[PortedPin]:
     """Compare what the two setup.py require, since verify.requirements pins that."""
-    before = _required(_repository(old), old.recipe.source.commit)
+    before = _required(repository, old.recipe.source.commit)
     for requirement in sorted(_required(repository, new.recipe.source.commit) - before):
         says = "is new in setup.py: see verify.requirements"
         yield PortedPin("requirement", requirement, "look", says)

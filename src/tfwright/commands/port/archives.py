@@ -1,0 +1,108 @@
+"""The archives of two commits compared: substitutes, what is new, and whether it is still there."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError
+from tfwright.pipeline import external
+from tfwright.pipeline.job import BuildRequest
+from tfwright.rules.model import Repository, Rules
+from tfwright.tools import toml_editing
+from tfwright.vault import links, reach
+from tfwright.vault.origins import Origins
+
+
+@dataclass(frozen=True)
+class OtherSubstitute:
+    """A recipe that already replaces the archive that the new tree pins."""
+
+    path: Path
+    name: str
+    """Its name in that recipe."""
+    patches: tuple[str, ...]
+    """Patches of that recipe that seem to belong to it, by their names."""
+
+
+def checksums(rules: Rules | None, name: str) -> set[str]:
+    """Return what a tree pins under a name: checksums, or commits of clones."""
+    found = rules.repositories if rules else ()
+    return {rule.sha256 or rule.commit for rule in found if rule.name == name}
+
+
+def replacing(pinned: set[str]) -> OtherSubstitute | None:
+    """Return a recipe of this checkout that has a substitute for one of these checksums."""
+    for name in recipes.names():
+        try:
+            recipe = recipes.read(name)
+        except RecipeError:
+            # A broken recipe must not keep another one from being ported.
+            continue
+        for key, table in recipe.fetch.substitutes.items():
+            if table.replaces in pinned:
+                short = key.removesuffix("_archive").rpartition("_")[2]
+                belonging = [patch for patch in recipe.source.patches if short in Path(patch).name]
+                return OtherSubstitute(recipes.find(name), key, tuple(belonging))
+    return None
+
+
+def take_over(path: Path, name: str, other: OtherSubstitute) -> None:
+    """Write the substitute of another recipe in the place of the one that no longer fits."""
+    text = other.path.read_text("utf-8")
+    # The text and not its values: line breaks and comments are the other author's.
+    start, end = toml_editing.section(text, f"fetch.substitutes.{other.name}")
+    _, _, body = text[start:end].partition("\n")
+    table = f"fetch.substitutes.{name}"
+    toml_editing.put_section(path, table, f"[{table}]\n{body}")
+
+
+def remove(path: Path, name: str) -> None:
+    """Remove a substitute."""
+    toml_editing.put_section(path, f"fetch.substitutes.{name}", "")
+
+
+@dataclass(frozen=True)
+class ArchiveChange:
+    """How the archives of two commits differ; by rule's name."""
+
+    unchanged: int
+    changed: tuple[str, ...]
+    """Pinned by both, to other bytes."""
+    new: tuple[str, ...]
+    gone: tuple[str, ...]
+    lost: tuple[str, ...]
+    """Among the new and changed ones, those that no source gives any more."""
+
+
+def compared(old: Rules, new: Rules, job: BuildRequest) -> ArchiveChange:
+    """Compare what two commits pin, and ask for what only the new one pins."""
+    # By checksum: upstream renames rules, and moves URLs, without another archive.
+    before, after = _by_checksum(old), _by_checksum(new)
+    fresh = [rule for sha256, rule in after.items() if sha256 not in before]
+    names_before = {rule.name for rule in before.values()}
+    names_after = {rule.name for rule in after.values()}
+    fresh_names = {rule.name for rule in fresh}
+    return ArchiveChange(
+        unchanged=len(before.keys() & after.keys()),
+        changed=tuple(sorted(fresh_names & names_before)),
+        new=tuple(sorted(fresh_names - names_before)),
+        gone=tuple(sorted(names_before - names_after)),
+        lost=tuple(_lost(fresh, new, job)),
+    )
+
+
+def _by_checksum(rules: Rules) -> dict[str, Repository]:
+    return {rule.sha256: rule for rule in rules.repositories if rule.sha256}
+
+
+def _lost(fresh: Sequence[Repository], rules: Rules, job: BuildRequest) -> Iterator[str]:
+    """Yield the names of archives that no source gives; nothing is downloaded for that."""
+    substituted = job.recipe.fetch.substitutes
+    asked = tuple(rule for rule in fresh if rule.name not in substituted)
+    wanted = reach.wanted(replace(rules, repositories=asked), {}, None)
+    origins = Origins(job.host_file, job.places.git, job.offline, job.recipe.fetch)
+    store = external.store(job.job)
+    for row in links.report(wanted, store, origins, job.listener.progress, deep=False):
+        if not (row.kept or row.left):
+            yield row.name

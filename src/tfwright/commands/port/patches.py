@@ -1,0 +1,73 @@
+"""The patches of a ported recipe: each one tried by itself on the new commit."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from tfwright.documents.recipe import Recipe
+from tfwright.errors import RecipeError
+from tfwright.pipeline.job import Job
+from tfwright.rules import dropping
+from tfwright.rules.dropping import DropFacts
+from tfwright.tools import files, git
+from tfwright.tools.git import merging, patching
+
+Fate = Literal["kept", "dropped", "redo", "compare"]
+"""``kept``: it applies. ``dropped``: its header says that this release does not need it.
+``compare``: upstream seems to have done the same. ``redo``: it has to be made again."""
+
+
+@dataclass(frozen=True)
+class TriedPatch:
+    """What becomes of one patch of the old recipe."""
+
+    name: str
+    fate: Fate
+    says: str
+
+
+def tried(job: Job, recipe: Recipe, repository: Path, facts: DropFacts) -> Iterator[TriedPatch]:
+    """Try every patch of the old recipe on the commit of the new one."""
+    source = recipe.source
+    tree = job.places.own / "porting"
+    for name in source.patches:
+        verdict = dropping.judge(patching.header(source.file(name)).drop_when, facts)
+        if verdict.answer == "due":
+            yield TriedPatch(name, "dropped", f"its header says: drop when {verdict.condition}")
+            continue
+        # A clean tree each time: a patch that fails must not make the next one fail.
+        git.prepare(tree, repository, source.commit, source.exclude)
+        yield _try(tree, source.file(name), name)
+    # The index of the tree is kept apart from it, in a repository of its own.
+    git.discard(tree)
+
+
+def _try(tree: Path, patch: Path, name: str) -> TriedPatch:
+    try:
+        notes = patching.apply(tree, patch)
+    except RecipeError as fault:
+        # Upstream may have the change now; whether it does the same, a person has to see.
+        done = fault.remedy.startswith(("Remove the patch", "Compare the lines"))
+        return TriedPatch(name, "compare" if done else "redo", fault.what.removeprefix(f"{patch} "))
+    return TriedPatch(name, "kept", "; ".join(notes) or "applies as it is")
+
+
+def moved(name: str, branch: str) -> str:
+    """Return the name of a patch in the folder of another branch: ``r1.12/0005-….patch``."""
+    return f"{branch.replace('/', '-')}/{Path(name).name}"
+
+
+def copy(patch: Path, target: Path, base: str) -> None:
+    """Copy a patch that has to be redone, with the commit that it was made for.
+
+    The recipe that it comes from keeps its own: `invoke patch --refresh` writes into the copy.
+    """
+    if target.exists():
+        raise RecipeError(
+            f"{target} exists already", remedy="Delete it, or rename it, and port again."
+        )
+    target.parent.mkdir(parents=True, exist_ok=True)
+    text = patch.read_text("utf-8", "surrogateescape")
+    with_base = f"{merging.base_line(base)}\n{text}"
+    files.write(target, with_base.encode("utf-8", "surrogateescape"))

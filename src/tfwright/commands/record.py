@@ -1,0 +1,112 @@
+"""`invoke record`: the questions of a ./configure that tfwright does not know, as recipe lines.
+
+The real program of the recipe's tree runs on a terminal of its own. The recipe's answers are typed;
+whatever else it asks, a person answers once. Questions, answers and the lines in which the written
+file differs from TensorFlow's become the recipe's.
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tfwright.configure import bazelrc, expected, stanzas
+from tfwright.configure.interview import Interview
+from tfwright.configure.recording import Ask, HeardQuestion, Recorder
+from tfwright.documents import recipe as recipes
+from tfwright.pipeline import engine
+from tfwright.pipeline.job import BuildRequest
+from tfwright.pipeline.results import HostFacts, Inputs, Tree
+from tfwright.pipeline.stages import configure
+from tfwright.tools import files, toml_editing
+
+
+@dataclass(frozen=True)
+class RecordedDialogue:
+    """What was added to a recipe."""
+
+    path: Path
+    questions: tuple[HeardQuestion, ...]
+    answers: tuple[str, ...]
+    """The variables that were answered."""
+    lines: tuple[str, ...]
+    """The lines of the written file that this ./configure has more or less than TensorFlow's."""
+
+
+def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
+    """Run ./configure once, and write what the recipe lacks into it.
+
+    Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
+    """
+    host, inputs, tree = (_made(job, until) for until in ("check", "fetch", "source"))
+    if not (isinstance(host, HostFacts) and isinstance(inputs, Inputs) and isinstance(tree, Tree)):
+        raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
+    # In the environment every question would be an error; here each one is to be heard.
+    spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
+    asked = job.recipe.model_copy(update={"configure": spoken})
+    heard: list[Recorder] = []
+
+    def respond(interview: Interview) -> Recorder:
+        heard.append(Recorder(interview, ask=ask, script=_script(tree.path)))
+        return heard[-1]
+
+    with engine.occupied(job):
+        written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
+    (recorder,) = heard
+    _enter(path, recorder)
+    lines = _enter_difference(path, recorder, written)
+    return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
+
+
+def _made(job: BuildRequest, until: str) -> object:
+    return engine.build(replace(job, until=until))
+
+
+def _script(tree: Path) -> str:
+    """Return the text of the programs that may name the variables; empty if there is none."""
+    texts = []
+    for name in ("configure.py", "configure"):
+        program = tree / name
+        if program.is_file():
+            texts.append(program.read_text("utf-8", "replace"))
+    return "\n".join(texts)
+
+
+def _enter(path: Path, recorder: Recorder) -> None:
+    for variable, answer in recorder.answers.items():
+        toml_editing.put_value(path, ("configure", "answers", variable), answer)
+    tables = []
+    for question in recorder.questions:
+        lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
+        tables.append("\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""]))
+    # TOML lets an array of tables stand anywhere, so the file's order is left alone.
+    files.write(path, path.read_text("utf-8") + "".join(tables))
+
+
+def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str, ...]:
+    """Write down how the file differs from what is rendered from the same answers."""
+    recipe = recipes.read(str(path))
+    before = recorder.interview
+    answers = {**before.answers, **recorder.answers}
+    dialect = before.dialect
+    interview = replace(before, answers=answers, by=recipe.configure.by)
+    rendered = expected.render(interview, recipe.configure) or ""
+    places = {
+        name: value
+        for name, value in answers.items()
+        if isinstance(value, str) and value.startswith("/")
+    }
+    difference = bazelrc.compare(rendered, written)
+    table = recipe.configure.bazelrc
+    if dialect.own:
+        sides = {"lines": (table.lines, difference.only_written)}
+    else:
+        sides = {
+            "adds": (table.adds, difference.only_written),
+            "omits": (table.omits, difference.only_rendered),
+        }
+    entered = []
+    for key, (known, settings) in sides.items():
+        new = [stanzas.portable(setting, places) for setting in settings]
+        if new:
+            toml_editing.put_list(path, ("configure", "bazelrc", key), [*known, *new])
+        entered += new
+    return tuple(entered)

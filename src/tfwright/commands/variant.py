@@ -1,0 +1,55 @@
+"""`invoke variant`: a wheel as a variant of PEP 825, each property proved by its code."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfwright.errors import Evidence, WheelError
+from tfwright.nightly import labels
+from tfwright.wheel import archive, variant
+from tfwright.wheel.inspect import inspection
+from tfwright.wheel.variant import Properties
+
+
+@dataclass(frozen=True)
+class WheelVariant:
+    """What a wheel could state, and what it states."""
+
+    proved: Properties
+    """What its code proves."""
+    claimed: Properties | None
+    """What its ``variant.json`` says; None for a normal wheel."""
+    label: str
+    written: Path | None = None
+    """The variant wheel."""
+
+
+def variant_of(wheel: Path, *, write: Path | None = None, label: str = "") -> WheelVariant:
+    """Read off a wheel's code what it needs; with `write`, write the variant wheel into a folder.
+
+    Raises WheelError if the wheel already claims something that is not in its code.
+    """
+    report = inspection.inspect(wheel)
+    with archive.opened(wheel) as content:
+        claims = variant.claimed(content)
+    code = variant.proved(report.libraries)
+    if claims is not None:
+        _insist(wheel, claims, code)
+    chosen = label or variant.label_of(code)
+    if write is None or claims is not None:
+        return WheelVariant(code, claims, chosen)
+    inspection.insist(report)
+    written = labels.with_variant(wheel, write, chosen, variant.document(code, chosen))
+    return WheelVariant(code, claims, chosen, written)
+
+
+def _insist(wheel: Path, claims: Properties, code: Properties) -> None:
+    """Raise WheelError for a claim that the code does not prove."""
+    lies = variant.lies(claims, code)
+    if not lies:
+        return
+    has = [f"{name} :: {feature}" for name, features in code.items() for feature in features]
+    raise WheelError(
+        f"{wheel.name} claims {lies[0]}, and its code does not show that",
+        remedy="Do not publish it; make it again with 'invoke variant WHEEL --write FOLDER'.",
+        evidence=Evidence(lines=[*(f"not in its code: {lie}" for lie in lies), *has]),
+    )

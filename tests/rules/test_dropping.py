@@ -1,0 +1,142 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents.recipe import Recipe
+from tfwright.rules import dropping
+from tfwright.rules.dropping import DropFacts
+from tfwright.rules.model import Repository, Rules
+from tfwright.tools.git import patching
+
+
+def of(release: str = "1.8", python: str = "3.6", **answers: bool) -> Recipe:
+    recipe = recipes.read("linux-r1.8-cpu")
+    source = recipe.source.model_copy(
+        update={"release": type(recipe.source.release).parse(release)}
+    )
+    host = recipe.host.model_copy(update={"python": python})
+    given = {**recipe.configure.answers, **answers}
+    configure = recipe.configure.model_copy(update={"answers": given})
+    return recipe.model_copy(update={"source": source, "host": host, "configure": configure})
+
+
+def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
+    return dropping.judge(drop_when, DropFacts.of(recipe, **facts)).answer  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "drop_when",
+    [
+        "release >= 1.9",
+        "release >= 1.9.0",
+        "the release is 1.9 or later.",
+        "the release is 1.9 or later, where NCCL can be left out (--config=nonccl).",
+        "the release is 1.9 or later, or the wheel is for Python 2.",
+        "the wheel is for Python 2, or the release is 1.9 or later",
+        "some day; release >= 1.9",
+    ],
+)
+def test_a_release_makes_a_patch_due_in_a_short_form_and_in_a_sentence(drop_when: str) -> None:
+    assert answer(drop_when, of("1.12")) == "due"
+    assert answer(drop_when, of("1.9")) == "due"
+    assert answer(drop_when, of("1.8")) != "due"
+
+
+def test_one_condition_that_holds_is_enough_and_is_named() -> None:
+    verdict = dropping.judge(
+        "the release is 2.1 or later, or the wheel is for Python 2.",
+        DropFacts.of(of("1.15", python="2.7")),
+    )
+    assert (verdict.answer, verdict.condition) == ("due", "the wheel is for Python 2")
+
+
+def test_a_patch_level_counts_where_it_is_named() -> None:
+    recipe = of("2.4")
+    assert answer("release >= 2.4.1", recipe) == "not due"
+    assert answer("release >= 2.4", recipe) == "due"
+
+
+def test_a_sentence_that_only_people_understand_is_left_to_them() -> None:
+    assert answer("the wrapper exits with nvcc's own status.", of()) == "unknown"
+    assert answer("the build host has glibc 2.29 or older", of()) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "drop_when", ["answer TF_NEED_S3", "the recipe sets TF_NEED_S3."], ids=["short", "sentence"]
+)
+def test_an_answer_makes_a_patch_due(drop_when: str) -> None:
+    assert answer(drop_when, of()) == "not due"
+    assert answer(drop_when, of(TF_NEED_S3=True)) == "due"
+
+
+@pytest.mark.parametrize("name", ["zlib", "nasm", "ZLIB"])
+def test_a_substitute_that_is_gone_makes_its_patch_due(name: str) -> None:
+    sentence = f"the recipe builds from the pinned archive of {name} again."
+    assert answer(sentence, of()) == "not due"
+    without = of().model_copy(update={"fetch": type(of().fetch)()})
+    assert answer(sentence, without) == "due"
+    assert answer(f"no substitute {name}", without) == "due"
+
+
+def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
+    def rules(folder: str) -> Rules:
+        rule = Repository("grpc", "tf_http_archive", "workspace.bzl", 1, strip_prefix=folder)
+        return Rules((rule,), ())
+
+    for drop_when in ("pins grpc >= 1.22", "the release pins gRPC 1.22 or later"):
+        assert answer(drop_when, of(), rules=rules("grpc-1.13.0")) == "not due"
+        assert answer(drop_when, of(), rules=rules("grpc-1.22.0")) == "due"
+        # A commit says nothing about versions.
+        assert answer(drop_when, of(), rules=rules("grpc-" + "b" * 40)) == "unknown"
+        assert answer(drop_when, of()) == "unknown"
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet")
+    commits = []
+    for number in range(3):
+        git(tmp_path, "commit", "--quiet", "--allow-empty", "-m", str(number))
+        commits.append(git(tmp_path, "rev-parse", "HEAD"))
+    recipe = of()
+    source = recipe.source.model_copy(update={"commit": commits[1]})
+    recipe = recipe.model_copy(update={"source": source})
+    repository = tmp_path / ".git"
+    assert answer(f"upstream {commits[0][:10]}", recipe, repository=repository) == "due"
+    assert answer(f"upstream {commits[2]}", recipe, repository=repository) == "not due"
+    assert answer(f"upstream {'a' * 12}", recipe, repository=repository) == "unknown"
+    assert answer(f"upstream {commits[0]}", recipe) == "unknown"
+
+
+def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    whole.mkdir()
+    git(whole, "init", "--quiet")
+    for number in range(3):
+        git(whole, "commit", "--quiet", "--allow-empty", "-m", str(number))
+    first, newest = git(whole, "rev-parse", "HEAD~2"), git(whole, "rev-parse", "HEAD")
+    git(tmp_path, "clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut))
+    recipe = of()
+    source = recipe.source.model_copy(update={"commit": newest})
+    recipe = recipe.model_copy(update={"source": source})
+    assert answer(f"upstream {first}", recipe, repository=cut) == "unknown"
+
+
+@pytest.mark.parametrize(
+    "drop_when",
+    ["release => 1.9", "release >= one", "release>1.9.x", "upstream 12", "pins grpc", "glibc = 2"],
+)
+def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
+    assert dropping.misspelt(drop_when)
+
+
+def test_no_header_of_ours_is_misspelt() -> None:
+    for patch in recipes.PATCHES.glob("*/*.patch"):
+        assert not dropping.misspelt(patching.header(patch).drop_when)

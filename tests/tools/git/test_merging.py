@@ -1,0 +1,103 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools import git
+from tfwright.tools.git import merging
+
+BEFORE = "".join(f"line {number} of the file\n" for number in range(1, 60))
+PATCH = """\
+Base: {base}
+Why: a
+Upstream: none; a
+Drop when: release >= 9.0
+
+diff --git a/core/op.cc b/core/op.cc
+--- a/core/op.cc
++++ b/core/op.cc
+@@ -10,2 +10,2 @@
+ line 10 of the file
+-line 11 of the file
++line 11 is patched
+diff --git a/core/new.txt b/core/new.txt
+new file mode 100644
+--- /dev/null
++++ b/core/new.txt
+@@ -0,0 +1 @@
++new
+"""
+
+
+def run(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Return a repository whose first commit is the one that the patch was made for."""
+    place = tmp_path / "source"
+    (place / "core").mkdir(parents=True)
+    run(place, "init", "--quiet")
+    commit(place, BEFORE)
+    return place
+
+
+def commit(source: Path, text: str) -> str:
+    (source / "core/op.cc").write_text(text, "utf-8")
+    run(source, "add", ".")
+    run(source, "commit", "--quiet", "--allow-empty", "-m", "x")
+    return run(source, "rev-parse", "HEAD")
+
+
+def merged(source: Path, text: str) -> tuple[Path, list[str]]:
+    """Merge the patch into a tree whose commit has another text."""
+    base = run(source, "rev-parse", "HEAD")
+    new = commit(source, text)
+    patch = source.parent / "0001-x.patch"
+    patch.write_text(PATCH.format(base=base), "utf-8")
+    assert merging.base_of(patch) == base
+    tree = source.parent / "tree"
+    git.prepare(tree, source / ".git", new, ())
+    git.check_out(tree, git.content(tree))
+    return tree, merging.merge(tree, patch, source / ".git", base)
+
+
+def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Path) -> None:
+    text = BEFORE.replace("line 40 of", "line 40 is of")
+    tree, conflicts = merged(source, text)
+    assert conflicts == []
+    assert (tree / "core/op.cc").read_text("utf-8") == text.replace(
+        "line 11 of the file", "line 11 is patched"
+    )
+    assert (tree / "core/new.txt").read_text("utf-8") == "new\n"
+
+
+def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> None:
+    tree, conflicts = merged(source, BEFORE.replace("line 11 of the file", "line 11 by upstream"))
+    assert conflicts == ["core/op.cc"]
+    text = (tree / "core/op.cc").read_text("utf-8")
+    assert [line for line in text.splitlines() if "11" in line] == [
+        "line 11 by upstream",
+        "line 11 of the file",
+        "line 11 is patched",
+    ]
+    assert merging.unresolved(tree / "core/op.cc")
+
+
+def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(source: Path) -> None:
+    indented = "".join(f"    {line}\n" for line in BEFORE.splitlines())
+    tree, conflicts = merged(source, indented)
+    assert conflicts == ["core/op.cc"]
+    lines = (tree / "core/op.cc").read_text("utf-8").splitlines()
+    assert len(lines) < 59 + 12
+    assert lines.index("<<<<<<< the new commit") == 9
+
+
+def test_a_program_stays_one(source: Path) -> None:
+    (source / "core/op.cc").chmod(0o755)
+    commit(source, BEFORE)
+    tree, _ = merged(source, BEFORE)
+    assert (tree / "core/op.cc").stat().st_mode & 0o100

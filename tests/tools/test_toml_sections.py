@@ -1,0 +1,58 @@
+from pathlib import Path
+
+import pytest
+
+from tfwright.tools import toml_editing
+
+TEXT = """\
+# What stands first.
+[a]
+x = 1  # one
+
+[a.b]
+y = [
+    "p",
+]
+
+# About the next one.
+[c]
+z = 2
+
+[verified]
+until = "done"
+digests = { a = "b" }
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    place = tmp_path / "x.toml"
+    place.write_text(TEXT, "utf-8")
+    return place
+
+
+def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(path: Path) -> None:
+    toml_editing.put_section(path, "a.b", "[a.b]\ny = 3\n")
+    changed = TEXT.replace('y = [\n    "p",\n]\n', "y = 3\n")
+    assert path.read_text("utf-8") == changed
+
+
+def test_a_table_can_be_removed_without_the_comment_of_the_next(path: Path) -> None:
+    toml_editing.put_section(path, "a.b", "")
+    assert path.read_text("utf-8") == TEXT.replace('[a.b]\ny = [\n    "p",\n]\n\n', "")
+
+
+def test_a_table_that_is_not_there_is_an_error(path: Path) -> None:
+    with pytest.raises(KeyError):
+        toml_editing.put_section(path, "d", "")
+
+
+def test_a_key_goes_with_the_comment_behind_it(path: Path) -> None:
+    toml_editing.without_key(path, ("a", "x"))
+    assert path.read_text("utf-8") == TEXT.replace("x = 1  # one\n", "")
+
+
+def test_the_last_table_can_be_left_out() -> None:
+    left = toml_editing.without_table(TEXT, "verified")
+    assert left.rstrip() == TEXT.partition("[verified]")[0].rstrip()
+    assert toml_editing.without_table(left, "verified") == left
