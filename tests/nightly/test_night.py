@@ -300,6 +300,12 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> No
     assert heard.kinds == ["stale"]
 
 
+def test_the_outcome_says_why_a_target_is_blocked(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", "b")
+    host.builder.unreachable.add("b")
+    assert pass_night(host).details == {"b": "the server does not answer"}
+
+
 def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -463,6 +463,7 @@ def _place_source(
 ) -> None:
     """Bring the pinned commit into the mirror of its url, and see that all of it is there."""
     source = recipe.source
+    # By its url: a build looks for the mirror of the repository that the recipe names.
     repository = mirror.place(places.git, source.url)
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)

@@ -431,6 +431,7 @@ def _verified(
             f"{archive} is not there",
             remedy="Download it from https://developer.nvidia.com; some files need a login there.",
         )
+    # Hashed before it is opened: an archive is untrusted until its checksum fits.
     digest = files.sha256(archive)
     wanted = given.lower() or _pinned_digest(recipe, kind, archive)
     if not wanted:

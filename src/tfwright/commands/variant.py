@@ -1,6 +1,5 @@
 """`invoke variant`: a wheel as a variant of PEP 825, each property proved by its code."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def variant_of(wheel: Path, *, write: Path | None = None, label: str = "") -> Wh
     return WheelVariant(code, claims, chosen, written)
 
 
-def _insist(wheel: Path, claims: Properties, code: Mapping[str, Mapping[str, object]]) -> None:
+def _insist(wheel: Path, claims: Properties, code: Properties) -> None:
     """Raise WheelError for a claim that the code does not prove."""
     lies = variant.lies(claims, code)
     if not lies:

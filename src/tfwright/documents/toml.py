@@ -164,6 +164,7 @@ def _explain(
     faults: "Sequence[ErrorDetails]",
 ) -> RecipeError:
     """Turn pydantic's findings into one error with a line of the file for each."""
+    # All at once: a person who writes a recipe corrects it in one go.
     lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
     what = lines[0]
     if len(faults) > 1:

@@ -91,7 +91,7 @@ def judge(
         why = "changed"
     # The same inputs may build tonight: a server or a disk may have been at fault.
     elif not past.last.good:
-        waits = past.last.unpublished and _waits(past.nights)
+        waits = bool(past.last.unpublished) and _waits(past.nights)
         why = "its name is taken" if waits else "failed before"
     identifier = good.id if good else ""
     detail = past.last.unpublished if past.last else ""
@@ -120,7 +120,8 @@ def _waits(nights: Sequence[Nightfall]) -> bool:
         attempts += bool(fell.build)
         # Nights since the newest attempt: those before it do not count.
         since += attempts == 0
-    wait = min(2 ** max(0, attempts - 1), LONGEST_WAIT)
+    doubled: int = 2 ** max(0, attempts - 1)
+    wait = min(doubled, LONGEST_WAIT)
     return since + 1 < wait
 
 

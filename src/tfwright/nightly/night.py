@@ -11,7 +11,7 @@ import functools
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -125,6 +125,8 @@ class NightOutcome:
     """What a night did."""
 
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+    details: Mapping[str, str] = field(default_factory=dict)
+    """By target, the line that says what broke, or what blocks it."""
     reproduced: str = ""
     """The target that was built again; empty if none was."""
     linked: str = ""
@@ -185,8 +187,12 @@ def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> 
     # Only after the index has dropped a wheel may its file go.
     deleted = retention.delete(host.nightly, state, host.site, moment.date())
     notices.send(state, moment, host.channels)
-    return NightOutcome(
-        _verdicts_of(state, night), outcome.reproduced, outcome.linked, hidden, deleted
+    return replace(
+        outcome,
+        verdicts=_verdicts_of(state, night),
+        details=_details_of(state, night),
+        hidden=hidden,
+        deleted=deleted,
     )
 
 
@@ -269,6 +275,11 @@ def _judged(
 
 def _verdicts_of(state: State, night: int) -> dict[str, Verdict]:
     return {name: fell[-1].verdict for name, fell in state.history(night).items()}
+
+
+def _details_of(state: State, night: int) -> dict[str, str]:
+    found = {name: fell[-1].detail for name, fell in state.history(night).items()}
+    return {name: detail for name, detail in found.items() if detail}
 
 
 def _attempt_all(host: BuildHost, state: State, night: int, due: Sequence[DueTarget]) -> None:

@@ -192,7 +192,7 @@ def _with_all_downloads(calls: Invocation, outcome: BazelRun) -> BazelRun:
     """Add to a run that failed for one download the others that would fail after it.
 
     A build stops at the first archive that it cannot get, so that without a lock each of them would
-    cost a build. Told to keep going, and to build nothing, Bazel asks for all of them.
+    cost a build. With --keep_going and --nobuild, Bazel asks for all of them.
     """
     fault = download_fault(outcome.errors)
     # Wrong bytes came from somewhere: more of them would only be downloaded again.

@@ -16,6 +16,8 @@ def wheel_identity(recipe: Recipe) -> tuple[str, ...]:
     """
     host, package = recipe.host, recipe.package
     return (
+        # Capabilities and flags of Bazel are not in a wheel's name, so they are not
+        # here.
         recipe.source.commit,
         host.python,
         host.system,

@@ -126,6 +126,7 @@ def write(
 ) -> None:
     """Keep what a stage made, and from what."""
     seen = {str(artefact.path): _state(artefact) for artefact in artefacts(result)}
+    # The state is taken now: a file that changes later is hashed again, once.
     stamp = Stamp(
         parts=dict(depends),
         result=result.model_dump(mode="json"),

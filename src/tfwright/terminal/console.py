@@ -161,6 +161,7 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
     _part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
+    # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)
     _part("  do:", fault.remedy)

@@ -21,7 +21,11 @@ PLANNED = (
     Column("why", rank=1),
     Column("last time", rank=2, right=True),
 )
-JUDGED = (Column("recipe", cut="middle"), Column("verdict"))
+JUDGED = (
+    Column("recipe", cut="middle"),
+    Column("verdict"),
+    Column("why", rank=1),
+)
 STYLES: dict[str, Style] = {
     "good": text.GOOD,
     "unchanged": text.GOOD,
@@ -90,8 +94,12 @@ def show_outcome(
         return
     rows = []
     for name, verdict in sorted(outcome.verdicts.items()):
-        rows.append((name, Styled(verdict, STYLES.get(verdict, text.WARNING))))
-    text.table(JUDGED, rows)
+        styled = Styled(verdict, STYLES.get(verdict, text.WARNING))
+        why = outcome.details.get(name, "").partition("\n")[0]
+        rows.append((name, styled, why))
+    # A night without a fault has nothing to say in the third column.
+    shown = len(JUDGED) if outcome.details else len(JUDGED) - 1
+    text.table(JUDGED[:shown], [row[:shown] for row in rows])
     if outcome.reproduced:
         print(f"built again from nothing: {outcome.reproduced}")
     print(f"page: {place}")

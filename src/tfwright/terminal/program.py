@@ -51,6 +51,7 @@ def _show_commands(program: "Program", groups: Mapping[str, Sequence[str]]) -> N
     """Print each group with its commands; what no group names comes last."""
     tasks = program.collection.tasks
     named = {name for names in groups.values() for name in names}
+    # A command that was left out of the groups must still be found.
     others = sorted(set(tasks) - named)
     for group, names in {**groups, OTHERS: others}.items():
         known = [name for name in names if name in tasks]

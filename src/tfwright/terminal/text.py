@@ -252,6 +252,7 @@ def width(stream: TextIO) -> int | None:
 
     COLUMNS decides where it is set, for pipes as well.
     """
+    # As a person or a test sets it; shells set it without exporting it.
     asked = os.environ.get("COLUMNS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)

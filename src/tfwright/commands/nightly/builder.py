@@ -306,22 +306,6 @@ class PipelineBuilder:
         return shutil.disk_usage(place).free
 
 
-def _described(wheel: Path, last: Path | None) -> dict[str, object]:
-    """Return what a page shows of a wheel; raise WheelError if its tags are not true."""
-    report = inspection.inspect(wheel)
-    inspection.insist(report)
-    _write_bill(wheel)
-    return {
-        "wheel": wheel.name,
-        "version": wheel.name.split("-")[1],
-        "sha256": files.sha256(wheel),
-        "size": wheel.stat().st_size,
-        "needs": _needs(report),
-        "sizes": _sizes(wheel),
-        "differences": tuple(_differences(last, wheel)),
-    }
-
-
 def _next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 

@@ -423,6 +423,7 @@ def _agree(
     from tfwright.configure import bazelrc, stanzas
 
     difference = bazelrc.compare(rendered, written)
+    # The lines that differ, ready to be pasted, are worth more than both files.
     if difference:
         raise ToolError(
             "What ./configure wrote is not what tfwright renders from the same answers",

@@ -122,6 +122,7 @@ def _trials(
     """Return the installation, the imports and the tree's own tests, in order."""
     venv, home = _venv(job), job.places.home
     trials = [Trial("install", _installation(job, table, wheel))]
+    # Imports before tests: without its module every test fails in the same way.
     for module in table.imports:
         command = venv.execution(
             "-c",
