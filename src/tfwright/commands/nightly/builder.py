@@ -141,6 +141,10 @@ class PipelineBuilder:
             pairs = remote.subjects(job.places.git, address, last.commit, now)
             lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
             found["commits"] = tuple(lines)
+            if not lines:
+                # The page would list no commit, and a reader would miss the reason.
+                rewritten = "the history: no path leads from the last good commit to this one"
+                found["changed"] = (*changed, rewritten)
         return found
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
