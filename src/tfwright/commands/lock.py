@@ -39,6 +39,7 @@ def write(job: BuildRequest, path: Path) -> Lock:
     added = {
         "requirements": _requirements(free, inputs),
         "toolkit": locking.toolkit(free.recipe.toolkit),
+        "image": locking.image(free.recipe, free.places.vault),
     }
     locked = found.model_copy(update=added)
     # Refused before anything is written: the better lock is what builds depend on.

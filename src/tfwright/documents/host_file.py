@@ -3,7 +3,7 @@
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 
@@ -67,13 +67,18 @@ class CacheTable(Table):
     """Public keys, in PEM, of other builders whose signed entries this host trusts."""
 
 
-class ContainerTable(Table):
-    """How podman is run for recipes that name an image."""
+Engine = Literal["podman", "docker"]
 
+
+class ContainerTable(Table):
+    """How containers are run for recipes that name an image."""
+
+    engine: Engine | None = None
+    """``podman`` or ``docker``; by default podman where it is installed."""
     runtime: Annotated[str, Field(pattern=r"^[\w./-]+$")] | None = None
-    """The OCI runtime, such as crun or runc; by default podman chooses."""
+    """The OCI runtime, such as crun or runc; by default the engine chooses."""
     options: tuple[str, ...] = ()
-    """Further options of ``podman run``, such as ``--ulimit=nofile=1024:1024``."""
+    """Further options of the engine's ``run`` command, such as ``--ulimit=nofile=1024:1024``."""
 
 
 # Remote paths go into command lines that a remote shell reads, so control characters are refused.
@@ -168,7 +173,7 @@ class HostFile(Table):
     slurm: SlurmTable | None = None
     """The Slurm that 'invoke build' with several recipes and 'invoke nightly' submit builds to."""
     container: ContainerTable = ContainerTable.defaults()
-    """How podman is run."""
+    """How containers are run."""
     remote_execution: tuple[RemoteFlag, ...] = ()
     """Flags of Bazel for remote execution, ``--remote_executor=grpcs://HOST``. tfwright passes them
     to Bazel 6 and later, without its own cache. Untested."""

@@ -284,6 +284,9 @@ class ImageTable(Table):
     """The tag that had this digest; it is shown, and never resolved."""
     digest: Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
     """The digest of the image's manifest. Required, since a tag can move to another image."""
+    containerfile: InnerPath | None = None
+    """The Containerfile next to the recipe that the image was built from, for
+    `invoke image --build`."""
 
 
 class HostTable(Table):

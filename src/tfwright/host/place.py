@@ -26,7 +26,7 @@ class Seen:
 
 
 NOTHING = Seen()
-ON_HOST = ("git", "npm", "podman")
+ON_HOST = ("git", "npm", "podman", "docker")
 """What a build runs on the host, also where the rest of it runs in a container."""
 
 

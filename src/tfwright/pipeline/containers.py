@@ -14,7 +14,7 @@ from tfwright.tools.process import runner
 from tfwright.tools.process.runner import Command
 
 if TYPE_CHECKING:
-    from tfwright.tools.container.podman import ContainerPlan
+    from tfwright.tools.container.engine import ContainerPlan
 
 
 ONLINE = ("fetch",)
@@ -29,16 +29,31 @@ CLIENT_FILES = ("/etc/pip.conf", "~/.config/pip", "~/.pip", "/etc/ssl/certs")
 def around(job: BuildRequest, stage: str) -> Iterator[None]:
     """Let a stage's programs run in the recipe's image, if it names one.
 
-    Raises SupplyError if the image is not in the vault, HostError without podman.
+    Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
     if not encloses(job, stage):
         yield
         return
+    bring(job)
     # The container sees build_out, and has a /tmp of its own.
-    with podman.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
+    with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
         yield
+
+
+def bring(job: BuildRequest) -> None:
+    """Pull the recipe's image from its registry if the vault lacks it.
+
+    Already the first stage runs in it, so that this cannot wait for `fetch`. Raises SupplyError.
+    """
+    from tfwright.tools.container import image, registry
+
+    pinned, vault = job.recipe.host.image, job.places.vault
+    if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
+        return
+    job.listener.note(f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…")
+    registry.pull(pinned.name, pinned.digest, vault)
 
 
 @contextmanager
@@ -60,14 +75,14 @@ def encloses(job: BuildRequest, stage: str) -> bool:
 
 def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
     # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
         return ()
     try:
-        return (podman.start_command(plan(job, stage), Path("@ROOM@")),)
-    # The image comes with fetch, so the first plan of a recipe cannot show the command.
+        return (engine.start_command(plan(job, stage), Path("@ROOM@")),)
+    # The first stage pulls the image, so the first plan of a recipe cannot show the command.
     except SupplyError:
         return ()
 
@@ -79,18 +94,19 @@ def enter(
 ) -> int:
     """Run a shell in a stage's container, on the user's terminal; return its exit status.
 
-    Raises SupplyError if the image is not in the vault, HostError without podman.
+    Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
-    from tfwright.tools.container import podman
+    from tfwright.tools.container import engine
 
-    with podman.opened(plan(job, stage)) as container:
+    bring(job)
+    with engine.opened(plan(job, stage)) as container:
         return runner.show(container.interactive(shell))
 
 
 def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
     """Return how the container of a stage is started. Raises SupplyError."""
-    from tfwright.tools.container import image
-    from tfwright.tools.container.podman import ContainerPlan
+    from tfwright.tools.container import engine, image
+    from tfwright.tools.container.engine import ContainerPlan
 
     pinned, table = job.recipe.host.image, job.host_file.container
     if pinned is None:
@@ -106,6 +122,7 @@ def plan(job: BuildRequest, stage: str) -> "ContainerPlan":
         network=online,
         runtime=table.runtime,
         options=table.options,
+        engine=engine.chosen(table.engine),
     )
 
 

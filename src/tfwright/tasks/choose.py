@@ -96,20 +96,11 @@ def doctor(
     """
     with explained():
         from tfwright import errors
-        from tfwright.host import examination, inventory, probes
+        from tfwright.commands import doctor
         from tfwright.terminal import doctor as page
 
-        job, host = job_of(recipe), probes.here()
-        findings = examination.examine(job.recipe, job.host_file, host)
-        # Also what no recipe asks for: the page serves as a description of the host.
-        facts = inventory.take(job.recipe, job.host_file, host)
-        page.show_examination(
-            recipe,
-            facts,
-            findings,
-            as_json=json,
-            everything=all,
-        )
+        facts, findings = doctor.look(job_of(recipe))
+        page.show_examination(recipe, facts, findings, as_json=json, everything=all)
         # The status of the build that would be refused, so that a script can ask first.
         if any(finding.blocks for finding in findings):
             sys.exit(errors.HostError.exit_status)

@@ -1,10 +1,14 @@
 """Commands that keep inputs: fetch, lock, bundle, vault."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from invoke import Context, task
 
 from tfwright.tasks.common import JSON, OFFLINE, RECIPE, explained, file_of, job_of
+
+if TYPE_CHECKING:
+    from tfwright.tools.container.image import KeptImage
 
 
 @task(help=RECIPE | OFFLINE | {"everything": "download for all recipes in recipes/"})
@@ -169,19 +173,36 @@ def cache(
             page.show_cache(caches.look(settings), as_json=json)
 
 
-@task(help=JSON | {"add": "a file system in a tar file, which becomes an image in the vault"})
+@task(
+    help=RECIPE
+    | JSON
+    | {
+        "add": "a file system in a tar file, which becomes an image in the vault",
+        "pull": "bring the recipe's image from its registry, by digest",
+        "build": "build the recipe's image from the Containerfile next to it",
+    }
+)
 def image(
     _: Context,
+    recipe: str = "demo",
     add: str = "",
+    pull: bool = False,
+    build: bool = False,
     json: bool = False,
 ) -> None:
-    """List the container images in the vault, or add one; a recipe names it by its digest."""
+    """List the container images in the vault, or bring one; a recipe names it by its digest."""
     with explained():
         from tfwright.commands import image as images
-        from tfwright.documents import host_file
         from tfwright.terminal import image as page
 
-        vault = host_file.read().build_out / "vault"
-        # Listed after it is added: its digest is what the recipe needs.
-        found = (images.add(Path(add), vault),) if add else images.listed(vault)
+        job = job_of(recipe)
+        if build:
+            page.show_built(images.build(job, recipe), recipe)
+            return
+        if pull:
+            found: tuple[KeptImage, ...] = (images.pull(job, recipe),)
+        elif add:
+            found = (images.add(file_of(add, "image --add"), job.places.vault),)
+        else:
+            found = images.listed(job.places.vault)
         page.show_images(found, as_json=json)

@@ -45,7 +45,9 @@ def show_examination(
         _show_finding(number, finding)
     # Most hosts lack most of NVIDIA's parts; twenty lines of "-" would hide the rest.
     shown = [fact for fact in facts if fact.seen or everything]
-    _show_facts(shown, left_out=len(facts) - len(shown))
+    # Without the container image nothing is known of what is in it.
+    if facts:
+        _show_facts(shown, left_out=len(facts) - len(shown))
 
 
 def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:

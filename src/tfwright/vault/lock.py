@@ -58,6 +58,7 @@ Url = Annotated[str, AfterValidator(_url)]
 RepositoryName = Annotated[str, StringConstraints(pattern=f"^{NAME}$")]
 Size = Annotated[int, Field(ge=0, le=LARGEST, strict=True)]
 """In bytes."""
+ImageDigest = Annotated[str, StringConstraints(pattern=r"^sha256:[0-9a-f]{64}$")]
 Platform = Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")]
 
 
@@ -148,6 +149,16 @@ class LockedPackage(Table):
     sha256: Sha256
 
 
+class LockedImage(Table):
+    """The container image that the build runs in."""
+
+    name: Line
+    digest: ImageDigest
+    parts: Annotated[tuple[ImageDigest, ...], Field(min_length=1)]
+    """Of its configuration and its layers, on the host that wrote the lock."""
+    size: Size
+
+
 class Unlockable(Table):
     """Something that is downloaded, or may be, and that no digest holds."""
 
@@ -209,6 +220,7 @@ class Lock(Table):
     unlockable: Annotated[tuple[Unlockable, ...], _sorted(_unlockable)] = ()
     substitutes: Annotated[tuple[LockedSubstitute, ...], _sorted(_substitute)] = ()
     toolkit: Annotated[tuple[LockedPackage, ...], _sorted(_package)] = ()
+    image: LockedImage | None = None
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from tfwright.documents.recipe import Recipe, SubstituteTable
 from tfwright.documents.toolkit import ToolkitTable
 from tfwright.tools import files
 from tfwright.tools.bazel import binary as bazel
+from tfwright.tools.container import image as images
 from tfwright.tools.python import packages
 from tfwright.vault.lock import (
     Lock,
     LockedBinary,
+    LockedImage,
     LockedPackage,
     LockedRequirement,
     LockedSubstitute,
@@ -52,6 +54,11 @@ def outdated(recipe: Recipe, lock: Lock) -> list[str]:
         changed.append(f"the commit is {commit}, the lock has {lock.tensorflow.commit}")
     if lock.bazel.version != bazel:
         changed.append(f"Bazel is {bazel}, the lock has {lock.bazel.version}")
+    image = recipe.host.image
+    wanted = image.digest if image else "none"
+    locked = lock.image.digest if lock.image else "none"
+    if wanted != locked:
+        changed.append(f"the container image is {wanted}, the lock has {locked}")
     different = sorted(patches ^ {file.path for file in lock.files})
     return [
         *changed,
@@ -96,6 +103,17 @@ def substitutes(
             sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
         )
         for name, table in tables.items()
+    )
+
+
+def image(recipe: Recipe, vault: Path) -> LockedImage | None:
+    """Return the image of a recipe as the vault has it. Raises SupplyError if it does not."""
+    pinned = recipe.host.image
+    if pinned is None:
+        return None
+    kept = images.kept(vault, pinned.digest)
+    return LockedImage(
+        name=pinned.name, digest=pinned.digest, parts=kept.manifest.parts, size=kept.size
     )
 
 

@@ -248,6 +248,7 @@ def _materials(
     # None means that it is not known: a list of materials
     # may name too much, not too little.
     wanted = (clone for clone in known.clones if clone.needed is not False)
+    image = recipe.host.image
     return Materials(
         project=project,
         version=str(version),
@@ -257,6 +258,7 @@ def _materials(
         files=patched_tree.digests(recipe.source),
         archives=(*_archives(known), *_packages(recipe)),
         clones=tuple((clone.remote, clone.commit) for clone in wanted),
+        image=(image.name, image.digest) if image else None,
     )
 
 

@@ -9,6 +9,7 @@ import json
 import platform
 import re
 import shutil
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,16 +30,31 @@ MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 @dataclass(frozen=True)
+class ImageManifest:
+    """What an image consists of."""
+
+    digest: str
+    kind: str = ""
+    """Its media type: OCI's, or Docker's of the same form."""
+    parts: tuple[str, ...] = ()
+    """Digests of the configuration, then of the layers."""
+
+
+@dataclass(frozen=True)
 class KeptImage:
     """An image in the vault."""
 
     digest: str
-    """Of its manifest, ``sha256:…``: what a recipe pins."""
-    config: str
-    """Of its configuration: what podman calls the image's id."""
+    """What a recipe pins: of the manifest, or of a list of manifests, ``sha256:…``."""
+    manifest: ImageManifest
     layout: Path
     size: int
     """Bytes of all blobs."""
+
+    @property
+    def config(self) -> str:
+        """The digest of its configuration: what podman calls the image's id."""
+        return self.manifest.parts[0]
 
     def blobs(self) -> list[Path]:
         """Return the files that the image consists of, each named by its digest."""
@@ -58,16 +74,53 @@ def kept(vault: Path, digest: str) -> KeptImage:
     """
     layout = place(vault, digest)
     if not layout.is_dir():
-        raise SupplyError(
-            f"The container image {digest} is not in the vault",
-            remedy="Import it: invoke image --add ROOTFS.tar, or copy its OCI layout: "
-            f"skopeo copy --preserve-digests docker://NAME@{digest} oci:{layout}.",
-        )
+        raise missing(vault, digest)
     # Everything is read back: a digest in a file's name proves nothing about its content.
-    manifest = _document(layout, digest)
-    parts = [manifest.get("config", {}), *manifest.get("layers", [])]
-    sizes = [_verified(layout, str(part.get("digest", ""))).stat().st_size for part in parts]
-    return KeptImage(digest, parts[0]["digest"], layout, sum(sizes))
+    manifest = manifest_of(layout, digest)
+    if manifest.digest != digest:
+        manifest = manifest_of(layout, manifest.digest)
+    sizes = [_verified(layout, part).stat().st_size for part in manifest.parts]
+    return KeptImage(digest, manifest, layout, sum(sizes))
+
+
+def missing(vault: Path, digest: str) -> SupplyError:
+    """Return the error for an image that the vault does not have."""
+    return SupplyError(
+        f"The container image {digest} is not in the vault",
+        remedy="Import it: invoke image --add ROOTFS.tar; build it from its Containerfile: "
+        "invoke image --recipe RECIPE --build; or copy its OCI layout: "
+        f"skopeo copy --preserve-digests docker://NAME@{digest} oci:{place(vault, digest)}.",
+    )
+
+
+def manifest_of(layout: Path, digest: str) -> ImageManifest:
+    """Return the manifest that a digest names, for this machine's kind of processor.
+
+    A digest may also name a list of manifests, one for each kind. While the one that is wanted is
+    not in the layout yet, only its digest is known. Raises SupplyError.
+    """
+    content = _document(layout, digest)
+    if "manifests" in content:
+        chosen = _for_this_machine(layout, content["manifests"])
+        if not (layout / "blobs/sha256" / chosen.removeprefix("sha256:")).exists():
+            return ImageManifest(chosen)
+        digest, content = chosen, _document(layout, chosen)
+    kind = str(content.get("mediaType", MANIFEST_TYPE))
+    named = [content.get("config"), *content.get("layers", [])]
+    parts = [str(part.get("digest", "")) for part in named if isinstance(part, dict)]
+    if not parts:
+        raise _damaged(layout, f"{digest} is not an image's manifest")
+    return ImageManifest(digest, kind, tuple(parts))
+
+
+def _for_this_machine(layout: Path, manifests: object) -> str:
+    """Return the digest of the manifest for Linux and this machine."""
+    wanted = MACHINES.get(platform.machine(), platform.machine())
+    for entry in manifests if isinstance(manifests, list) else []:
+        kind = entry.get("platform", {}) if isinstance(entry, dict) else {}
+        if kind.get("architecture") == wanted and kind.get("os") == "linux":
+            return str(entry.get("digest", ""))
+    raise _damaged(layout, f"it has no image for Linux on {wanted}")
 
 
 def add(root: Path, vault: Path) -> KeptImage:
@@ -75,8 +128,7 @@ def add(root: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if the file cannot be read.
     """
-    incoming = vault / "images" / "incoming"
-    files.remove(incoming)
+    incoming = _incoming(vault)
     blobs = incoming / "blobs/sha256"
     blobs.mkdir(parents=True)
     try:
@@ -94,7 +146,20 @@ def add(root: Path, vault: Path) -> KeptImage:
             "layers": [described],
         }
     )
-    return _settled(incoming, _written(blobs, manifest), vault)
+    return settled(incoming, f"sha256:{_written(blobs, manifest).name}", vault)
+
+
+def adopt(layout: Path, vault: Path) -> KeptImage:
+    """Move an OCI layout with one image into the vault; verify all of it.
+
+    Raises SupplyError if it is damaged.
+    """
+    try:
+        entries = json.loads((layout / "index.json").read_bytes()[:LARGEST_DOCUMENT])["manifests"]
+        digest = str(entries[0]["digest"])
+    except (OSError, ValueError, LookupError, TypeError) as fault:
+        raise _damaged(layout, "it has no index that can be read") from fault
+    return settled(layout, digest, vault)
 
 
 def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
@@ -102,27 +167,36 @@ def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
 
     Raises SupplyError if one is missing or damaged.
     """
-    incoming = vault / "images" / "incoming"
-    files.remove(incoming)
+    incoming = _incoming(vault)
     for name, path in blobs.items():
         files.move(path, incoming / "blobs/sha256" / name)
-    manifest = incoming / "blobs/sha256" / digest.removeprefix("sha256:")
-    if not manifest.is_file():
-        raise _damaged(incoming, f"{digest} is missing")
-    return _settled(incoming, manifest, vault)
+    return settled(incoming, digest, vault)
 
 
-def _settled(incoming: Path, manifest: Path, vault: Path) -> KeptImage:
-    """Complete a layout with its index, and give it its place."""
-    entry = _descriptor(MANIFEST_TYPE, manifest)
+def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
+    """Complete a layout with its index, and give it its place; verify all of it.
+
+    Raises SupplyError if a blob is missing or damaged.
+    """
+    document = _document(incoming, digest)
+    usual = INDEX_TYPE if "manifests" in document else MANIFEST_TYPE
+    path = incoming / "blobs/sha256" / digest.removeprefix("sha256:")
+    entry = _descriptor(str(document.get("mediaType", usual)), path)
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
-    final = place(vault, entry["digest"])
+    final = place(vault, digest)
     # An image that is there already may be damaged; the new one replaces it.
     files.remove(final)
     incoming.rename(final)
-    return kept(vault, entry["digest"])
+    return kept(vault, digest)
+
+
+def _incoming(vault: Path) -> Path:
+    """Return an empty directory next to the images, so that one rename settles what is in it."""
+    (vault / "images").mkdir(parents=True, exist_ok=True)
+    # Another build may bring an image at the same time.
+    return Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
 
 
 def _layer(root: Path, blobs: Path) -> tuple[str, int]:
@@ -174,7 +248,7 @@ def _document(layout: Path, digest: str) -> dict[str, Any]:
         content = json.loads(path.read_bytes()[:LARGEST_DOCUMENT])
     except ValueError:
         content = None
-    if not isinstance(content, dict) or "config" not in content:
+    if not isinstance(content, dict) or not content.keys() & {"config", "manifests"}:
         raise _damaged(layout, f"{digest} is not an image's manifest")
     return content
 

@@ -70,6 +70,9 @@ class Materials:
     clones: Sequence[tuple[str, str]] = field(default=(), repr=False)
     """Remote and commit of the repositories that rules clone."""
 
+    image: tuple[str, str] | None = field(default=None, repr=False)
+    """Name and digest of the container image that the build ran in."""
+
     @property
     def serial(self) -> uuid.UUID:
         """The number of the bill, which follows from what is in it.
@@ -77,7 +80,8 @@ class Materials:
         What most bills do not have at all does not change theirs.
         """
         clones = "".join(f" {commit} {remote}" for remote, commit in self.clones)
-        return uuid.uuid5(NAMESPACE, f"{self!r}{clones}")
+        image = f" {self.image[1]} {self.image[0]}" if self.image else ""
+        return uuid.uuid5(NAMESPACE, f"{self!r}{clones}{image}")
 
 
 def write(materials: Materials) -> bytes:
@@ -93,6 +97,8 @@ def write(materials: Materials) -> bytes:
         *map(_archive, materials.archives),
         *(_clone(remote, commit) for remote, commit in materials.clones),
     ]
+    if materials.image:
+        parts.append(_image(*materials.image))
     bill.components.update(parts)
     bill.register_dependency(_wheel(materials), parts)
     outputter = make_outputter(bill, OutputFormat.JSON, SchemaVersion.V1_6)
@@ -154,6 +160,24 @@ def _source(materials: Materials) -> "Component":
 def _clone(remote: str, commit: str) -> "Component":
     """Return a commit that a rule clones."""
     return _repository(remote, commit, f"commit {commit} of {remote}")
+
+
+def _image(name: str, digest: str) -> "Component":
+    """Return the container image: its compiler and libc are in the wheel, or decided about it."""
+    from cyclonedx.model import HashAlgorithm, HashType  # noqa: PLC0415 as in `write`
+    from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
+    from packageurl import PackageURL  # noqa: PLC0415 the same
+
+    # The package URL of an image has the last part of its name; all of it is a qualifier.
+    short = name.rpartition("/")[2]
+    return Component(
+        name=name,
+        version=digest,
+        type=ComponentType.CONTAINER,
+        bom_ref=f"image {digest}",
+        purl=PackageURL("oci", None, short, digest, {"repository_url": name}),
+        hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest.removeprefix("sha256:"))],
+    )
 
 
 def _repository(url: str, commit: str, bom_ref: str) -> "Component":

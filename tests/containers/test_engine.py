@@ -1,4 +1,4 @@
-"""What podman is asked to do, and a real container that ends with the process that opened it."""
+"""What an engine is asked to do, and real containers that end with the process that opened them."""
 
 import os
 import shutil
@@ -13,18 +13,20 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.tools.container import image, podman
-from tfwright.tools.container.image import KeptImage
-from tfwright.tools.container.podman import Container, ContainerPlan
+from tfwright.documents.host_file import Engine
+from tfwright.tools.container import engine, image
+from tfwright.tools.container.engine import Container, ContainerPlan
+from tfwright.tools.container.image import ImageManifest, KeptImage
 from tfwright.tools.process import inside, runner
 from tfwright.tools.process.runner import Command
 
-IMAGE = KeptImage("sha256:" + "a" * 64, "sha256:" + "b" * 64, Path("/vault/images/a"), 1)
+MANIFEST = ImageManifest("sha256:" + "a" * 64, parts=("sha256:" + "b" * 64,))
+IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)
 
 
 def argv(*, network: bool = False) -> tuple[str, ...]:
     plan = replace(ContainerPlan(IMAGE, "demo", (Path("/out"),), (Path("/src"),)), network=network)
-    return podman.start_command(plan, Path("/room")).argv
+    return engine.start_command(plan, Path("/room")).argv
 
 
 def test_the_network_is_off_unless_asked_for() -> None:
@@ -62,11 +64,19 @@ def test_git_runs_on_the_host_while_a_container_is_open() -> None:
 # A real container
 
 
+@pytest.fixture(params=["podman", "docker"])
+def program(request: pytest.FixtureRequest) -> Engine:
+    """Return an engine that works on this host."""
+    name: Engine = request.param
+    asked = (name, "info")
+    if not shutil.which(name) or subprocess.run(asked, check=False, capture_output=True).returncode:
+        pytest.skip(f"{name} does not run here")
+    return name
+
+
 @pytest.fixture(scope="module")
 def system(tmp_path_factory: pytest.TempPathFactory) -> KeptImage:
     """Return an image of this host's shell and the libraries that it needs."""
-    if shutil.which("podman") is None:
-        pytest.skip("podman is not installed")
     place = tmp_path_factory.mktemp("image")
     programs = ("/bin/sh", "/usr/bin/env", "/bin/sleep", "/bin/stty")
     needed = set(programs)
@@ -79,15 +89,17 @@ def system(tmp_path_factory: pytest.TempPathFactory) -> KeptImage:
     return image.add(place / "root.tar", place)
 
 
-def plan_of(system: KeptImage, place: Path) -> ContainerPlan:
+def plan_of(system: KeptImage, place: Path, program: Engine) -> ContainerPlan:
     runtime = "runc" if shutil.which("runc") else None
     limits = ("--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024")
-    return ContainerPlan(system, f"test-{place}", (place,), runtime=runtime, options=limits)
+    return ContainerPlan(
+        system, f"test-{place}", (place,), runtime=runtime, options=limits, engine=program
+    )
 
 
 @pytest.fixture
-def container(system: KeptImage, tmp_path: Path) -> Iterator[Container]:
-    with podman.opened(plan_of(system, tmp_path)) as opened:
+def container(system: KeptImage, tmp_path: Path, program: Engine) -> Iterator[Container]:
+    with engine.opened(plan_of(system, tmp_path, program)) as opened:
         yield opened
 
 
@@ -109,22 +121,26 @@ def test_a_process_inside_is_found_on_the_host(container: Container) -> None:
 HOLD = """
 import sys, time
 from pathlib import Path
-from tfwright.tools.container import podman
+from tfwright.tools.container import engine
 from tfwright.tools.container.image import kept
-from tfwright.tools.container.podman import ContainerPlan
-vault, digest, job, place, runtime, *options = sys.argv[1:]
+from tfwright.tools.container.engine import ContainerPlan
+vault, digest, job, place, runtime, program, *options = sys.argv[1:]
 image = kept(Path(vault), digest)
-extra = {"runtime": runtime or None, "options": tuple(options)}
+extra = {"runtime": runtime or None, "options": tuple(options), "engine": program}
 plan = ContainerPlan(image, job, (Path(place),), **extra)
-with podman.opened(plan):
+with engine.opened(plan):
     print("open", flush=True)
     time.sleep(60)
 """
 
 
+# Ctrl-C, a closed terminal, a service's stop, and what nothing can catch.
 @pytest.mark.slow
-def test_a_killed_process_leaves_no_container(system: KeptImage, tmp_path: Path) -> None:
-    plan = plan_of(system, tmp_path)
+@pytest.mark.parametrize("name", ["SIGINT", "SIGHUP", "SIGTERM", "SIGKILL"])
+def test_an_ended_process_leaves_no_container(
+    system: KeptImage, tmp_path: Path, program: Engine, name: str
+) -> None:
+    plan = plan_of(system, tmp_path, program)
     vault = system.layout.parents[1]
     arguments = (
         str(vault),
@@ -132,14 +148,15 @@ def test_a_killed_process_leaves_no_container(system: KeptImage, tmp_path: Path)
         plan.job,
         str(tmp_path),
         plan.runtime or "",
+        program,
         *plan.options,
     )
     command = (sys.executable, "-c", HOLD, *arguments)
     with subprocess.Popen(command, stdout=subprocess.PIPE) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == b"open\n"
-        holder.send_signal(signal.SIGKILL)
-    listing = ("podman", "ps", "--all", "--quiet", f"--filter=label={podman.LABEL}={plan.job}")
+        holder.send_signal(getattr(signal, name))
+    listing = (program, "ps", "--all", "--quiet", f"--filter=label={engine.LABEL}={plan.job}")
     for _ in range(100):
         left = subprocess.run(listing, capture_output=True, text=True, check=True).stdout
         if not left:

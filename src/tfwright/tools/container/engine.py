@@ -1,18 +1,23 @@
-"""Podman: images loaded by digest, and a container that ends with this process.
+"""Podman or Docker: images loaded by digest, and a container that ends with this process.
 
 The container's first process waits for the end of a named pipe that only this process holds open.
 However this process ends, SIGKILL included, the kernel closes the pipe; the first process ends, and
 the kernel ends all others of the container with it.
 """
 
+import io
+import json
 import os
 import shutil
+import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import get_args
 
+from tfwright.documents.host_file import Engine
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import isolation, runner
@@ -20,8 +25,16 @@ from tfwright.tools.process.inside import entered
 from tfwright.tools.process.runner import Command
 
 LABEL = "org.tfwright.job"
-CLIENT_VARIABLES = ("HOME", "PATH", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
-"""What podman itself needs of the caller's environment; nothing of it reaches the container."""
+ENGINES: tuple[Engine, ...] = get_args(Engine)
+CLIENT_VARIABLES = (
+    "HOME",
+    "PATH",
+    "XDG_RUNTIME_DIR",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DOCKER_HOST",
+    "DOCKER_CONTEXT",
+)
+"""What an engine needs of the caller's environment; nothing of it reaches the container."""
 WAITING = "read -r _ < {pipe}"
 QUIET = 'stty -echo; exec "$@"'
 """A terminal inside echoes what is typed unless that is switched off; ours already has it off."""
@@ -41,7 +54,8 @@ class ContainerPlan:
     """Whether programs inside reach the host's network; else they have loopback only."""
     runtime: str | None = None
     options: tuple[str, ...] = ()
-    """Further options of `podman run`, from the host file."""
+    """Further options of the engine's `run`, from the host file."""
+    engine: Engine = "podman"
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class Container:
     image: KeptImage
     first: int
     """The host's number of its first process."""
+    engine: Engine = "podman"
 
     @property
     def name(self) -> str:
@@ -65,13 +80,15 @@ class Container:
         where = ("--workdir", str(command.cwd), self.identifier)
         quiet = ("/bin/sh", "-c", QUIET, "sh") if terminal else ()
         clean = ("/usr/bin/env", "-i", *variables, *quiet, *command.argv)
-        return _podman("exec", *options, *where, *clean)
+        return client(self.engine, "exec", *options, *where, *clean)
 
     def interactive(self, command: Command) -> Command:
         """Return the command on the host that runs another one inside, on the user's terminal."""
         variables = [f"{name}={value}" for name, value in command.env.items()]
         options = ("--interactive", "--tty", "--workdir", str(command.cwd), self.identifier)
-        return _podman("exec", *options, "/usr/bin/env", "-i", *variables, *command.argv)
+        return client(
+            self.engine, "exec", *options, "/usr/bin/env", "-i", *variables, *command.argv
+        )
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process of this container."""
@@ -94,13 +111,13 @@ class Container:
 def opened(plan: ContainerPlan) -> Iterator[Container]:
     """Run programs inside a container while the block runs; nothing of it is left afterwards.
 
-    Raises HostError if podman is missing, ToolError if it cannot start the container.
+    Raises HostError if the engine is missing, ToolError if it cannot start the container.
     """
-    insist()
+    insist(plan.engine)
     # After a loss of power nothing has ended what the last start left.
-    remove_left(plan.job)
+    remove_left(plan.job, plan.engine)
     with tempfile.TemporaryDirectory(prefix="tfwright-box-") as room:
-        load(plan.image, Path(room))
+        load(plan.image, Path(room), plan.engine)
         pipe = Path(room, "alive")
         os.mkfifo(pipe)
         # Opened for both directions it blocks neither side. Children do not inherit it.
@@ -113,7 +130,7 @@ def opened(plan: ContainerPlan) -> Iterator[Container]:
         finally:
             os.close(held)
             if container:
-                runner.answer(_podman("rm", "--force", "--time", "0", container.identifier))
+                runner.answer(_removal(plan.engine, container.identifier))
 
 
 def start_command(plan: ContainerPlan, room: Path) -> Command:
@@ -121,19 +138,23 @@ def start_command(plan: ContainerPlan, room: Path) -> Command:
     mounts = [f"--volume={path}:{path}" for path in plan.writable]
     mounts += [f"--volume={path}:{path}:ro" for path in (*plan.readable, room)]
     runtime = (f"--runtime={plan.runtime}",) if plan.runtime else ()
+    rootless = os.getuid() != 0 and plan.engine == "podman"
     waiting = WAITING.format(pipe=room / "alive")
-    return _podman(
-        *runtime,
+    return client(
+        plan.engine,
+        # Of podman it is a global option, of docker one of `run`.
+        *(runtime if plan.engine == "podman" else ()),
         "run",
+        *(runtime if plan.engine == "docker" else ()),
         "--detach",
         "--rm",
-        # Without it podman would look for an unknown image on the network.
+        # Without it an engine would look for an unknown image on the network.
         "--pull=never",
         f"--label={LABEL}={plan.job}",
         "--network=host" if plan.network else "--network=none",
         f"--user={os.getuid()}:{os.getgid()}",
         # Rootless, the user inside is the user outside: files belong to whoever builds.
-        *(() if os.getuid() == 0 else ("--userns=keep-id",)),
+        *(("--userns=keep-id",) if rootless else ()),
         # SELinux would forbid the mounted directories to the container.
         "--security-opt=label=disable",
         "--tmpfs=/tmp:rw,exec,mode=1777",
@@ -146,48 +167,113 @@ def start_command(plan: ContainerPlan, room: Path) -> Command:
     )
 
 
-def insist() -> None:
-    """Raise HostError if podman is not installed."""
-    if shutil.which("podman") is None:
+def chosen(asked: Engine | None = None) -> Engine:
+    """Return the engine that the host file names, else the first that is installed.
+
+    Podman comes first: it needs no daemon, and no root. It is also the answer where there is none.
+    """
+    if asked:
+        return asked
+    return next((engine for engine in ENGINES if installed(engine)), ENGINES[0])
+
+
+def installed(engine: Engine) -> bool:
+    """Say whether an engine is there."""
+    return shutil.which(engine) is not None
+
+
+def insist(engine: Engine) -> None:
+    """Raise HostError if an engine is not installed."""
+    if not installed(engine):
         raise HostError(
-            "The recipe is built in a container, and podman is not installed",
-            remedy="Install podman (Debian and Ubuntu: apt install podman).",
+            f"The recipe is built in a container, and {engine} is not installed",
+            remedy="Install podman (Debian and Ubuntu: apt install podman), or Docker.",
         )
 
 
-def load(image: KeptImage, room: Path) -> None:
-    """Give podman an image of the vault, unless it has it. Raises ToolError."""
+def load(image: KeptImage, room: Path, engine: Engine = "podman") -> None:
+    """Give an engine an image of the vault, unless it has it. Raises ToolError."""
     identifier = image.config.removeprefix("sha256:")
-    if runner.answer(_podman("image", "inspect", "--format={{.Id}}", identifier)) == identifier:
+    asked = client(engine, "image", "inspect", "--format={{.Id}}", identifier)
+    # Docker writes "sha256:" before it, podman does not.
+    if runner.answer(asked).removeprefix("sha256:") == identifier:
         return
-    pull = _podman("pull", "--quiet", f"oci:{image.layout}")
-    runner.run(pull, room / "pull.log", remedy="Look at what podman says above.")
+    if engine == "docker":
+        archive = room / "image.tar"
+        _write_archive(image, archive)
+        command = client(engine, "load", "--quiet", "--input", str(archive))
+    else:
+        folder = _as_directory(image, room / "image")
+        command = client(engine, "pull", "--quiet", f"dir:{folder}")
+    runner.run(command, room / "load.log", remedy=f"Look at what {engine} says above.")
 
 
-def remove_left(job: str) -> Sequence[str]:
+def _write_archive(image: KeptImage, archive: Path) -> None:
+    """Write an image as `docker save` would: Docker before 25 loads no other form.
+
+    https://github.com/moby/docker-image-spec/blob/main/v1.2.md
+    """
+    blobs, (config, *layers) = image.layout / "blobs/sha256", image.manifest.parts
+    names = [part.removeprefix("sha256:") for part in layers]
+    listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
+    content = json.dumps(listed).encode()
+    with tarfile.open(archive, "w") as output:
+        head = tarfile.TarInfo("manifest.json")
+        head.size = len(content)
+        output.addfile(head, io.BytesIO(content))
+        for name in dict.fromkeys((config.removeprefix("sha256:"), *names)):
+            output.add(blobs / name, name)
+
+
+def _as_directory(image: KeptImage, folder: Path) -> Path:
+    """Lay an image out as podman's ``dir:`` takes it; links, no copies.
+
+    That form keeps the manifest as it is. ``oci:`` would refuse Docker's, and would want to know
+    which manifest of a list is meant.
+    https://github.com/containers/image/blob/main/directory/directory_transport.go
+    """
+    folder.mkdir()
+    blobs = image.layout / "blobs/sha256"
+    (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
+    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
+    for part in dict.fromkeys(image.manifest.parts):
+        name = part.removeprefix("sha256:")
+        (folder / name).symlink_to(blobs / name)
+    return folder
+
+
+def remove_left(job: str, engine: Engine = "podman") -> Sequence[str]:
     """Remove what an earlier start of the same job left; return what was removed."""
-    listing = _podman("ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
+    listing = client(engine, "ps", "--all", "--quiet", f"--filter=label={LABEL}={job}")
     left = runner.answer(listing).split()
     for identifier in left:
-        runner.answer(_podman("rm", "--force", "--time", "0", identifier))
+        runner.answer(_removal(engine, identifier))
     return left
+
+
+def _removal(engine: Engine, identifier: str) -> Command:
+    # Docker kills at once; podman would first wait ten seconds for the container to end.
+    at_once = ("--time", "0") if engine == "podman" else ()
+    return client(engine, "rm", "--force", *at_once, identifier)
 
 
 def _started(plan: ContainerPlan, room: Path) -> Container:
     """Start the container and find its first process."""
-    remedy = "Look at what podman says; the host file's [container] has its runtime and options."
+    remedy = f"Look at what {plan.engine} says, and at [container] in the host file."
     said = runner.run(start_command(plan, room), room / "run.log", remedy=remedy)
-    # podman may print warnings before the container's id.
+    # An engine may print warnings before the container's id.
     identifier = said.split()[-1] if said.split() else ""
-    first = runner.answer(_podman("inspect", "--format={{.State.Pid}}", identifier))
-    # podman gives 0 for a container that does not run.
+    asked = client(plan.engine, "inspect", "--format={{.State.Pid}}", identifier)
+    first = runner.answer(asked)
+    # Engines give 0 for a container that does not run.
     if not first.isdigit() or first == "0":
         raise ToolError("The container ended at once", remedy=remedy)
-    return Container(identifier, plan.image, int(first))
+    return Container(identifier, plan.image, int(first), plan.engine)
 
 
-def _podman(*arguments: str) -> Command:
-    return Command(("podman", *arguments), Path("/"), _client_environment(), here=True)
+def client(engine: Engine, *arguments: str) -> Command:
+    """Return a command of an engine, which runs on the host even while a container is open."""
+    return Command((engine, *arguments), Path("/"), _client_environment(), here=True)
 
 
 def _client_environment() -> Mapping[str, str]:

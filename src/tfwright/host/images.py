@@ -1,0 +1,56 @@
+"""The container image of a recipe: whether this host has it, and its registry still does."""
+
+from collections.abc import Iterator
+
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import ImageTable, Recipe
+from tfwright.host.findings import Finding
+from tfwright.tools.container import engine, image, registry
+
+ASKED = "asked just now"
+WANTED = "podman or Docker, to run the recipe's container image"
+
+
+def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
+    """Return what is wrong with the image of a recipe; its registry is asked."""
+    pinned = recipe.host.image
+    return list(_findings(recipe, host_file, pinned)) if pinned else []
+
+
+def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
+    program = engine.chosen(host_file.container.engine)
+    if not engine.installed(program):
+        yield Finding(f"no {program}", WANTED, f"apt install {program}", "check")
+    here = image.place(host_file.build_out / "vault", pinned.digest).is_dir()
+    place = registry.place_of(pinned.name)
+    if place is None:
+        # A name without a registry: the image was made here or on another host.
+        if not here:
+            yield _absent(recipe, pinned, "no registry has it")
+        return
+    presence, said = registry.presence(place, pinned.digest)
+    why = f"{place.url('manifests', pinned.digest)} ({said}, {ASKED})"
+    if presence == "gone" and here:
+        yield Finding(
+            "the image is gone from its registry",
+            f"{pinned.name}@{pinned.digest[:19]}…",
+            f"invoke bundle --recipe {recipe.name} --output FILE  # keeps it apart from the vault",
+            why=why,
+        )
+    elif presence != "there" and not here:
+        yield _absent(recipe, pinned, f"its registry says {said}")
+    elif not here:
+        wanted = f"{pinned.name}@{pinned.digest[:19]}…"
+        remedy = f"invoke image --recipe {recipe.name} --pull  # or build, which pulls it"
+        yield Finding("the container image is not here yet", wanted, remedy, why=why)
+
+
+def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
+    """Return the finding for an image that this host cannot obtain."""
+    ways = ["invoke bundle --unpack FILE  # of a host that has it"]
+    if pinned.containerfile:
+        ways.insert(0, f"invoke image --recipe {recipe.name} --build")
+    else:
+        ways.insert(0, "invoke image --add ROOTFS.tar")
+    wanted = f"{pinned.name}@{pinned.digest[:19]}…"
+    return Finding(f"no container image; {reason}", wanted, "\n".join(ways), "check")

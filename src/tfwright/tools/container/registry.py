@@ -1,0 +1,219 @@
+"""Images of a registry, by digest: whether it still has one, and a copy of it in the vault.
+
+https://github.com/opencontainers/distribution-spec/blob/main/spec.md
+A registry is never believed: every document and every layer is compared with its digest.
+"""
+
+import hashlib
+import json
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Literal
+
+from tfwright.errors import SupplyError
+from tfwright.tools import files
+from tfwright.tools.container import image
+from tfwright.tools.container.image import LARGEST_DOCUMENT, KeptImage
+
+if TYPE_CHECKING:
+    from urllib3 import BaseHTTPResponse, PoolManager
+
+MANIFESTS = (
+    image.MANIFEST_TYPE,
+    image.INDEX_TYPE,
+    "application/vnd.docker.distribution.manifest.v2+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+)
+"""What a digest may name. Without this list a registry converts an image, and the digest of what it
+sends is another one."""
+HUB = {"docker.io": "registry-1.docker.io"}
+"""Registries whose name in an image is not the name of their server."""
+LOCAL = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
+"""Registries that are asked without TLS."""
+CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
+CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
+PIECE = 1 << 20
+OK, REFUSED, NOT_FOUND = 200, 401, 404
+Presence = Literal["there", "gone", "no answer"]
+
+
+@dataclass(frozen=True)
+class RegistryPlace:
+    """Where a registry keeps an image."""
+
+    server: str
+    """Its base address, without a slash at the end."""
+    repository: str
+
+    def url(self, kind: str, digest: str) -> str:
+        """Return the address of a manifest or a blob."""
+        return f"{self.server}/v2/{self.repository}/{kind}/{digest}"
+
+
+class RegistryError(Exception):
+    """A registry did not give what it was asked for; the text says why."""
+
+
+def place_of(name: str) -> RegistryPlace | None:
+    """Return the place of an image, or None for a name without a registry.
+
+    Such a name is one that somebody gave to an image of their own. Docker would look for it on its
+    hub, where a stranger may hold the name.
+    """
+    host, _, repository = name.partition("/")
+    if not repository or not ("." in host or ":" in host or host == "localhost"):
+        return None
+    scheme = "http" if LOCAL.fullmatch(host) else "https"
+    return RegistryPlace(f"{scheme}://{HUB.get(host, host)}", repository)
+
+
+def presence(place: RegistryPlace, digest: str) -> tuple[Presence, str]:
+    """Ask whether a registry has an image; return also what it said."""
+    try:
+        with _asked(_Session(), place, "manifests", digest, "HEAD") as answer:
+            if answer.status == OK:
+                return "there", "HTTP 200"
+            # 401 and 403 are what registries say of repositories that were deleted, too.
+            gone = answer.status in {NOT_FOUND, REFUSED, 403, 410}
+            return ("gone" if gone else "no answer"), f"HTTP {answer.status}"
+    except RegistryError as fault:
+        return "no answer", str(fault)
+
+
+def pull(name: str, digest: str, vault: Path) -> KeptImage:
+    """Copy an image into the vault, for this machine's kind of processor.
+
+    Raises SupplyError if the registry does not have it, does not answer, or sends other bytes.
+    """
+    place = place_of(name)
+    if place is None:
+        raise image.missing(vault, digest)
+    (vault / "images").mkdir(parents=True, exist_ok=True)
+    # Next to its final place, so that one rename settles it; two builds may pull at once.
+    incoming = Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
+    try:
+        _copy(place, digest, incoming)
+        return image.settled(incoming, digest, vault)
+    except (RegistryError, OSError) as fault:
+        raise SupplyError(
+            f"{name} cannot be pulled by its digest {digest[:19]}…: {fault}",
+            remedy="Unpack a bundle that carries the image, or copy vault/images from a host that "
+            "has it; else build the image again and pin the new digest.",
+        ) from fault
+    finally:
+        files.remove(incoming)
+
+
+def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
+    """Copy the documents and blobs of an image."""
+    session, blobs = _Session(), incoming / "blobs/sha256"
+    blobs.mkdir(parents=True)
+    _bring(session, place, "manifests", digest, blobs)
+    manifest = image.manifest_of(incoming, digest)
+    if manifest.digest != digest:
+        _bring(session, place, "manifests", manifest.digest, blobs)
+        manifest = image.manifest_of(incoming, digest)
+    for part in manifest.parts:
+        _bring(session, place, "blobs", part, blobs)
+
+
+def _bring(session: "_Session", place: RegistryPlace, kind: str, digest: str, blobs: Path) -> None:
+    """Copy one file, whose content must have the digest."""
+    named = image.DIGEST.fullmatch(digest)
+    if named is None:
+        raise RegistryError(f"{digest!r} is not a sha256 digest")
+    # Images repeat layers, an empty one above all.
+    if (blobs / named[1]).exists():
+        return
+    limit = LARGEST_DOCUMENT if kind == "manifests" else None
+    with _asked(session, place, kind, digest, "GET") as answer:
+        if answer.status != OK:
+            raise RegistryError(f"the registry answered HTTP {answer.status} for {digest[:19]}…")
+        with (blobs / named[1]).open("wb") as output:
+            found = _hashed(answer, output, limit)
+    if found != named[1]:
+        raise RegistryError(f"the registry sent other bytes than {digest[:19]}…")
+
+
+def _hashed(answer: "BaseHTTPResponse", output: BinaryIO, limit: int | None) -> str:
+    """Write a body; return its digest. Raises RegistryError where it is too large."""
+    from urllib3.exceptions import HTTPError
+
+    digest, size = hashlib.sha256(), 0
+    try:
+        for piece in answer.stream(PIECE, decode_content=False):
+            size += len(piece)
+            if limit is not None and size > limit:
+                raise RegistryError("the registry sent a document that is too large")
+            digest.update(piece)
+            output.write(piece)
+    except HTTPError as fault:
+        raise RegistryError(f"the connection broke: {type(fault).__name__}") from fault
+    return digest.hexdigest()
+
+
+class _Session:
+    """Connections to one registry, with the token that it handed out."""
+
+    def __init__(self) -> None:
+        import urllib3
+
+        timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
+        self.pool: PoolManager = urllib3.PoolManager(timeout=timeout, retries=urllib3.Retry(2))
+        self.token = ""
+
+    def headers(self) -> Mapping[str, str]:
+        """Return the headers of a request."""
+        accept = {"Accept": ", ".join((*MANIFESTS, "*/*")), "Accept-Encoding": "identity"}
+        return {**accept, "Authorization": f"Bearer {self.token}"} if self.token else accept
+
+
+@contextmanager
+def _asked(
+    session: _Session, place: RegistryPlace, kind: str, digest: str, method: str
+) -> "Iterator[BaseHTTPResponse]":
+    """Ask a registry; a public one hands out the token that it wants. Raises RegistryError."""
+    from urllib3.exceptions import HTTPError
+
+    url = place.url(kind, digest)
+    try:
+        answer = _request(session, method, url)
+        if answer.status == REFUSED and not session.token:
+            answer.drain_conn()
+            session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
+            answer = _request(session, method, url)
+    except HTTPError as fault:
+        raise RegistryError(f"{place.server} does not answer: {type(fault).__name__}") from fault
+    try:
+        yield answer
+    finally:
+        answer.close()
+
+
+def _request(session: _Session, method: str, url: str) -> "BaseHTTPResponse":
+    # Blobs are often behind a redirect to another host; urllib3 does not send the token there.
+    return session.pool.request(method, url, headers=session.headers(), preload_content=False)
+
+
+def _token(session: _Session, challenge: str) -> str:
+    """Ask for the token that a registry gives to anyone; empty if it gives none.
+
+    https://distribution.github.io/distribution/spec/auth/token/
+    """
+    said = dict(CHALLENGE.findall(challenge))
+    realm = said.pop("realm", "")
+    if not realm.startswith("https://"):
+        return ""
+    fields = {name: said[name] for name in ("service", "scope") if name in said}
+    answer = session.pool.request("GET", realm, fields=fields)
+    try:
+        given = json.loads(answer.data[:LARGEST_DOCUMENT])
+    except ValueError:
+        return ""
+    token = given.get("token") or given.get("access_token") if isinstance(given, dict) else ""
+    # It becomes a header, where a line's end would begin another one.
+    return str(token) if token and str(token).isprintable() else ""

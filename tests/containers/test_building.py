@@ -1,0 +1,50 @@
+"""Images from a Containerfile: only with pinned bases, and the same image from the same steps."""
+
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import RecipeError
+from tfwright.tools.container import building
+
+PINNED = "debian@sha256:" + "a" * 64
+
+
+def containerfile(folder: Path, *lines: str) -> Path:
+    path = folder / "x.Containerfile"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"FROM {PINNED}",),
+        ("FROM scratch",),
+        (f"ARG BASE={PINNED}", "FROM --platform=linux/amd64 ${BASE}"),
+        (f"FROM {PINNED} AS made", "FROM made"),
+        ("FROM sha256:" + "b" * 64,),
+    ],
+)
+def test_a_base_with_a_digest_is_accepted(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    building.insist_on_pins(containerfile(tmp_path, *lines))
+
+
+@pytest.mark.parametrize(
+    ("lines", "named"),
+    [
+        (("FROM debian:11",), "x.Containerfile:1: the base image debian:11"),
+        (("ARG BASE=debian", "from $BASE"), "x.Containerfile:2: the base image debian"),
+        ((f"FROM {PINNED} AS made", "FROM other"), "x.Containerfile:2: the base image other"),
+    ],
+)
+def test_a_base_that_can_move_is_refused_with_its_line(
+    tmp_path: Path, lines: tuple[str, ...], named: str
+) -> None:
+    with pytest.raises(RecipeError, match=named):
+        building.insist_on_pins(containerfile(tmp_path, *lines))
+
+
+def test_a_missing_containerfile_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="cannot be read"):
+        building.insist_on_pins(tmp_path / "x.Containerfile")
