@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 SECONDS = float(os.environ.get("TFWRIGHT_ATTACK_SECONDS", "3600"))
 """Seconds for all attacks together; those that were chosen share them."""
-WEIGHTS = {"kills": 10, "disks": 10, "damage": 10, "strangers": 3, "readers": 1, "guided": 1}
+WEIGHTS = {"kills": 10, "disks": 10, "damage": 10, "strangers": 3, "readers": 1}
 """How many shares of the time an attack of each part has: a build takes seconds, a reader
 milliseconds."""
 MOST_CASES = 200

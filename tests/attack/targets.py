@@ -182,7 +182,7 @@ TARGETS = {
         member(f"{INFO}/RECORD", record.faults), lambda: [b"small/a.so,sha256=x,1\n" * 9]
     ),
     "METADATA": Target(
-        member(f"{INFO}/METADATA", lambda archive: str(headers.read(archive, "METADATA"))),
+        member(f"{INFO}/METADATA", lambda archive: headers.read(archive, "METADATA").items()),
         lambda: [b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"],
     ),
     "WHEEL": Target(

@@ -1,12 +1,12 @@
 """`invoke lock` and what a build does with it, on a small tree of the test's own."""
 
 import os
-import subprocess
 import zipfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.commands import links
 from tfwright.commands import lock as pinning
@@ -26,23 +26,6 @@ RULE = (
     'http_archive(name = "{name}", urls = ["https://nowhere.invalid/{name}.zip"], sha256 = '
     '"{sha256}")\n'
 )
-
-
-def git(*arguments: str, cwd: Path) -> str:
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **nobody},
-    ).stdout.strip()
 
 
 @pytest.fixture(autouse=True)
@@ -80,12 +63,12 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
         ("add", "--all"),
         ("commit", "--quiet", "--message=one"),
     ):
-        git(*command, cwd=upstream)
+        run_git(*command, cwd=upstream)
     source = recipe.source.model_copy(
         update={
             "url": upstream.as_uri(),
             "branch": "main",
-            "commit": git("rev-parse", "HEAD", cwd=upstream),
+            "commit": run_git("rev-parse", "HEAD", cwd=upstream),
         }
     )
     other = "Darwin" if os.uname().sysname == "Linux" else "Linux"

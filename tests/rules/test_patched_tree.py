@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.upstream import commit
@@ -42,9 +43,9 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     plain = patching.apply_to
 
-    def apply(tree: Path, before: str, patch: Path) -> patching.AppliedPatch:
+    def apply(tree: Path, before: str, patch: Path, *more: Any) -> patching.AppliedPatch:  # noqa: ANN401 as it takes them
         names.append(patch.name)
-        return plain(tree, before, patch)
+        return plain(tree, before, patch, *more)
 
     monkeypatch.setattr(patching, "apply_to", apply)
     return names

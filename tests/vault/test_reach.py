@@ -4,16 +4,17 @@ What a lock leaves out is not among it.
 """
 
 import io
-import subprocess
 import tarfile
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit
 
 from tfwright.documents.recipe import SubstituteTable
 from tfwright.rules import repositories
+from tfwright.rules.model import Rules
 from tfwright.tools import files
 from tfwright.tools.git import clones
 from tfwright.tools.git.clones import Clone
@@ -38,7 +39,7 @@ DEFINITIONS = (
 )
 
 
-def tree(outer: str = ONE) -> repositories.Rules:
+def tree(outer: str = ONE) -> Rules:
     """Read a tree that names two archives, of which one declares a third."""
     return repositories.read(
         {
@@ -153,22 +154,11 @@ def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_m
 def definitions(tmp_path: Path) -> Clone:
     """Make a repository that declares an archive, and return its commit."""
     path = tmp_path / "definitions"
-    path.mkdir()
-    (path / "rules").mkdir()
-    (path / "rules/defs.bzl").write_text(DEFINITIONS, "utf-8")
-    for arguments in (
-        ("init", "--quiet"),
-        ("add", "."),
-        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "--message=one"),
-    ):
-        subprocess.run(["git", *arguments], cwd=path, check=True)
-    head = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=path, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    head = commit(path, {"rules/defs.bzl": DEFINITIONS})
     return Clone(str(path), head)
 
 
-def cloning(wanted: Clone) -> repositories.Rules:
+def cloning(wanted: Clone) -> Rules:
     """Read a tree that clones what declares an archive."""
     return repositories.read(
         {

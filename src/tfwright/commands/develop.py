@@ -34,13 +34,19 @@ def run(tool: str, *arguments: str) -> None:
 
 ATTACKS = "tests/attack"
 """Where the attacks are, which only `attack` runs."""
+PARTS = ("readers", "strangers", "kills", "disks", "damage")
+"""The parts of the campaign: each is a file of that folder."""
 
 
-def attack(seconds: float, seed: int) -> None:
+def attack(seconds: float, seed: int, part: str = "") -> None:
     """Run the attacks, for so many seconds together; the same seed tries the same cases.
 
-    Raises ToolError if a case ended wrong.
+    Raises ToolError if a case ended wrong, RecipeError for a part or a time that there is not.
     """
+    if part and part not in PARTS:
+        raise RecipeError(
+            f"The attacks have no part {part!r}", remedy=f"Use one of: {', '.join(PARTS)}."
+        )
     if not 0 < seconds < math.inf:
         raise RecipeError(
             f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
@@ -49,7 +55,8 @@ def attack(seconds: float, seed: int) -> None:
     # By the environment: pytest has no options of ours.
     os.environ["TFWRIGHT_ATTACK_SECONDS"] = str(seconds)
     os.environ["TFWRIGHT_ATTACK_SEED"] = str(seed)
-    run("pytest", ATTACKS, "-m", "attack")
+    place = f"{ATTACKS}/test_{part}.py" if part else ATTACKS
+    run("pytest", place, "-m", "attack")
 
 
 def _insist_on_pytest() -> None:

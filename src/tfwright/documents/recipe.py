@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
 
+from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     Commit,
     DownloadUrl,
@@ -76,8 +77,6 @@ Capabilities = Annotated[
         pattern=r"^((sm_|compute_)?\d+(\.\d+)?[af]?)(,(sm_|compute_)?\d+(\.\d+)?[af]?)*$"
     ),
 ]
-CpuLevel = Literal["x86-64", "sse3", "ssse3", "sse4.1", "sse4.2", "avx", "avx2", "avx512"]
-"""What a wheel may need of an x86-64 CPU, least first."""
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
 Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]

@@ -203,7 +203,7 @@ def _with_all_downloads(calls: Invocation, outcome: BazelRun) -> BazelRun:
     flags = calls.flags(_first_jobs(job, calls.table))
     asking = calls.client.command(*flags, "--nobuild", "--keep_going", "--", calls.table.target)
     all_of_them = calls.client.run(asking, job.log("compile-missing"), job.listener.progress)
-    return replace(outcome, errors=[*outcome.errors, *all_of_them.errors])
+    return replace(outcome, errors=(*outcome.errors, *all_of_them.errors))
 
 
 def _reason(outcome: BazelRun, known: Match) -> str:

@@ -67,6 +67,7 @@ def types(_: Context) -> None:
         "attack": "run the attacks instead, and print their table",
         "seconds": "with --attack: how long all attacks together go on, an hour unless given",
         "seed": "with --attack: decides the cases; the same seed tries the same ones",
+        "part": "with --attack: only readers, strangers, kills, disks or damage",
     },
 )
 def test(
@@ -76,6 +77,7 @@ def test(
     attack: bool = False,
     seconds: float = 3600.0,
     seed: int = 1,
+    part: str = "",
 ) -> None:
     """Run the tests: the fast ones, unless --everything is given.
 
@@ -85,7 +87,7 @@ def test(
         from tfwright.commands import develop
 
         if attack:
-            develop.attack(seconds, seed)
+            develop.attack(seconds, seed, part)
         else:
             develop.test(everything=everything, coverage=coverage)
 

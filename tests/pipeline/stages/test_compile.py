@@ -3,6 +3,7 @@
 import http.server
 import io
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -585,6 +586,24 @@ def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_no
     job = workspace.without_cache()
     actions = [run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"]
     assert actions[1] <= 1 < actions[0] == actions[2]
+
+
+@pytest.mark.slow
+def test_an_output_whose_bytes_never_reached_the_disk_is_made_again(
+    workspace: BuildRequest, binary: Path
+) -> None:
+    job = workspace.without_cache()
+    (first, _) = run(job, binary, "//:made").outputs
+    # As a power cut leaves it: name, size and time are on the disk, the bytes are zeros. Bazel's
+    # server has ended with the build, and the next one reads every output before it believes it.
+    state, size = first.path.stat(), first.size
+    first.path.chmod(0o644)
+    first.path.write_bytes(bytes(size))
+    first.path.chmod(state.st_mode)
+    os.utime(first.path, ns=(state.st_atime_ns, state.st_mtime_ns))
+    (again, _) = run(job, binary, "//:made").outputs
+    assert again.sha256 == first.sha256
+    assert again.path.read_text("utf-8") == "1500000000\n"
 
 
 @pytest.mark.slow

@@ -1,10 +1,10 @@
 """The source stage: the pinned commit, the assets, the patches, and nothing else."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import FetchTable, SourceTable
@@ -16,24 +16,6 @@ from tfwright.pipeline.stages import source
 PATCH = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n@@ -1 +1 @@\n-int op;\n+int up;\n"
 SECOND = PATCH.replace("int up;", "int at;").replace("int op;", "int up;")
 MPI = "third_party/mpi/mpi.bzl"
-
-
-def plain_git(*arguments: str, cwd: Path) -> str:
-    """Run git as a user does, as nobody in particular."""
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **nobody},
-    ).stdout.strip()
 
 
 @pytest.fixture
@@ -49,9 +31,9 @@ def mirror(tmp_path: Path) -> Path:
         (path / name).parent.mkdir(parents=True, exist_ok=True)
         (path / name).write_text(text, "utf-8")
     (path / "configure").chmod(0o755)
-    plain_git("init", "--quiet", cwd=path)
-    plain_git("add", "--all", cwd=path)
-    plain_git("commit", "--quiet", "--message=one", cwd=path)
+    run_git("init", "--quiet", cwd=path)
+    run_git("add", "--all", cwd=path)
+    run_git("commit", "--quiet", "--message=one", cwd=path)
     return path / ".git"
 
 
@@ -59,7 +41,7 @@ def mirror(tmp_path: Path) -> Path:
 def inputs(mirror: Path) -> Inputs:
     return Inputs(
         mirror=mirror,
-        commit=plain_git("rev-parse", "HEAD", cwd=mirror),
+        commit=run_git("rev-parse", "HEAD", cwd=mirror),
         epoch=1524847009,
         programs=None,
     )
@@ -161,7 +143,7 @@ def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
     (first.path / "core/op.cc").write_text("half", "utf-8")
     again = source.run(job, table, FetchTable(), inputs)
     assert (again, contents(again)) == (first, before)
-    assert plain_git("diff", "--name-only", cwd=first.path) == ""
+    assert run_git("diff", "--name-only", cwd=first.path) == ""
 
 
 @pytest.mark.usefixtures("patches")

@@ -1,32 +1,14 @@
 """git in an environment of its own, and the trees that are checked out of its repositories."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.tools import disk, git
 from tfwright.tools.process.runner import Command
-
-
-def plain_git(*arguments: str, cwd: Path) -> str:
-    """Run git as a user does, as nobody in particular."""
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **nobody},
-    ).stdout.strip()
 
 
 @pytest.fixture
@@ -40,14 +22,14 @@ def upstream(tmp_path: Path) -> Path:
     (path / "core/testdata/big.bin").write_text("big\n", "utf-8")
     (path / "core/link").symlink_to("op.cc")
     (path / ".gitignore").write_text("*.rc\n", "utf-8")
-    plain_git("init", "--quiet", "--initial-branch=main", cwd=path)
-    plain_git("add", "--all", cwd=path)
-    plain_git("commit", "--quiet", "--message=one", cwd=path)
+    run_git("init", "--quiet", "--initial-branch=main", cwd=path)
+    run_git("add", "--all", cwd=path)
+    run_git("commit", "--quiet", "--message=one", cwd=path)
     return path
 
 
 def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
-    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), exclude)
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude)
     git.check_out(tree, git.content(tree))
     return tree
 
@@ -143,7 +125,7 @@ def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
 
 def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
     assert (tree / ".git").is_file()
-    assert plain_git("status", "--porcelain", cwd=tree) == ""
+    assert run_git("status", "--porcelain", cwd=tree) == ""
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
@@ -179,7 +161,7 @@ def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
 def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
     upstream: Path, tmp_path: Path
 ) -> None:
-    name = plain_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
+    name = run_git("rev-parse", "HEAD:core/testdata/big.bin", cwd=upstream)
     (upstream / ".git/objects" / name[:2] / name[2:]).unlink()
     tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata/big.bin",))
     git.restore(tree)
@@ -188,9 +170,9 @@ def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
 
 def test_hooks_and_filters_of_a_repository_never_run(upstream: Path, tmp_path: Path) -> None:
     (upstream / ".gitattributes").write_text("*.cc filter=evil\n", "utf-8")
-    plain_git("add", "--all", cwd=upstream)
-    plain_git("commit", "--quiet", "--message=two", cwd=upstream)
-    plain_git("config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream)
+    run_git("add", "--all", cwd=upstream)
+    run_git("commit", "--quiet", "--message=two", cwd=upstream)
+    run_git("config", "filter.evil.smudge", f"touch {tmp_path}/made", cwd=upstream)
     hook = upstream / ".git/hooks/post-checkout"
     hook.parent.mkdir(exist_ok=True)
     hook.write_text(f"#!/bin/sh\ntouch {tmp_path}/made\n", "utf-8")
@@ -244,7 +226,7 @@ def test_a_file_is_added_under_a_new_path_though_git_ignores_it(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.write_bytes(b"line\r\n")
-    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), ())
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
     git.add(tree, "third_party/nccl/nccl.rc", source)
     git.check_out(tree, git.content(tree))
     assert (tree / "third_party/nccl/nccl.rc").read_bytes() == b"line\r\n"
@@ -269,13 +251,13 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
 ) -> None:
     source, tree = tmp_path / "asset", tmp_path / "tree"
     source.touch()
-    git.prepare(tree, upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream), ())
+    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), ())
     with pytest.raises(RecipeError):
         git.add(tree, path, source)
 
 
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
-    entries = git.entries(upstream / ".git", plain_git("rev-parse", "HEAD", cwd=upstream))
+    entries = git.entries(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream))
     assert [
         (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
     ] == [

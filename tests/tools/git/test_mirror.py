@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.upstream import run_git
 
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.progress import Progress, Silence
@@ -33,22 +34,8 @@ class Notebook(Silence):
 
 
 def plain_git(*arguments: str, cwd: Path, date: str = "2018-04-27T12:00:00Z") -> str:
-    """Run git as a user does, as nobody in particular."""
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-        "GIT_COMMITTER_DATE": date,
-    }
-    return subprocess.run(
-        ["git", *arguments],
-        cwd=cwd,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={**os.environ, **nobody},
-    ).stdout.strip()
+    """Run git as a user does, at a given time."""
+    return run_git(*arguments, cwd=cwd, GIT_COMMITTER_DATE=date)
 
 
 def commit(repository: Path, files: dict[str, str], *, year: int) -> str:

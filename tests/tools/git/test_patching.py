@@ -1,10 +1,9 @@
 """Patches: what their headers say, what is refused, and that they are believed by content only."""
 
-import os
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.upstream import commit
 
 from tfwright.errors import RecipeError
 from tfwright.tools import git
@@ -58,26 +57,10 @@ Drop when: the release is 1.9 or later.
 def tree(tmp_path: Path) -> Path:
     """Prepare a tree with a few files in its index."""
     upstream = tmp_path / "upstream"
-    (upstream / "core").mkdir(parents=True)
-    (upstream / "core/op.cc").write_text(OP, "utf-8")
-    (upstream / "core/end.txt").write_text("no end", "utf-8")
+    commit(upstream, {"core/op.cc": OP, "core/end.txt": "no end"})
     (upstream / "core/out").symlink_to(tmp_path)
-    nobody = {
-        "GIT_AUTHOR_NAME": "a",
-        "GIT_AUTHOR_EMAIL": "a@b",
-        "GIT_COMMITTER_NAME": "a",
-        "GIT_COMMITTER_EMAIL": "a@b",
-    }
-    for arguments in (
-        ["init", "--quiet"],
-        ["add", "--all"],
-        ["commit", "--quiet", "--message=one"],
-    ):
-        subprocess.run(["git", *arguments], cwd=upstream, check=True, env={**os.environ, **nobody})
-    commit = subprocess.run(
-        ["git", "rev-parse", "HEAD"], cwd=upstream, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    git.prepare(tmp_path / "tree", upstream / ".git", commit, ())
+    pinned = commit(upstream)
+    git.prepare(tmp_path / "tree", upstream / ".git", pinned, ())
     return tmp_path / "tree"
 
 

@@ -23,7 +23,6 @@ from tfwright.wheel.inspect import tags as inspection_tags
 from tfwright.wheel.inspect.cuda import CudaSource
 from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.inspect.summary import Summary
-from tfwright.wheel.seal import envelope
 
 LIBRARY = re.compile(r"\.(so(\.\d+)*|dylib)$")
 SHOWN = 20
@@ -79,12 +78,20 @@ def inspect(path: Path, key: Path | None = None) -> Inspection:
     """
     archive.insist_on_file(path)
     # The signature first: what a forged wheel says of itself need not be read.
-    size, signed_by = path.stat().st_size, envelope.verify(path, key) if key else ""
+    size, signed_by = path.stat().st_size, _signed_by(path, key) if key else ""
     try:
         with archive.opened(path) as wheel:
             return replace(_report(path, size, wheel), signed_by=signed_by)
     except WheelError as fault:
         return Inspection(path.name, size, faults=(fault.what,))
+
+
+def _signed_by(path: Path, key: Path) -> str:
+    """Return who signed a wheel."""
+    # Few wheels are inspected with a key, and all others would wait for what reads signatures.
+    from tfwright.wheel.seal import envelope  # noqa: PLC0415 start-up is part of the product
+
+    return envelope.verify(path, key)
 
 
 def insist(report: Inspection) -> None:
