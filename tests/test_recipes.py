@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.commands import schema
 from tfwright.documents import recipe as recipes
 from tfwright.documents.recipe import PATCHES, RECIPES, Recipe
 from tfwright.documents.toml import Table
@@ -28,6 +29,13 @@ def test_the_debug_twin_differs_only_in_what_it_compiles_with_and_in_its_wheels_
     }
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_every_bundled_recipe_names_its_schema_first(name: str) -> None:
+    first = recipes.find(name).read_text("utf-8").partition("\n")[0]
+    assert first == schema.LINE
+    assert (RECIPES / first.removeprefix("#:schema ")).is_file()
+
+
 def documented(readme: str) -> dict[str, list[str]]:
     """Return the keys that the page lists, by the heading of their table."""
     sections = re.split(r"^### ", readme, flags=re.MULTILINE)[1:]
@@ -45,7 +53,7 @@ def test_the_page_describes_every_key_of_every_table() -> None:
         **{name: _table(name) for name in list(Recipe.model_fields)[2:]},
     }
     assert documented((RECIPES / "README.md").read_text("utf-8")) == {
-        name: list(table.model_fields) for name, table in tables.items()
+        name: [row.key for row in schema.rows_of(table)] for name, table in tables.items()
     }
 
 

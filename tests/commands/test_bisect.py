@@ -2,12 +2,13 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tfwright.commands import bisect as bisecting
-from tfwright.commands.bisect import Bisection, trial
+from tfwright.commands.bisect import Bisection, HostChange, trial
 from tfwright.commands.bisect.steps import BisectStep, steps_between
 from tfwright.commands.bisect.trial import Symptom
 from tfwright.documents import recipe
@@ -16,6 +17,7 @@ from tfwright.nightly import inputs
 from tfwright.nightly.builds import CommitLine, NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline.job import BuildRequest
+from tfwright.terminal import bisect as page
 
 PATCH = "demo/0001-matrix-power-zero-is-the-identity.patch"
 HEADER = "demo/nccl.h"
@@ -212,3 +214,22 @@ def test_a_damaged_journal_costs_only_the_trials(
     (journal,) = Path(trial._host_file().build_out).glob("*.trials.json")
     journal.write_text('{"half')
     assert run(wanted).remembered == 0
+
+
+def test_a_good_build_that_fails_now_points_at_the_host(
+    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(request: BuildRequest) -> None:
+        del request
+        fault = ToolError("the compiler does not know -std=c++11", remedy="Correct it.")
+        fault.stage = "compile"
+        raise fault
+
+    monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
+    changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
+    outcome = run(changed_host)
+    page.show_outcome(changed_host, outcome, as_json=False)
+    printed = capsys.readouterr().out
+    assert outcome.culprits is None
+    assert outcome.ran == 1
+    assert "the compiler, from gcc 12 to gcc 4" in printed

@@ -1,6 +1,16 @@
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands import patch as patching
 from tfwright.commands import port
 from tfwright.commands.port import PortedPin
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.release import Release
+from tfwright.pipeline.job import BuildRequest
 
 OLD = """\
 summary = "x"
@@ -34,3 +44,142 @@ def test_the_new_name_says_the_new_release() -> None:
 def test_what_must_change_comes_first() -> None:
     pins = [PortedPin("patch", name, name, "") for name in ("fits", "change", "look")]
     assert [pin.state for pin in port.worst_first(pins)] == ["change", "look", "fits"]
+
+
+RECIPE = """\
+#:schema ./schema/recipe.json
+
+summary = "x"
+
+[source]
+url = "file://{repository}"
+branch = "r1.8"
+commit = "{commit}"
+patches = ["r1.8/0001-moved.patch", "r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch"]
+
+[host]
+system = "Linux"
+python = "3.6"
+
+[bazel]
+version = "0.17.2"
+
+# What stands in for archives.
+
+[fetch.substitutes.gone]
+reason = "x"
+replaces = "{gone}"
+urls = ["https://example.org/gone.tar.gz"]
+sha256 = "{gone}"
+
+# More about the next one.
+
+[fetch.substitutes.changed]
+reason = "x"
+replaces = "{old}"
+urls = ["https://example.org/changed.tar.gz"]
+sha256 = "{old}"
+
+[configure.answers]
+TF_NEED_CUDA = false
+TF_NEED_JEMALLOC = false
+"""
+ARCHIVE = """\
+http_archive(
+    name = "{name}",
+    sha256 = "{sha256}",
+    urls = ["https://nowhere.invalid/{name}.tar.gz"],
+)
+"""
+PATCH = """\
+Why: x
+Upstream: none; x
+Drop when: {drop_when}
+
+diff --git a/core/op.cc b/core/op.cc
+--- a/core/op.cc
++++ b/core/op.cc
+@@ -{line},3 +{line},3 @@
+ line {line}
+-line {next}
++line {next} is patched
+ line {last}
+"""
+
+
+def run(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(repository: Path, version: str, code: str, **archives: str) -> str:
+    """Commit a tree of a release with these archives, tag it, and return the commit."""
+    setup = repository / "tensorflow/tools/pip_package/setup.py"
+    setup.parent.mkdir(parents=True, exist_ok=True)
+    setup.write_text(f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n]\n", "utf-8")
+    rules = [ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()]
+    (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
+    (repository / "core").mkdir(exist_ok=True)
+    (repository / "core/op.cc").write_text(code, "utf-8")
+    run(repository, "add", ".")
+    run(repository, "commit", "--quiet", "-m", version)
+    run(repository, "tag", f"v{version}")
+    return run(repository, "rev-parse", "HEAD")
+
+
+@pytest.mark.slow
+def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path: Path) -> None:
+    repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
+    repository.mkdir()
+    patches.mkdir(parents=True)
+    run(repository, "init", "--quiet", "--initial-branch=r1.8")
+    code = "".join(f"line {number}\n" for number in range(1, 40))
+    old, new, gone = "a" * 64, "b" * 64, "c" * 64
+    first = commit(repository, "1.8.0", code, gone=gone, changed=old)
+    moved = "line 0\n" + code.replace("line 31\n", "line 31 by upstream\n")
+    commit(repository, "1.12.0", moved, changed=new, fresh="d" * 64)
+    for name, line, drop_when in (
+        ("0001-moved", 10, "release >= 2.0"),
+        ("0002-outlived", 20, "release >= 1.9"),
+        ("0003-misfit", 30, "some day"),
+    ):
+        text = PATCH.format(drop_when=drop_when, line=line, next=line + 1, last=line + 2)
+        (patches / f"{name}.patch").write_text(text, "utf-8")
+    path = tmp_path / "linux-r1.8-cpu.toml"
+    text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone)
+    path.write_text(text, "utf-8")
+    job = BuildRequest(
+        recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
+    )
+
+    made = port.port(job, path, "v1.12.0")
+
+    assert made.path == tmp_path / "linux-r1.12-cpu.toml"
+    written = made.path.read_text("utf-8")
+    recipe = recipes.read(str(made.path))
+    assert written.startswith("#:schema ./schema/recipe.json\n\n# Ported to v1.12.0")
+    assert recipe.source.patches == ("r1.8/0001-moved.patch", "r1.12/0003-misfit.patch")
+    assert list(recipe.fetch.substitutes) == ["changed"]
+    assert "# More about the next one." in written
+    assert "TF_NEED_JEMALLOC" not in written
+    states = {(pin.kind, pin.name): pin.state for pin in made.pins}
+    assert states["patch", "r1.8/0001-moved.patch"] == "fits"
+    assert states["patch", "r1.8/0002-outlived.patch"] == "look"
+    assert states["patch", "r1.12/0003-misfit.patch"] == "change"
+    assert states["substitute", "gone"] == "look"
+    assert states["substitute", "changed"] == "change"
+    assert states["archive", "from no source on this host"] == "look"
+    # The remedy is followed: the patch is merged, edited and written.
+    ported = replace(job, recipe=recipe)
+    tree = patching.prepare(ported, 3)
+    assert patching.waiting(tree) == ["core/op.cc"]
+    merged = (tree / "core/op.cc").read_text("utf-8")
+    before, _, rest = merged.partition("<<<<<<< ")
+    after = rest.partition(">>>>>>> the patch\n")[2]
+    (tree / "core/op.cc").write_text(f"{before}line 31 is patched\n{after}", "utf-8")
+    redone = patching.refresh(ported, 3)
+    assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
+    assert "line 31 by upstream" in redone.path.read_text("utf-8")
+    assert "Base:" not in redone.path.read_text("utf-8")
+    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0

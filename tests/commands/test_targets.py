@@ -1,8 +1,13 @@
 """A target of a build host as a recipe: its axes reach every place that names them."""
 
-from tfwright.commands.nightly import targets
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands.nightly import builder, targets
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
+from tfwright.errors import Evidence, SupplyError, TfwrightError, ToolError
 
 
 def target(name: str, **axes: object) -> Target:
@@ -40,3 +45,22 @@ def test_a_target_without_axes_is_its_recipe() -> None:
     plain = targets.recipe_of(target("linux-r2.1-cuda10.1"))
     assert plain.name == "linux-r2.1-cuda10.1"
     assert plain.verify.architectures[0] == "sm_35"
+
+
+@pytest.mark.parametrize(
+    ("fault", "result"),
+    [
+        (
+            SupplyError("x", remedy="y", evidence=Evidence(lines=["Could not resolve host"])),
+            "blocked",
+        ),
+        (SupplyError("a.zip: the connection timed out", remedy="y"), "blocked"),
+        (SupplyError("a.zip: HTTP 404", remedy="y"), "failed"),
+        (SupplyError("a.zip has other bytes", remedy="y"), "failed"),
+        (ToolError("a test timed out", remedy="y"), "failed"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
+    fault: TfwrightError, result: str, tmp_path: Path
+) -> None:
+    assert builder._failure(fault, tmp_path)["result"] == result

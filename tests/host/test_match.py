@@ -57,11 +57,18 @@ def test_what_cannot_be_read_is_refused_with_an_example(
 def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
-    blackwell = fitting(bundled, Wish(system="Linux", gpu="12.0"), ubuntu)
+    blackwell = fitting(bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu)
     assert all(name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell)
     # One for each Python from 3.10 to 3.13.
     assert len(blackwell) == 4
     assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
+
+
+def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
+    spark = Wish(system="Linux", machine="aarch64", gpu="12.1")
+    assert fitting(bundled, spark, ubuntu) == ["linux-r2.20-cuda12.8-sm121"]
 
 
 def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:

@@ -161,7 +161,7 @@ def without_reason(text: str) -> list[tuple[int, str]]:
 def _pins(line: str) -> bool:
     """Tell whether a line sets a key that pins something, without saying why on the same line."""
     key = _KEY.match(line)
-    if not key or "  # " in line:
+    if not key or " # " in line:
         return False
     # A list's own lines may carry their reasons inside it.
     return key[0].removesuffix(" = ") not in DESCRIBING and not line.endswith("[")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.commands import verified
+from tfwright.commands import schema, verified
 from tfwright.configure import expected, validation
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
@@ -74,6 +74,9 @@ def new(wish: Wish, release: Release, host_file: HostFile, folder: Path, ask: As
         raise RecipeError(f"{path} exists already", remedy="Change that one, or rename it.")
     draft = _Draft()
     _describe(draft, wish, release, toolkit)
+    # Elsewhere the path in this line would lead to nothing.
+    if folder.resolve() == recipes.RECIPES.resolve():
+        draft.lines[:0] = [schema.LINE, ""]
     _source(draft, release, host_file)
     _host(draft, wish, release, toolkit)
     _bazel(draft, release)
@@ -239,5 +242,5 @@ def copy(path: Path, name: str) -> NewRecipe:
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Choose another name.")
     text = verified.removed_from(path.read_text("utf-8"))
-    files.write(target, f"# A copy of {path.stem}; not run yet.\n\n{text.rstrip()}\n")
+    files.write(target, schema.headed(f"# A copy of {path.stem}; not run yet.", text))
     return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

@@ -25,6 +25,8 @@ from tfwright.tools import files
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 FOLDER = RECIPES / "schema"
+LINE = "#:schema ./schema/recipe.json"
+"""The first line of each recipe in recipes/, by which editors find the schema."""
 DOCUMENTS: dict[str, type[Table]] = {
     "recipe": Recipe,
     "host": HostFile,
@@ -42,6 +44,13 @@ PAGES: dict[Path, type[Table]] = {
 }
 """Pages that have a table of keys between two marks."""
 _MARKED = re.compile(r"(<!-- keys:(\w*) -->\n).*?(<!-- /keys -->)", re.DOTALL)
+
+
+def headed(head: str, text: str) -> str:
+    """Put a comment above a recipe's text, below the line that names its schema."""
+    named = f"{LINE}\n\n" if text.startswith(LINE) else ""
+    # Editors look for the line at the very beginning only.
+    return f"{named}{head}\n\n{text.removeprefix(LINE).strip()}\n"
 
 
 def schemas() -> dict[str, str]:
@@ -182,7 +191,9 @@ def rows_of(table: type[Table]) -> list[KeyRow]:
         if name in hidden:
             continue
         meaning = _plain(texts.get(name, "")).replace("|", "\\|")
-        rows.append(KeyRow(name, _default(field.default), meaning))
+        derived = name in DERIVED.get(table.__name__, set())
+        default = "derived" if derived else _default(field.default)
+        rows.append(KeyRow(name, default, meaning))
     return rows
 
 

@@ -199,8 +199,10 @@ def _fits(member: zipfile.ZipInfo) -> bool:
     # libdeflate unpacks these two methods only; zipfile reads the others in parts.
     known = member.compress_type in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
     needed = 2 * (member.file_size + member.compress_size)
+    if not member.file_size:
+        return True
     # To ask how much memory there is takes longer than to unpack a small file.
-    return not member.file_size or (known and (needed < ALWAYS // 8 or needed < capacity.memory()))
+    return known and (needed < ALWAYS // 8 or needed < capacity.memory())
 
 
 def _inflated(wheel: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes | bytearray:

@@ -80,7 +80,9 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
 
 def _right(wheel: zipfile.ZipFile, member: zipfile.ZipInfo, own: str) -> RecordEntry:
     """Return the line that a file should have; RECORD cannot list its own digest."""
-    return RecordEntry(own, "", "") if member.filename == own else describe(wheel, member)
+    if member.filename == own:
+        return RecordEntry(own, "", "")
+    return describe(wheel, member)
 
 
 def describe(

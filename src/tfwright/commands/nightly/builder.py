@@ -4,6 +4,7 @@ What a page shows of the build is kept next to its wheel.
 """
 
 import gzip
+import re
 import shutil
 import time
 from collections.abc import Iterator, Mapping
@@ -18,7 +19,7 @@ from tfwright.commands.nightly import targets
 from tfwright.commands.nightly.targets import FollowedCommit
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
-from tfwright.errors import HostError, TfwrightError
+from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import examination, probes
 from tfwright.nightly import cache, due, inputs, labels
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
@@ -37,6 +38,12 @@ from tfwright.wheel.inspect import inspection
 from tfwright.wheel.inspect.inspection import Inspection
 from tfwright.wheel.seal import envelope, sbom, statement
 
+UNREACHABLE = re.compile(
+    r"could not resolve|name or service not known|connection (refused|reset|timed out)"
+    r"|timed? ?out|network is unreachable|no route to host|HTTP 50[234]",
+    re.IGNORECASE,
+)
+"""How git, pip and tfwright itself say that a server did not answer."""
 LARGEST_FILES = 25
 """Files of a wheel whose sizes are kept."""
 PLAIN_LOG = 4 * 1024**2
@@ -134,6 +141,10 @@ class PipelineBuilder:
             pairs = remote.subjects(job.places.git, address, last.commit, now)
             lines = [CommitLine(commit=commit, subject=text) for commit, text in pairs]
             found["commits"] = tuple(lines)
+            if not lines:
+                # The page would list no commit, and a reader would miss the reason.
+                rewritten = "the history: no path leads from the last good commit to this one"
+                found["changed"] = (*changed, rewritten)
         return found
 
     def _attempt(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
@@ -363,7 +374,7 @@ def _differences(before: Path | None, now: Path) -> Iterator[str]:
 def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
     """Return what broke: the line, its cause and what helps."""
     # A fault of the host says nothing about the recipe, and must not open a thread for it.
-    blocked = isinstance(fault, HostError)
+    blocked = isinstance(fault, HostError) or _unanswered(fault)
     stage = fault.stage or "check"
     lines = [line for line in fault.evidence.lines if line.strip()]
     # The last line is what a log ends with; the catalogue may find a better one below.
@@ -378,6 +389,17 @@ def _failure(fault: TfwrightError, work: Path) -> dict[str, object]:
         broken = _diagnosed(broken, log)
     files.write(work / "failure.txt", f"{fault.what}\n{fault.remedy}\n")
     return {"result": "blocked" if blocked else "failed", "broken": broken}
+
+
+def _unanswered(fault: TfwrightError) -> bool:
+    """Say whether a server did not answer, which no change of the recipe would mend.
+
+    A server that answers without the file, or with other bytes, is a failure of the recipe.
+    """
+    if not isinstance(fault, SupplyError):
+        return False
+    said = [fault.what, *fault.evidence.lines]
+    return any(UNREACHABLE.search(line) for line in said)
 
 
 def _diagnosed(broken: Breakage, log: Path) -> Breakage:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from tfwright.commands import patch as patch_command
-from tfwright.commands import verified
+from tfwright.commands import schema, verified
 from tfwright.commands.port import archives, patches
 from tfwright.commands.port.patches import Fate, TriedPatch
 from tfwright.configure import expected, validation
@@ -97,8 +97,8 @@ def _text(old: str, to: str, commit: str) -> str:
     text = re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{commit}"', old, count=1)
     text = re.sub(r'(?m)^branch = "[^"]*"', f'branch = "{branch}"', text, count=1)
     text = verified.removed_from(text)
-    head = f"# Ported to {to}; 'invoke lint' and the comments below say what is left to decide.\n\n"
-    return head + text.rstrip() + "\n"
+    head = f"# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
+    return schema.headed(head, text)
 
 
 def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[PortedPin]:

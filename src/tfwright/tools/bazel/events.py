@@ -18,8 +18,8 @@ def outputs(events: Path) -> tuple[Path, ...]:
         # number.
         if named := event["id"].get("namedSet"):
             sets[named["id"]] = event["namedSetOfFiles"]
-        # The event of a target that failed may have no "completed".
         elif "targetCompleted" in event["id"]:
+            # The event of a target that failed may have no "completed".
             for group in event.get("completed", {}).get("outputGroup", ()):
                 # Other groups hold validation and coverage files, which the user did
                 # not ask for.

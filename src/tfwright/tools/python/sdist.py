@@ -101,12 +101,9 @@ def _command(wanted: Sdist, room: Path, *, hashed: bool) -> Command:
         # Without it an old setup.py is run directly, whatever backend there is.
         "--use-pep517",
         "--no-build-isolation",
-        "--disable-pip-version-check",
     )
     argv = (
-        sys.executable,
-        "-m",
-        "pip",
+        *package_clients.pip(Path(sys.executable)),
         "download",
         *options,
         f"--dest={room / 'brought'}",

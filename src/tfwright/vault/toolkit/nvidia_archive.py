@@ -100,8 +100,8 @@ def _merge(source: Path, target: Path) -> None:
         there = target / entry.name
         if entry.is_dir() and not entry.is_symlink() and there.is_dir():
             _merge(entry, there)
-        # A dangling link does not "exist", and rename would replace it.
         elif not there.exists() and not there.is_symlink():
+            # A dangling link does not "exist", and rename would replace it.
             entry.rename(there)
 
 

@@ -214,7 +214,9 @@ def _most_demanding_first(uses: Iterable[Use]) -> tuple[Use, ...]:
 def _common(code: Code, sample: Sample) -> dict[str, Use]:
     """Return the extensions that so many functions of the sample use that they are the rule."""
     vector = sum(map(bool, sample.values()))
-    counts = Counter(name for found in sample.values() for name in found if name in EXTENSIONS)
+    counts = Counter[str]()
+    for found in sample.values():
+        counts.update(found & EXTENSIONS.keys())
     common = {}
     for name, count in counts.items():
         # One function with AVX proves nothing: memcpy and SHA-1 are often written by
@@ -250,8 +252,11 @@ def _unknown(
     Where enough of the sample is TensorFlow's, the others are assumed to choose, as in the search
     of all code: a TensorFlow holds XNNPACK, oneDNN and BoringSSL, which all do.
     """
-    own = [found for function, found in sample.items() if UNCONDITIONAL.search(code.name(function))]
-    if sum(map(bool, own)) >= ENOUGH:
+    own = 0
+    for function, found in sample.items():
+        if found and UNCONDITIONAL.search(code.name(function)):
+            own += 1
+    if own >= ENOUGH:
         return {}
     return {name: use for name, use in common.items() if name not in needs}
 
@@ -264,7 +269,10 @@ def _rank(extensions: Iterable[str]) -> int:
 def _example(code: Code, sample: Sample, extension: str) -> str:
     """Return the name of a sampled function with an extension, TensorFlow's before others."""
     names = [code.name(function) for function, found in sample.items() if extension in found]
-    return next((name for name in names if "10tensorflow" in name), names[0])
+    for name in names:
+        if "10tensorflow" in name:
+            return name
+    return names[0]
 
 
 def _spread(functions: Sequence[PlainFunction], count: int) -> Sequence[PlainFunction]:
@@ -318,7 +326,8 @@ class _Decoder:
                 # is AVX, AVX2 or AVX-512.
                 kind = mnemonic, "ymm" in operands, "zmm" in operands
                 if kind not in self.known:
-                    self.known[kind] = {"vector", *self._extensions(content[place : place + size])}
+                    instruction = content[place : place + size]
+                    self.known[kind] = {"vector", *self._extensions(instruction)}
                 found |= self.known[kind]
             place += size
         return found

@@ -169,7 +169,9 @@ def _parted(name: str) -> tuple[str, str]:
     if name == "GLIBC_ABI_DT_RELR":
         return "GLIBC", DT_RELR_SINCE
     family, _, version = name.partition("_")
-    return (family, version) if re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version) else ("", "")
+    if not re.fullmatch(r"\d{1,9}(\.\d{1,9})*", version):
+        return "", ""
+    return family, version
 
 
 def numbers(version: str) -> tuple[int, ...]:

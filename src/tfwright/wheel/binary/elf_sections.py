@@ -67,7 +67,10 @@ def _rows(content: Content, header: ElfHeader) -> list[tuple[int, ...]]:
     if count > MOST:
         raise ValueError(f"it says that it has {count:,} sections")
     table = bytes(content[start : start + count * width])
-    return list(struct.iter_unpack(layout, table)) if len(table) == count * width else []
+    # Cut off: the table is not whole, and its last sections could be any.
+    if len(table) != count * width:
+        return []
+    return list(struct.iter_unpack(layout, table))
 
 
 def _name(content: Content, start: int, end: int) -> str:

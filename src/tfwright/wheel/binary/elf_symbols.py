@@ -85,12 +85,12 @@ def read(image: ElfImage) -> ElfTable:
         if here:
             given.add(hash(name))
             tensorflow += TENSORFLOW in name
-        # A version names the library that has the symbol: the loader checks that by
-        # itself.
         elif not name or _versioned(versions, number):
+            # A version names the library that has the symbol: the loader checks that by
+            # itself.
             continue
-        # A weak symbol may stay undefined; Python's own are in the interpreter.
         elif not weak and not _PYTHON.match(name):
+            # A weak symbol may stay undefined; Python's own are in the interpreter.
             wanted.append(name)
         if unseen and not name.startswith(STANDARD):
             present = {kind for kind, part in unseen.items() if part in name}
@@ -168,7 +168,11 @@ def counted(image: ElfImage) -> int:
 def _hashed(image: ElfImage) -> int:
     """Return the number of symbols that DT_HASH says."""
     address = image.value(elf_image.HASH)
-    return image.numbers("II", address, "table of hashes")[1] if address is not None else 0
+    if address is None:
+        return 0
+    # nbucket and nchain: the chains have one entry for each symbol.
+    _, count = image.numbers("II", address, "table of hashes")
+    return count
 
 
 def _hashed_by_gnu(image: ElfImage) -> int:
@@ -196,7 +200,8 @@ def _words(image: ElfImage, address: int, count: int) -> "array[int]":
     start, end = image.place(address) if count else (0, 0)
     if start + 4 * count > end:
         raise ValueError("its table of hashes goes beyond its segment")
-    return _native(image, "I", piece(image.content, start, 4 * count, "table of hashes"))
+    content = piece(image.content, start, 4 * count, "table of hashes")
+    return _native(image, "I", content)
 
 
 def _relocated(image: ElfImage) -> int:
@@ -206,11 +211,18 @@ def _relocated(image: ElfImage) -> int:
         address, size = image.value(place), image.value(length)
         if address is None or not size:
             continue
-        addend = place == _RELOCATIONS[0][0] or (
-            place == _RELOCATIONS[2][0] and image.value(_RELOCATIONS_KIND) == _WITH_ADDEND
-        )
-        last = max(last, _named_by(image, address, size, 3 if addend else 2))
+        columns = 3 if _has_addends(image, place) else 2
+        last = max(last, _named_by(image, address, size, columns))
     return last + 1 if last else 0
+
+
+def _has_addends(image: ElfImage, table: int) -> bool:
+    """Say whether the relocations of a table are of three numbers (Elf64_Rela), or of two."""
+    rela, _, jumps = (address for address, _ in _RELOCATIONS)
+    # Only the table for calls may be of either kind, and says itself of which.
+    if table == jumps:
+        return image.value(_RELOCATIONS_KIND) == _WITH_ADDEND
+    return table == rela
 
 
 def _named_by(image: ElfImage, address: int, size: int, columns: int) -> int:
@@ -247,7 +259,8 @@ def _versions(image: ElfImage) -> "array[int]":
     start, end = image.place(address)
     if start + 2 * count > end:
         raise ValueError("its table of versions goes beyond its segment")
-    return _native(image, "H", piece(image.content, start, 2 * count, "table of versions"))
+    content = piece(image.content, start, 2 * count, "table of versions")
+    return _native(image, "H", content)
 
 
 def name_with_version(image: ElfImage, index: int) -> str:

@@ -42,7 +42,8 @@ def architectures(content: Content, start: int = 0, end: int | None = None) -> d
     # Counted over the whole file: many small containers keep a reader as busy as a
     # large one.
     found, parts = dict[str, int](), 0
-    for first, last in _containers(content, start, len(content) if end is None else end):
+    end = len(content) if end is None else end
+    for first, last in _containers(content, start, end):
         parts += 1
         for name, size in _entries(content, first, last):
             found[name] = found.get(name, 0) + size

@@ -20,7 +20,9 @@ class Registered(NamedTuple):
         """Why the library is a stub; empty if it is not one."""
         if self.kernels:
             return ""
-        return "its operations have no kernel" if self.operations else "it registers no operation"
+        if self.operations:
+            return "its operations have no kernel"
+        return "it registers no operation"
 
 
 def registered(library: Path) -> Registered:
@@ -41,6 +43,6 @@ def read(content: Content) -> Registered:
         symbols = elf_symbols.read(elf_image.load(content)).symbols
         return Registered(symbols.registers_ops, symbols.registers_kernels)
     # Mach-O keeps the names of its symbols as plain text, which is enough to find them.
-    return Registered(
-        content.find(elf_symbols.REGISTRY) >= 0, content.find(elf_symbols.KERNELS) >= 0
-    )
+    operations = content.find(elf_symbols.REGISTRY) >= 0
+    kernels = content.find(elf_symbols.KERNELS) >= 0
+    return Registered(operations, kernels)

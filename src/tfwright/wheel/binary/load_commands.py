@@ -117,7 +117,8 @@ def _command(part: Slice, kind: int, fields: bytes, path: str) -> bytes:
     # Eight bytes for every machine: Apple's tools align so, and four would be enough
     # for 32 bits.
     size = -(-(HEAD + len(fields) + len(text)) // 8) * 8
-    return (struct.pack(f"{part.order}2I", kind, size) + fields + text).ljust(size, b"\0")
+    head = struct.pack(f"{part.order}2I", kind, size)
+    return (head + fields + text).ljust(size, b"\0")
 
 
 def _insist(content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str) -> None:
@@ -201,8 +202,12 @@ def _digests(
     # Only pages with load commands changed; the rest of a gigabyte need not be read.
     for number in range(min(count, -(-end >> page))):
         place = number << page
-        signed = piece(content, part.start + place, min(1 << page, limit - place), "page")
-        yield first + number * width, hashlib.new(_DIGESTS[kind], signed).digest()[:width]
+        # The last page ends where the signature begins.
+        size = min(1 << page, limit - place)
+        signed = piece(content, part.start + place, size, "page")
+        digest = hashlib.new(_DIGESTS[kind], signed).digest()
+        # sha256 may be cut to the 20 bytes of sha1, as CS_HASHTYPE_SHA256_TRUNCATED.
+        yield first + number * width, digest[:width]
 
 
 def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
@@ -212,7 +217,8 @@ def _changes(part: Slice, commands: Sequence[LoadCommand]) -> Iterator[str]:
     for old, new in zip(old_names, new_names, strict=True):
         if old != new:
             yield f"{old} is now {new}"
-    before, after = _paths(part, part.commands, {RPATH}), _paths(part, commands, {RPATH})
+    before = _paths(part, part.commands, {RPATH})
+    after = _paths(part, commands, {RPATH})
     for folder in after:
         if folder not in before:
             yield f"{PREFIX} is also looked for in {folder}"

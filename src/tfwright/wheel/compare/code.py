@@ -56,11 +56,13 @@ class Image:
 def libraries(one: Content, two: Content) -> TextFinding:
     """Compare two libraries of the same kind. Raises ValueError where one is damaged."""
     before, after = _images(one), _images(two)
-    lines, leading = list(only(set(before), set(after), "machines")), dict[str, None]()
+    lines = list(only(set(before), set(after), "machines"))
+    leading = dict[str, None]()
     for machine in before.keys() & after.keys():
         pair = before[machine], after[machine]
         apart = _apart(*pair)
         lines += _compare(*pair, apart)
+        # Where only what follows from other sections differs, that has to be named.
         leading.update(dict.fromkeys(_telling(apart) or apart))
     what = "differs outside its sections: in its headers, or between them"
     if leading:
@@ -103,7 +105,8 @@ def _apart(one: Image, two: Image) -> dict[str, Apart | None]:
     found = dict[str, Apart | None]()
     for name in one.regions.keys() & two.regions.keys():
         before, after = one.regions[name], two.regions[name]
-        first, second = Cursor(one.content, before.offset), Cursor(two.content, after.offset)
+        first = Cursor(one.content, before.offset)
+        second = Cursor(two.content, after.offset)
         apart = tell_apart(first, second, min(before.size, after.size))
         if apart or before.size != after.size:
             found[name] = apart
@@ -130,7 +133,8 @@ def _region(one: Image, two: Image, name: str, apart: Apart | None) -> Iterator[
     if before == after and apart:
         yield from _texts_at(one, two, name, apart)
     elif TEXTS.search(name) and max(before, after) <= LARGEST_TEXTS:
-        yield from (f"    {line}" for line in only(_texts(one, name), _texts(two, name), "texts"))
+        for line in only(_texts(one, name), _texts(two, name), "texts"):
+            yield f"    {line}"
 
 
 def _function(image: Image, name: str, offset: int) -> str:

@@ -91,7 +91,8 @@ class LibrarySymbols:
     def name(self, place: int) -> str:
         """Read the name that stands at a place."""
         end = self.content.find(b"\0", place, place + LONGEST)
-        end = end if end >= 0 else place + LONGEST
+        if end < 0:
+            end = place + LONGEST
         return bytes(self.content[place:end]).decode("utf-8", "backslashreplace")
 
     def function_at(self, address: int, start: int) -> str:
@@ -176,7 +177,9 @@ def _elf(
         return
     names = sections[table.link]
     layout = struct.Struct(header.order + ("IBxHQQ" if header.wide else "IIIBxH"))
-    rows = piece(content, table.offset, table.size // layout.size * layout.size, "symbols")
+    # A table that is cut off in the middle of a row still has its whole rows.
+    whole = table.size // layout.size * layout.size
+    rows = piece(content, table.offset, whole, "symbols")
     keys = _Keys(piece(content, names.offset, names.size, "names of symbols"))
     for fields in layout.iter_unpack(rows):
         at, info, section, address, size = fields if header.wide else _as_wide(fields)
@@ -230,7 +233,9 @@ class _Keys:
     def of(self, start: int) -> int:
         """Return the hash of the name at a place."""
         end = self._texts.find(b"\0", start)
-        name = self._texts[start : end if end >= 0 else None]
+        if end < 0:
+            end = len(self._texts)
+        name = self._texts[start:end]
         self._left -= len(name)
         if self._left < 0:
             raise ValueError("the names of its symbols are the same bytes many times over")

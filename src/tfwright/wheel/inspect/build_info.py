@@ -46,8 +46,8 @@ def _assigned(tree: ast.Module) -> Iterator[tuple[str, str]]:
         # TensorFlow 1.15 assigns cuda_version_number = "10.0".
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             yield from _constant(node.targets[0].id, node.value)
-        # Later releases: OrderedDict([("cuda_version", "12.5.1"), ...]).
         elif isinstance(node, ast.Tuple) and len(node.elts) == _PAIR:
+            # Later releases: OrderedDict([("cuda_version", "12.5.1"), ...]).
             name, value = node.elts
             if isinstance(name, ast.Constant) and isinstance(name.value, str):
                 yield from _constant(name.value, value)

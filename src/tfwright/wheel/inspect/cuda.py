@@ -48,7 +48,9 @@ def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[Cuda
                 names, users = ways.setdefault(how, (set(), set()))
                 names.add(name)
                 users.add(library.path)
-    found = [CudaSource(how, tuple(sorted(ways[how][0])), len(ways[how][1])) for how in ways]
+    found = []
+    for how, (names, users) in ways.items():
+        found.append(CudaSource(how, tuple(sorted(names)), len(users)))
     return tuple(sorted(found, key=lambda source: -len(source.libraries)))
 
 

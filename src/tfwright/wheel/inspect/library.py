@@ -87,9 +87,8 @@ def notes(library: Library) -> Iterator[str]:
         yield f"needs {missing[0]}{others}, and names no library that has it"
     # The loader takes a relative path from the working directory, which a stranger may
     # own.
-    stray = [
-        folder for folder in search_path(library) if not folder.startswith(("$ORIGIN", "@", "/"))
-    ]
+    folders = search_path(library)
+    stray = [folder for folder in folders if not folder.startswith(("$ORIGIN", "@", "/"))]
     if stray:
         yield (
             f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"

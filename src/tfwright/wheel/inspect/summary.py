@@ -78,4 +78,6 @@ def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
 
 def _age(name: str, need: WheelNeed) -> tuple[int, ...]:
     """Return what makes two needs of the same thing compare."""
-    return (cpu.LEVELS.index(need.version),) if name == "CPU" else elf.numbers(need.version)
+    if name == "CPU":
+        return (cpu.LEVELS.index(need.version),)
+    return elf.numbers(need.version)

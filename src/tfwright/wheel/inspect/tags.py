@@ -56,8 +56,8 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
-        # universal2 promises two machines, so the library has to have a part for each.
         elif machines and not _machines(platform) <= machines:
+            # universal2 promises two machines, so the library has to have a part for each.
             yield f"{library.path} is for {', '.join(sorted(machines))}, and the tag is {platform}"
     # PEP 3149: only this very Python imports a module that is named so.
     module = re.search(r"\.cpython-(\d+)", library.path)
@@ -108,17 +108,22 @@ def _glibc_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
 
 def _macos_promises(platforms: Sequence[str]) -> list[tuple[str, str]]:
     """Return the macOS that each tag promises to be enough."""
-    parts = [(re.match(r"macosx_(\d+)_(\d+)_", platform), platform) for platform in platforms]
-    return [(f"{part[1]}.{part[2]}", platform) for part, platform in parts if part]
+    promises = []
+    for platform in platforms:
+        part = re.match(r"macosx_(\d+)_(\d+)_", platform)
+        if part:
+            promises.append((f"{part[1]}.{part[2]}", platform))
+    return promises
 
 
 def _glibc_needs(found: Sequence[Library]) -> list[tuple[str, str]]:
     """Return the glibc that each library needs."""
-    return [
-        (need.version, f"{library.path} ({need.symbol})")
-        for library in found
-        if library.elf and (need := library.elf.requires.get("GLIBC"))
-    ]
+    needs = []
+    for library in found:
+        need = library.elf.requires.get("GLIBC") if library.elf else None
+        if need:
+            needs.append((need.version, f"{library.path} ({need.symbol})"))
+    return needs
 
 
 def _macos_needs(found: Sequence[Library]) -> list[tuple[str, str]]:

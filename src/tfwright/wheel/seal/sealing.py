@@ -155,7 +155,12 @@ def _kept(spool: Spool, name: str, content: bytes | mmap.mmap, mode: int) -> Pac
     body: bytes | bytearray | mmap.mmap = compressed if smaller else content
     method = zipfile.ZIP_DEFLATED if smaller else zipfile.ZIP_STORED
     member = ZipMember(
-        name, method, deflate.crc32(content), len(body), len(content), stat.S_IFREG | mode
+        name=name,
+        method=method,
+        crc=deflate.crc32(content),
+        packed=len(body),
+        size=len(content),
+        mode=stat.S_IFREG | mode,
     )
     return Packed(member, record.entry(name, content), spool.keep(body))
 

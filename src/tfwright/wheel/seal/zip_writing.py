@@ -137,11 +137,13 @@ def _ending(count: int, start: int, size: int) -> Iterator[bytes]:
     # FULL_16 itself already means "see the 64-bit record", so it cannot be a count.
     wide = count >= FULL_16 or max(start, size) >= LARGEST_PLAIN
     if wide:
-        yield struct.pack(
-            "<4sQHHIIQQQQ", b"PK\6\6", 44, UNIX << 8 | WIDE, WIDE, 0, 0, count, count, size, start
-        )
+        # 44 bytes follow: made by, needed version, two disk numbers, two counts, size, place.
+        fields = (44, UNIX << 8 | WIDE, WIDE, 0, 0, count, count, size, start)
+        yield struct.pack("<4sQHHIIQQQQ", b"PK\6\6", *fields)
         # The locator: where the 64-bit record begins, for readers that come from the
         # end of the file.
         yield struct.pack("<4sIQI", b"PK\6\7", 0, start + size, 1)
-    number, length, place = (FULL_16, FULL_32, FULL_32) if wide else (count, size, start)
+    number, length, place = count, size, start
+    if wide:
+        number, length, place = FULL_16, FULL_32, FULL_32
     yield struct.pack("<4sHHHHIIH", b"PK\5\6", 0, 0, number, number, length, place, 0)
