@@ -132,7 +132,9 @@ def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) ->
     host = tmp_path / "host.toml"
     host.write_text(f'build_out = "{tmp_path}/out"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host))
-    monkeypatch.setattr(trial.targets, "fingerprint", lambda job: job.recipe.source.commit)
+    monkeypatch.setattr(
+        "tfwright.commands.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
+    )
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
     steps = tuple(steps_between(good, bad, commits, tmp_path / "steps"))

@@ -66,7 +66,7 @@ def test_a_run_without_actions_does_not_push_out_a_profile(job: BuildRequest) ->
 
 def test_the_oldest_profiles_go_first(job: BuildRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(cost.PROFILES + 3):
-        monkeypatch.setattr(cost.time, "time_ns", lambda number=number: 10**18 + number * 10**9)
+        monkeypatch.setattr("time.time_ns", lambda number=number: 10**18 + number * 10**9)
         built(job, kernel=float(number + 1))
     kept = cost.profiles(job)
     assert len(kept) == cost.PROFILES

@@ -9,7 +9,7 @@ from tfwright.configure.recording import HeardQuestion, Recorder
 from tfwright.documents.recipe import PromptTable
 from tfwright.errors import RecipeError
 from tfwright.tools.process import dialogue
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 SCRIPT = """\
 set_build_var(environ_cp, 'TF_NEED_IPU_HOROVOD', 'Horovod for IPU (requires MPI)', False)

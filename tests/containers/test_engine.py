@@ -18,7 +18,7 @@ from tfwright.tools.container import engine, image
 from tfwright.tools.container.engine import Container, ContainerPlan
 from tfwright.tools.container.image import ImageManifest, KeptImage
 from tfwright.tools.process import inside, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 MANIFEST = ImageManifest("sha256:" + "a" * 64, parts=("sha256:" + "b" * 64,))
 IMAGE = KeptImage(MANIFEST.digest, MANIFEST, Path("/vault/images/a"), 1)

@@ -15,7 +15,7 @@ from tfwright.configure.interview import Interview
 from tfwright.documents import recipe as recipes
 from tfwright.documents.release import ExactRelease
 from tfwright.tools.process import dialogue, environment
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 DEMO = Path(tools.__file__).parents[1] / "demo" / "tree"
 VERSION = ExactRelease(1, 12)

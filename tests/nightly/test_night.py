@@ -302,7 +302,7 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> No
 
 def test_the_outcome_says_why_a_target_is_blocked(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", "b")
-    host.builder.unreachable.add("b")
+    builder(host).unreachable.add("b")
     assert pass_night(host).details == {"b": "the server does not answer"}
 
 
@@ -314,16 +314,16 @@ def test_a_taken_name_is_tried_again_after_longer_and_longer_waits(
     def taken(_: Path, build: NightlyBuild) -> NightlyBuild:
         return build.model_copy(update={"unpublished": "The index already has a.whl"})
 
-    monkeypatch.setattr(night.site, "unless_taken", taken)
+    monkeypatch.setattr("tfwright.nightly.site.unless_taken", taken)
     attempts = []
     for number in range(20):
-        before = len(host.builder.built)
+        before = len(builder(host).built)
         # The page has to go on showing the failure, whether or not there was an attempt.
         assert pass_night(host).verdicts == {"a": "failed"}
-        attempts += [number] * (len(host.builder.built) - before)
+        attempts += [number] * (len(builder(host).built) - before)
     assert attempts == [0, 1, 3, 7, 15]
     monkeypatch.undo()
-    host.builder.parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
+    builder(host).parts["a"] = {"recipe": "1", "the local version": "cpu.1"}
     assert pass_night(host).verdicts == {"a": "good"}
 
 

@@ -18,7 +18,7 @@ from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.pipeline.stage import Artefact, Result, Stage
 from tfwright.progress import Listener
 from tfwright.tools.process import file_lock, isolation, pipes
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 class Egg(Result):

@@ -12,7 +12,7 @@ import pytest
 from tfwright.documents.recipe import ROOT
 from tfwright.tools import files
 from tfwright.tools.process import isolation
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 pytestmark = [
     pytest.mark.slow,

@@ -9,7 +9,7 @@ from tfwright.commands import smoke
 from tfwright.documents.host_file import HostFile, read
 from tfwright.host import pythons
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.trial import run
 
 pytestmark = pytest.mark.real

@@ -12,7 +12,7 @@ from tfwright.pipeline.stages import PIPELINE
 from tfwright.progress import Progress
 from tfwright.terminal import console
 from tfwright.terminal import plan as page
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.trial import run as trying
 from tfwright.trial.run import TrialOutcome
 

@@ -8,7 +8,8 @@ import sys
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import Evidence, HostError, RecipeError, ToolError
 from tfwright.tools.process import capacity
-from tfwright.tools.process.runner import Command, show
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import show
 
 REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
 

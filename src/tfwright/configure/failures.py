@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, TfwrightError, ToolError
 from tfwright.tools.process import dialogue
+from tfwright.tools.process.command import Command
 from tfwright.tools.process.dialogue import Spoken
-from tfwright.tools.process.runner import Command
 
 _TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
 _TOO_NEW = re.compile(r"Please downgrade your bazel installation to version (\S+) or lower")

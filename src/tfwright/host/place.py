@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tfwright.tools.process import environment, inside, runner
+from tfwright.tools.process.command import Command
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Place:
         # The user's LANG would translate what compilers and df print.
         env = environment.clean(self.root, extra={"PATH": search})
         argv = (str(path), *arguments)
-        command = runner.Command(argv, self.root, env, here=program in ON_HOST)
+        command = Command(argv, self.root, env, here=program in ON_HOST)
         return Seen(runner.answer(command), shlex.join((program, *arguments)))
 
     def there(self, path: str | Path) -> Path:
@@ -93,7 +94,7 @@ def _in_container(program: str) -> Path | None:
     """Return where a program is in the image that is open."""
     # An argument, not part of the script: the name may come from a recipe.
     script = ("/bin/sh", "-c", 'command -v "$0"', program)
-    found = runner.answer(runner.Command(script, Path("/"), environment.clean(Path("/"))))
+    found = runner.answer(Command(script, Path("/"), environment.clean(Path("/"))))
     return Path(found) if found.startswith("/") else None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.tools.process import environment, inside, runner
+from tfwright.tools.process.command import Command
 
 CONDA_ROOTS = ("~/miniforge3", "~/miniconda3", "~/anaconda3", "/opt/conda")
 TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
@@ -59,7 +60,7 @@ def _in_container(version: str) -> Path | None:
     """Return the image's interpreter of a version; ``any`` is its python3."""
     name = "python3" if version == "any" else f"python{version}"
     script = ("/bin/sh", "-c", 'command -v "$0"', name)
-    found = runner.answer(runner.Command(script, Path("/"), environment.clean(Path("/"))))
+    found = runner.answer(Command(script, Path("/"), environment.clean(Path("/"))))
     return Path(found) if found else None
 
 
@@ -79,7 +80,7 @@ def version_of(interpreter: Path) -> str:
         return platform.python_version()
     # -E and -S: no site-packages, which is most of the time that a start takes.
     argv = (str(interpreter), "-E", "-S", "-c", TELL_VERSION)
-    command = runner.Command(argv, Path("/"), environment.clean(Path("/")))
+    command = Command(argv, Path("/"), environment.clean(Path("/")))
     return runner.answer(command)
 
 

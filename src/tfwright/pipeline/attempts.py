@@ -19,7 +19,7 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import download_fault
 from tfwright.tools.process import capacity
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PAUSES = (5.0, 20.0)
 """Seconds before a build is tried again after a failure that may pass by itself. Bazel has tried a

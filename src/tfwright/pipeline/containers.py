@@ -11,7 +11,7 @@ from tfwright.errors import SupplyError
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     from tfwright.tools.container.engine import ContainerPlan

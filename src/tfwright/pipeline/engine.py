@@ -18,7 +18,8 @@ from tfwright.pipeline.stages import PIPELINE
 from tfwright.pipeline.stamps import Took
 from tfwright.tools import disk, files, git
 from tfwright.tools.process import file_lock
-from tfwright.tools.process.runner import Command, become
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import become
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
 from tfwright.tools.bazel.output import DownloadFault, Fault, download_faults, first_fault
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 def error_of(

@@ -17,7 +17,7 @@ from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import Client, Options
 from tfwright.tools.git import clones
 from tfwright.tools.process import capacity, environment, inside, isolation, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 DEAD_PROXY = "http://127.0.0.1:9"

@@ -14,7 +14,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.documents.toml import Table
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, trees
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 class Result(BaseModel):

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python.package_clients import proxies
 
 _COMPONENTS = "main contrib non-free"

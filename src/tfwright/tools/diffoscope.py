@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tfwright.errors import HostError
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 def show(first: Path, second: Path, *, as_json: bool) -> int:

@@ -20,7 +20,7 @@ from tfwright.documents.names import PACKAGE_URL
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, sdist
 from tfwright.tools.python.sdist import Sdist
 

@@ -13,7 +13,7 @@ from tfwright.documents.recipe import SMOKE
 from tfwright.documents.toml import Table
 from tfwright.errors import RecipeError
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PROGRAMS = Path(__file__).with_name("programs")
 """Programs that the target Python runs on a module, whose name is the argument.

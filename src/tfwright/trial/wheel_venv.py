@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 from tfwright.trial import run
 from tfwright.trial.run import TrialOutcome

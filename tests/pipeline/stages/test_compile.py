@@ -30,7 +30,7 @@ from tfwright.progress import Progress, Silence
 from tfwright.tools import files
 from tfwright.tools.bazel.client import Options
 from tfwright.tools.process import capacity, gauge
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 VERSIONS = ("0.24.1", "0.26.1")
 

@@ -19,7 +19,7 @@ from tfwright.pipeline.results import Configured, HostFacts, Inputs, Programs, T
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import configure
 from tfwright.progress import Listener
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 COMMIT = "0123456789" * 4
 SOURCE = {"url": "https://example.org/tensorflow.git", "commit": COMMIT}

@@ -19,7 +19,7 @@ from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, Progra
 from tfwright.pipeline.stage import Artefact, Stage
 from tfwright.pipeline.stages import package
 from tfwright.progress import Listener
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.wheel import archive, record
 
 SCRIPT = """\

@@ -13,7 +13,7 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, SealedWheel, Tree, Verdict
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
 from tfwright.trial import run as trying
 from tfwright.wheel.binary import elf, macho

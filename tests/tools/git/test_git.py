@@ -8,7 +8,7 @@ from tests.upstream import run_git
 
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.tools import disk, git
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 @pytest.fixture

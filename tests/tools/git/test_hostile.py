@@ -22,7 +22,7 @@ from tfwright.tools.git import archive, clones, mirror, transport
 from tfwright.tools.git.clones import Clone
 from tfwright.tools.git.mirror import Origin, Pin
 from tfwright.tools.process import supervised
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.process.supervised import Allowance
 
 COMMIT = "1" * 40

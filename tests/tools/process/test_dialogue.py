@@ -10,7 +10,7 @@ import pytest
 
 from tfwright.errors import HostError, RecipeError, ToolError
 from tfwright.tools.process import dialogue
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 class Parrot:

@@ -10,7 +10,7 @@ import pytest
 from tfwright.errors import RecipeError, ToolError
 from tfwright.terminal.console import explain
 from tfwright.tools.process import dialogue
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 QUESTION = "Flux? [y/N]: "
 

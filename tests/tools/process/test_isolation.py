@@ -11,7 +11,7 @@ import pytest
 
 from tfwright.errors import HostError
 from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
 

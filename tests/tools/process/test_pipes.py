@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tfwright.tools.process import pipes
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PATH = {"PATH": "/usr/bin:/bin"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.process import file_lock, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 def python(code: str, cwd: Path, **env: str) -> Command:
@@ -133,7 +133,7 @@ def test_a_program_that_is_read_ends_with_us_even_when_we_are_killed(
 ) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import pipes\n"
-        "from tfwright.tools.process.runner import Command\n"
+        "from tfwright.tools.process.command import Command\n"
         "here = Path(sys.argv[1]); given = open('/dev/null')\n"
         "slow = Command(('/bin/sh', '-c', 'echo $$ > child; exec sleep 60'), here, {'PATH': "
         "'/usr/bin:/bin'})\n"

@@ -15,7 +15,7 @@ from tfwright.nightly import units
 from tfwright.nightly.units import Kind, Schedule, UnitFile
 from tfwright.tools import files
 from tfwright.tools.process import crontab, environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 TIMERS = (f"{units.NAME}.timer", f"{units.NAME}-watch.timer")
 

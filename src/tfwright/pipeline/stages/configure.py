@@ -19,7 +19,7 @@ from tfwright.pipeline.results import Configured, HostFacts, Inputs, Tree
 from tfwright.pipeline.stage import Artefact, Step, Writes
 from tfwright.tools import files, git
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     from tfwright.configure.answering import Answerer

@@ -20,7 +20,7 @@ from tfwright.pipeline.results import NCCL_LIBRARY, Built, HostFacts, NcclOps, T
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 REVISION = 2
 FIRST, LAST = Release(1, 0), Release(1, 12)

@@ -25,7 +25,7 @@ from tfwright.pipeline.results import Built, Configured, Inputs, NcclOps, RawWhe
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 BUILD_PIP_PACKAGE = "bazel-bin/tensorflow/tools/pip_package/build_pip_package"
 """TensorFlow's own program that makes the wheel, up to 2.16."""

@@ -12,7 +12,7 @@ from tfwright.pipeline.results import Check, HostFacts, SealedWheel, Tree, Verdi
 from tfwright.pipeline.stage import Artefact, Step
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     from tfwright.trial.wheel_venv import WheelVenv

@@ -17,7 +17,7 @@ from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, T
 from tfwright.tools import files
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 RELEASES = "https://github.com/bazelbuild/bazel/releases/download"

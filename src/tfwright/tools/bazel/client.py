@@ -26,7 +26,8 @@ from tfwright.tools.process import (
     pseudo_terminal,
     runner,
 )
-from tfwright.tools.process.runner import Command, leashed
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import leashed
 
 REMEDY = "Run 'invoke build --again fetch' to obtain Bazel again."
 IDLE_SECONDS = 60

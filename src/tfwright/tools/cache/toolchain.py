@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tfwright.tools import files
 from tfwright.tools.process import environment, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
 """What a compiler's driver runs."""

@@ -21,8 +21,8 @@ from tfwright.documents.host_file import Engine
 from tfwright.errors import HostError, ToolError
 from tfwright.tools.container.image import KeptImage
 from tfwright.tools.process import isolation, runner
+from tfwright.tools.process.command import Command
 from tfwright.tools.process.inside import entered
-from tfwright.tools.process.runner import Command
 
 LABEL = "org.tfwright.job"
 ENGINES: tuple[Engine, ...] = get_args(Engine)

@@ -74,7 +74,7 @@ def place_of(name: str) -> RegistryPlace | None:
 def presence(place: RegistryPlace, digest: str) -> tuple[Presence, str]:
     """Ask whether a registry has an image; return also what it said."""
     try:
-        with _asked(_Session(), place, "manifests", digest, "HEAD") as answer:
+        with _asked(_RegistrySession(), place, "manifests", digest, "HEAD") as answer:
             if answer.status == OK:
                 return "there", "HTTP 200"
             # 401 and 403 are what registries say of repositories that were deleted, too.
@@ -110,7 +110,7 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
 
 def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
     """Copy the documents and blobs of an image."""
-    session, blobs = _Session(), incoming / "blobs/sha256"
+    session, blobs = _RegistrySession(), incoming / "blobs/sha256"
     blobs.mkdir(parents=True)
     _bring(session, place, "manifests", digest, blobs)
     manifest = image.manifest_of(incoming, digest)
@@ -121,7 +121,9 @@ def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
         _bring(session, place, "blobs", part, blobs)
 
 
-def _bring(session: "_Session", place: RegistryPlace, kind: str, digest: str, blobs: Path) -> None:
+def _bring(
+    session: "_RegistrySession", place: RegistryPlace, kind: str, digest: str, blobs: Path
+) -> None:
     """Copy one file, whose content must have the digest."""
     named = image.DIGEST.fullmatch(digest)
     if named is None:
@@ -156,7 +158,7 @@ def _hashed(answer: "BaseHTTPResponse", output: BinaryIO, limit: int | None) -> 
     return digest.hexdigest()
 
 
-class _Session:
+class _RegistrySession:
     """Connections to one registry, with the token that it handed out."""
 
     def __init__(self) -> None:
@@ -174,7 +176,7 @@ class _Session:
 
 @contextmanager
 def _asked(
-    session: _Session, place: RegistryPlace, kind: str, digest: str, method: str
+    session: _RegistrySession, place: RegistryPlace, kind: str, digest: str, method: str
 ) -> "Iterator[BaseHTTPResponse]":
     """Ask a registry; a public one hands out the token that it wants. Raises RegistryError."""
     from urllib3.exceptions import HTTPError
@@ -194,12 +196,12 @@ def _asked(
         answer.close()
 
 
-def _request(session: _Session, method: str, url: str) -> "BaseHTTPResponse":
+def _request(session: _RegistrySession, method: str, url: str) -> "BaseHTTPResponse":
     # Blobs are often behind a redirect to another host; urllib3 does not send the token there.
     return session.pool.request(method, url, headers=session.headers(), preload_content=False)
 
 
-def _token(session: _Session, challenge: str) -> str:
+def _token(session: _RegistrySession, challenge: str) -> str:
     """Ask for the token that a registry gives to anyone; empty if it gives none.
 
     https://distribution.github.io/distribution/spec/auth/token/

@@ -22,7 +22,8 @@ from typing import IO, TYPE_CHECKING, Any
 from tfwright.errors import Evidence, HostError, RecipeError, TfwrightError, ToolError
 from tfwright.tools import disk, files
 from tfwright.tools.process import environment, pipes
-from tfwright.tools.process.runner import TAIL_LINES, UMASK, Command
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import TAIL_LINES, UMASK
 
 if TYPE_CHECKING:
     import git

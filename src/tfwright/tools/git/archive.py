@@ -11,8 +11,8 @@ from tfwright.tools import git
 from tfwright.tools.git import transport
 from tfwright.tools.git.mirror import Origin, place
 from tfwright.tools.process import file_lock, pipes
+from tfwright.tools.process.command import Command
 from tfwright.tools.process.environment import SYSTEM_PATH
-from tfwright.tools.process.runner import Command
 
 _URL = re.compile(
     r"https?://(?:.*/)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/archive/"

@@ -15,7 +15,7 @@ from tfwright.progress import Listener, Progress
 from tfwright.tools import files, git
 from tfwright.tools.git import TreeEntry, demo, transport
 from tfwright.tools.process import file_lock
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""

@@ -11,7 +11,7 @@ from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.tools import git
 from tfwright.tools.git import Change, fitting
 from tfwright.tools.git.fitting import Fit, Hunk
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")

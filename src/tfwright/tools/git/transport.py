@@ -15,7 +15,8 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.printable import printable
 from tfwright.tools import git
 from tfwright.tools.process import supervised
-from tfwright.tools.process.runner import TAIL_LINES, Command
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import TAIL_LINES
 from tfwright.tools.process.supervised import Allowance
 
 LARGEST = 16 * 2**30

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.tools.process import pseudo_terminal, reading
-from tfwright.tools.process.runner import GRACE_SECONDS, TAIL_LINES, Command
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import GRACE_SECONDS, TAIL_LINES
 
 if TYPE_CHECKING:
     import pexpect

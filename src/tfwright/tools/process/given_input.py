@@ -6,7 +6,8 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, ToolError
 from tfwright.tools.process import environment
-from tfwright.tools.process.runner import Command, leashed
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import leashed
 
 SECONDS = 60.0
 

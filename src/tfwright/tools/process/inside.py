@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 
 class Inside(Protocol):
@@ -16,13 +15,13 @@ class Inside(Protocol):
     def name(self) -> str:
         """What tells it from the host and from other images: the image's digest."""
 
-    def command(self, command: "Command", *, terminal: bool) -> "Command":
+    def command(self, command: Command, *, terminal: bool) -> Command:
         """Return a command on the host that runs another one inside."""
 
     def host_process(self, pid: int) -> int | None:
         """Return the host's number for a process inside; None if there is none."""
 
-    def listening(self, door: Path, port: int) -> "Command":
+    def listening(self, door: Path, port: int) -> Command:
         """Return what makes a port of loopback inside lead to a proxy on the host."""
 
 
@@ -52,7 +51,7 @@ def entered(inside: Inside) -> Iterator[None]:
         _OPEN.remove(inside)
 
 
-def placed(command: "Command", *, terminal: bool = False) -> "Command":
+def placed(command: Command, *, terminal: bool = False) -> Command:
     """Return the command to start on the host so that `command` runs where programs run now."""
     inside = current()
     # git and the vault stay on the host: an image need not have them, nor see their

@@ -10,10 +10,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PROGRAM = Path(__file__).with_name("enclosure.py")
 LISTENER = Path(__file__).parents[1] / "cache/netlisten.py"
@@ -35,7 +33,7 @@ def closed() -> Iterator[None]:
         _CLOSED.remove(token)
 
 
-def placed(command: "Command") -> "Command":
+def placed(command: Command) -> Command:
     """Return the command to start for `command`: enclosed in a block of `closed`, else itself."""
     if not _CLOSED or command.argv[: len(_ENTER)] == _ENTER:
         return command
@@ -45,7 +43,7 @@ def placed(command: "Command") -> "Command":
     return enclosed(command) if found else command
 
 
-def enclosed(command: "Command") -> "Command":
+def enclosed(command: Command) -> Command:
     """Return a command in its own network, which has only loopback; its children inherit it."""
     return replace(command, argv=(*_ENTER, *command.argv))
 
@@ -55,7 +53,7 @@ def listening(door: Path, port: int) -> tuple[str, ...]:
     return (*_PYTHON, str(LISTENER), str(door), str(port))
 
 
-def in_network_of(process: int, command: "Command") -> "Command":
+def in_network_of(process: int, command: Command) -> Command:
     """Return a command in the network of a running process; unchanged where that is ours too."""
     # In a block of `closed` it has to be said that this command does not go into a
     # network of its own.

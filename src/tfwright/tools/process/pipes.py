@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
-from tfwright.tools.process.runner import Command, leashed
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import leashed
 
 Heard = TypeVar("Heard")
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tfwright.errors import Evidence, HostError
 from tfwright.tools.process import inside, isolation, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 if TYPE_CHECKING:
     import pexpect

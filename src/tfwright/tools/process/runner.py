@@ -2,39 +2,23 @@
 
 import fcntl
 import os
-import shlex
 import signal
 import subprocess
 import termios
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
 from tfwright.tools import disk
 from tfwright.tools.process import file_lock, inside, isolation
+from tfwright.tools.process.command import Command
 
 UMASK = 0o022
 TAIL_LINES = 15
 GRACE_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Command:
-    """A program to run: `invoke plan` shows the same object that the stage then runs."""
-
-    argv: tuple[str, ...]
-    cwd: Path
-    env: Mapping[str, str] = field(default_factory=dict)
-    """The whole environment; nothing is inherited."""
-    here: bool = False
-    """Whether it runs on the host also while a container is open."""
-
-    def __str__(self) -> str:
-        return shlex.join(self.argv)
 
 
 def run(command: Command, log: Path, *, remedy: str) -> str:

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO, TypeVar
 
 from tfwright.tools.process import gauge
-from tfwright.tools.process.runner import Command, end, leashed
+from tfwright.tools.process.command import Command
+from tfwright.tools.process.runner import end, leashed
 
 EVERY = 0.25
 """Seconds between two looks."""

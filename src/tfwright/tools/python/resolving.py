@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, packages, venv
 
 BROUGHT_ALONG = {"pip", "setuptools", "wheel", "pkg-resources"}

@@ -11,7 +11,7 @@ from typing import Self
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
 
 _URL = re.compile(

@@ -10,7 +10,7 @@ from tfwright.documents.names import EXACT_PIN
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.tools import files, trees
 from tfwright.tools.process import environment, file_lock, inside, runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, packages
 from tfwright.tools.trees import TreeContent
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from tfwright.errors import ToolError
 from tfwright.tools import files
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 PASSED_ON = ("HOME", "PATH", "USER", "LOGNAME", "SLURM_CONF")
 ATTEMPTS = 3

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 
 from tfwright.errors import HostError
 from tfwright.tools.process import runner
-from tfwright.tools.process.runner import Command
+from tfwright.tools.process.command import Command
 
 LOST = 255
 """Exit status of ssh itself: no connection, or it broke."""

@@ -1,0 +1,21 @@
+"""A program to run, as plans show it and stages run it."""
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Command:
+    """A program to run: `invoke plan` shows the same object that the stage then runs."""
+
+    argv: tuple[str, ...]
+    cwd: Path
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The whole environment; nothing is inherited."""
+    here: bool = False
+    """Whether it runs on the host also while a container is open."""
+
+    def __str__(self) -> str:
+        return shlex.join(self.argv)
