@@ -74,7 +74,11 @@ def main(bazels: Sequence[str]) -> None:
     for bazel in bazels:
         with tempfile.TemporaryDirectory(prefix="tfwright-names-") as place:
             version, names = asked(bazel, Path(place))
-        print(version, {kind: len(values) for kind, values in names.items()}, file=sys.stderr)
+        print(
+            version,
+            {kind: len(values) for kind, values in names.items()},
+            file=sys.stderr,
+        )
         known[version] = names
     print("\n".join(table(known)))
 
@@ -83,7 +87,11 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
     """Return the version of a Bazel, and every name it has."""
     tree = place / "tree"
     write_probes(tree)
-    command = [str(Path(bazel).resolve()), f"--output_user_root={place}/out", "--max_idle_secs=60"]
+    command = [
+        str(Path(bazel).resolve()),
+        f"--output_user_root={place}/out",
+        "--max_idle_secs=60",
+    ]
     names: dict[str, set[str]] = defaultdict(set)
     names["option"] = set(options(said([*command, "help", "flags-as-proto"], tree)))
     for rule, attributes in rules(said([*command, "info", "build-language"], tree)):
@@ -105,8 +113,11 @@ def asked(bazel: str, place: Path) -> tuple[str, Names]:
 
 def write_probes(tree: Path) -> None:
     """Write a package for every symbol, so that one that is not defined stops only its own."""
-    probes = {name: f'print("TABLE {name} " + ",".join(dir({name})))' for name in SYMBOLS} | {
-        f"of_{name}": f'print("TABLE {name} " + ",".join(dir({of})))' for name, of in VALUES.items()
+    probes = {
+        name: f'print("TABLE {name} " + ",".join(dir({name})))' for name in SYMBOLS
+    } | {
+        f"of_{name}": f'print("TABLE {name} " + ",".join(dir({of})))'
+        for name, of in VALUES.items()
     }
     for name, line in probes.items():
         folder = tree / "probes" / name
@@ -114,10 +125,13 @@ def write_probes(tree: Path) -> None:
         (folder / "probe.bzl").write_text(f"{line}\nloaded = True\n", "utf-8")
         (folder / "BUILD").write_text('load(":probe.bzl", "loaded")\n', "utf-8")
     (tree / "rule.bzl").write_text(RULE, "utf-8")
-    (tree / "BUILD").write_text('load(":rule.bzl", "in_a_rule")\nin_a_rule(name = "x")\n', "utf-8")
+    (tree / "BUILD").write_text(
+        'load(":rule.bzl", "in_a_rule")\nin_a_rule(name = "x")\n', "utf-8"
+    )
     (tree / "repository.bzl").write_text(REPOSITORY, "utf-8")
     (tree / "WORKSPACE").write_text(
-        'load("//:repository.bzl", "in_a_repository")\nin_a_repository(name = "probed")\n', "utf-8"
+        'load("//:repository.bzl", "in_a_repository")\nin_a_repository(name = "probed")\n',
+        "utf-8",
     )
 
 
@@ -139,7 +153,9 @@ def options(text: bytes) -> Iterator[str]:
     longest = max(text.split(b"\n"), key=len).strip()
     for number, flag in fields(base64.b64decode(longest + b"=" * (-len(longest) % 4))):
         if number == FIRST:
-            yield next(value for field, value in fields(flag) if field == FIRST).decode()
+            yield next(
+                value for field, value in fields(flag) if field == FIRST
+            ).decode()
 
 
 def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
@@ -147,7 +163,9 @@ def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
 
     Java's warnings may stand before the message; what does not parse as a rule is left out.
     """
-    start = text.find(b"\n", text.rfind(b"WARNING: ")) + 1 if b"WARNING: " in text else 0
+    start = (
+        text.find(b"\n", text.rfind(b"WARNING: ")) + 1 if b"WARNING: " in text else 0
+    )
     # The message itself begins with a line feed: that is how its first field is written.
     for number, rule in fields(text[start:]):
         if number != FIRST:
@@ -159,7 +177,9 @@ def rules(text: bytes) -> Iterator[tuple[str, list[str]]]:
         attributes = []
         for field, value in parts:
             if field == SECOND:
-                named = next((each for part, each in fields(value) if part == FIRST), b"")
+                named = next(
+                    (each for part, each in fields(value) if part == FIRST), b""
+                )
                 attributes.append(named.decode("ascii", "replace"))
         if re.fullmatch(r"\w+", name):
             yield name, [each for each in attributes if re.fullmatch(r"\w+", each)]
@@ -209,7 +229,9 @@ def table(known: Mapping[str, Names]) -> Iterator[str]:
             having = [version for version in versions if name in known[version][kind]]
             spans[f"{having[0]} {having[-1]}"].append(name)
         yield f"\n[{kind}]"
-        for span in sorted(spans, key=lambda span: [versions.index(end) for end in span.split()]):
+        for span in sorted(
+            spans, key=lambda span: [versions.index(end) for end in span.split()]
+        ):
             yield f'"{span}" = """'
             yield from wrapped(spans[span])
             yield '"""'

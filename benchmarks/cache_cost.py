@@ -34,7 +34,10 @@ def workspace(room: Path, actions: int) -> Path:
     folder.mkdir()
     (folder / "WORKSPACE").touch()
     names = [f"part{number}" for number in range(actions // 2)]
-    rules = [f'cc_library(name = "{name}", srcs = ["{name}.cc"], linkstatic = 1)' for name in names]
+    rules = [
+        f'cc_library(name = "{name}", srcs = ["{name}.cc"], linkstatic = 1)'
+        for name in names
+    ]
     listed = ", ".join(f'":{name}"' for name in names)
     (folder / "BUILD").write_text(
         "\n".join([*rules, f'filegroup(name = "all", srcs = [{listed}])'])
@@ -64,11 +67,17 @@ def used_by(server: Path) -> float:
 def build(binary: Path, room: Path, folder: Path, flag: str) -> float:
     """Build in an empty output base; return the seconds of processor time that it took."""
     base = room / "base"
-    startup = (str(binary), f"--output_user_root={room / 'user'}", f"--output_base={base}")
+    startup = (
+        str(binary),
+        f"--output_user_root={room / 'user'}",
+        f"--output_base={base}",
+    )
     # The proxy runs in this process.
     begun = time.process_time()
     command = (*startup, "build", "--curses=no", flag, "//:all")
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    )
     seconds = time.process_time() - begun + used_by(base / "server")
     subprocess.run((*startup, "shutdown"), cwd=folder, capture_output=True, check=False)
     files.remove(base)
@@ -83,7 +92,9 @@ def main() -> None:
     parser.add_argument("bazel", type=Path)
     parser.add_argument("--actions", type=int, default=400)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--flag", default="remote_cache", help="how this Bazel calls an HTTP cache")
+    parser.add_argument(
+        "--flag", default="remote_cache", help="how this Bazel calls an HTTP cache"
+    )
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="tfwright-cache-") as place:
         room = Path(place)

@@ -95,7 +95,15 @@ def _files(root: Path) -> Iterator[Path]:
     yield from sorted(path for path in root.rglob("*") if path.is_file())
 
 
-DIRECTORY_FAULTS = ("none", "tampered", "truncated", "removed", "replaced", "swapped", "full")
+DIRECTORY_FAULTS = (
+    "none",
+    "tampered",
+    "truncated",
+    "removed",
+    "replaced",
+    "swapped",
+    "full",
+)
 SERVER_FAULTS = (*DIRECTORY_FAULTS, "slow", "dead", "dripping", "failing")
 
 
@@ -125,7 +133,9 @@ def nginx(root: Path) -> Iterator[str]:
     port = free_port()
     (root / "data").mkdir(parents=True, exist_ok=True)
     (root / "nginx.conf").write_text(NGINX.format(root=root, port=port), "utf-8")
-    program = shutil.which("nginx", path="/usr/sbin:/usr/bin") or sys.exit("nginx is missing")
+    program = shutil.which("nginx", path="/usr/sbin:/usr/bin") or sys.exit(
+        "nginx is missing"
+    )
     with subprocess.Popen((program, "-p", root, "-c", root / "nginx.conf")) as process:
         url = f"http://127.0.0.1:{port}"
         try:
@@ -230,7 +240,10 @@ def built(job: BuildRequest) -> tuple[str, str]:
     """Build from an empty output base; return the wheel's digest, and what the cache did."""
     files.remove(job.places.bazel)
     engine.build(job, again="compile")
-    wheel, compiled = stamps.last(job, "seal", SealedWheel), stamps.last(job, "compile", Built)
+    wheel, compiled = (
+        stamps.last(job, "seal", SealedWheel),
+        stamps.last(job, "compile", Built),
+    )
     if wheel is None or compiled is None:
         sys.exit("the build left no stamps")
     use = compiled.cache
@@ -244,8 +257,12 @@ def main() -> None:
     parser.add_argument("--builds", type=int, default=50)
     parser.add_argument("--bazels", nargs="+", default=["0.26.1"])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--room", type=Path, required=True, help="an empty directory to work in")
-    parser.add_argument("--recipe", default="demo", help="one that differs from the demo little")
+    parser.add_argument(
+        "--room", type=Path, required=True, help="an empty directory to work in"
+    )
+    parser.add_argument(
+        "--recipe", default="demo", help="one that differs from the demo little"
+    )
     asked = parser.parse_args()
     CHANCE.seed(asked.seed)
     RECIPE[0] = asked.recipe
@@ -257,7 +274,9 @@ def main() -> None:
     with nginx(room / "nginx") as url:
         for number in range(asked.builds):
             version = asked.bazels[number % len(asked.bazels)]
-            digest, said = _round(version, room, url, served=number // len(asked.bazels) % 2 == 1)
+            digest, said = _round(
+                version, room, url, served=number // len(asked.bazels) % 2 == 1
+            )
             good = digest == expected[version]
             wrong += not good
             verdict = "same wheel" if good else "ANOTHER WHEEL"

@@ -83,7 +83,19 @@ def start_machine(room: Path, name: str, number: int) -> None:
     address = f"{NET}.{10 + number}"
     inside, outside = f"{BRIDGE}i{number}", f"{BRIDGE}o{number}"
     run("ip", "netns", "add", name)
-    run("ip", "link", "add", outside, "type", "veth", "peer", "name", inside, "netns", name)
+    run(
+        "ip",
+        "link",
+        "add",
+        outside,
+        "type",
+        "veth",
+        "peer",
+        "name",
+        inside,
+        "netns",
+        name,
+    )
     run("ip", "link", "set", outside, "master", BRIDGE, "up")
     run("ip", "-n", name, "addr", "add", f"{address}/24", "dev", inside)
     run("ip", "-n", name, "link", "set", inside, "up")
@@ -153,7 +165,9 @@ def recipes(room: Path, count: int) -> list[Path]:
     paths = []
     for number in range(1, count + 1):
         path = room / f"demo{number:02}.toml"
-        path.write_text(f'{text}\n[package]\nproject_name = "cluster_demo_{number:02}"\n')
+        path.write_text(
+            f'{text}\n[package]\nproject_name = "cluster_demo_{number:02}"\n'
+        )
         paths.append(path)
     return paths
 
@@ -192,7 +206,12 @@ def build(room: Path, paths: Sequence[Path]) -> tuple[float, list[dict[str, Any]
 
 def night(room: Path, paths: Sequence[Path]) -> tuple[float, str]:
     """Run a night on the workers; return the seconds and what it says."""
-    lines = [f'directory = "{room}/nights"', 'on = "workers"', "reproduce = false", "links = false"]
+    lines = [
+        f'directory = "{room}/nights"',
+        'on = "workers"',
+        "reproduce = false",
+        "links = false",
+    ]
     for path in paths:
         lines += ["[[recipe]]", f'name = "{path}"']
     lines += ["[retention]", 'free = "1 GB"']
@@ -204,19 +223,34 @@ def shown(label: str, seconds: float, rows: Sequence[Mapping[str, Any]]) -> None
     """Print a line of the result."""
     states = [str(row["state"]) for row in rows]
     shares = {row["worker"] for row in rows}
-    counts = [sum(row["worker"] == name for row in rows) for name in sorted(map(str, shares))]
-    lost = [f"{row['recipe']} lost {', '.join(row['lost'])}" for row in rows if row["lost"]]
+    counts = [
+        sum(row["worker"] == name for row in rows) for name in sorted(map(str, shares))
+    ]
+    lost = [
+        f"{row['recipe']} lost {', '.join(row['lost'])}" for row in rows if row["lost"]
+    ]
     built = f"{states.count('built')} of {len(rows)} built"
-    print(f"{label}: {seconds:.1f} s, {built}, by worker {counts}", *lost, sep="; ", flush=True)
+    print(
+        f"{label}: {seconds:.1f} s, {built}, by worker {counts}",
+        *lost,
+        sep="; ",
+        flush=True,
+    )
 
 
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--recipes", type=int, default=40)
-    parser.add_argument("--seconds", type=float, default=6.0, help="of a build that only sleeps")
-    parser.add_argument("--real", type=int, default=0, help="build the demo so many times instead")
-    parser.add_argument("--night", action="store_true", help="with --real: by 'invoke nightly'")
+    parser.add_argument(
+        "--seconds", type=float, default=6.0, help="of a build that only sleeps"
+    )
+    parser.add_argument(
+        "--real", type=int, default=0, help="build the demo so many times instead"
+    )
+    parser.add_argument(
+        "--night", action="store_true", help="with --real: by 'invoke nightly'"
+    )
     parser.add_argument("--kill", type=float, default=15.0, help="0: no machine dies")
     parser.add_argument("--workers", type=int, nargs="*", default=[1, 2, 3])
     given = parser.parse_args()
@@ -233,7 +267,10 @@ def main() -> None:
 
 def scaling(room: Path, names: Sequence[str], given: argparse.Namespace) -> None:
     """Measure 1, 2 and 3 workers with builds that sleep, then 3 of which one dies."""
-    directory, paths = sleepy_checkout(room, given.seconds), recipes(room, given.recipes)
+    directory, paths = (
+        sleepy_checkout(room, given.seconds),
+        recipes(room, given.recipes),
+    )
     for count in given.workers:
         host_file(room, names[:count], directory)
         shown(f"{count} workers", *build(room, paths))

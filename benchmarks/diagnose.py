@@ -56,7 +56,9 @@ LINES = (
 def main(megabytes: int) -> None:
     """Make the log, time both, and print the speeds and their ratio."""
     with tempfile.TemporaryDirectory(prefix="tfwright-diagnose-") as place:
-        log, part, patterns = (Path(place) / name for name in ("log", "part", "patterns"))
+        log, part, patterns = (
+            Path(place) / name for name in ("log", "part", "patterns")
+        )
         make(log, megabytes << 20)
         make(part, megabytes * 100_000)
         patterns.write_text(
@@ -77,7 +79,9 @@ def make(path: Path, size: int) -> None:
     chance = random.Random(1)  # noqa: S311 a log needs no cryptography
     block = "\n".join(
         chance.choice(LINES).format(
-            done=chance.randrange(4024), file=chance.choice(FILES), time=chance.randrange(900)
+            done=chance.randrange(4024),
+            file=chance.choice(FILES),
+            time=chance.randrange(900),
         )
         for _ in range(20_000)
     )
@@ -98,11 +102,21 @@ def extended(pattern: str) -> str:
 
 def _plain_set(found: re.Match[str]) -> str:
     """Return a set of characters without the escapes that POSIX does not know there."""
-    content = found[2].replace(r"\d", "0-9").replace(r"\w", "a-zA-Z0-9_").replace(r"\s", " \t")
+    content = (
+        found[2]
+        .replace(r"\d", "0-9")
+        .replace(r"\w", "a-zA-Z0-9_")
+        .replace(r"\s", " \t")
+    )
     content = content.replace(r"\n", "").replace(r"\x00-\x7f", " -~")
     closing = "]" if r"\]" in content else ""
     last = "-" if re.search(r"-$|\\-", content) else ""
-    content = content.replace(r"\]", "").replace(r"\-", "").replace("\\", "").removesuffix("-")
+    content = (
+        content.replace(r"\]", "")
+        .replace(r"\-", "")
+        .replace("\\", "")
+        .removesuffix("-")
+    )
     return f"[{found[1]}{closing}{content}{last}]"
 
 

@@ -19,7 +19,14 @@ from tfwright.diagnosis import reader
 from tfwright.diagnosis.reader import Diagnosis
 
 Failure = Mapping[str, str]
-COLUMNS = ("failures", "recognised", "root first", "root shown", "certain", "general only")
+COLUMNS = (
+    "failures",
+    "recognised",
+    "root first",
+    "root shown",
+    "certain",
+    "general only",
+)
 
 
 def main() -> None:
@@ -51,7 +58,9 @@ def _options() -> argparse.Namespace:
 
 def _chosen(options: argparse.Namespace) -> Sequence[Failure]:
     """Return the failures that are asked for: all, or one part of them."""
-    failures: list[Failure] = tomllib.loads(options.failures.read_text("utf-8"))["failure"]
+    failures: list[Failure] = tomllib.loads(options.failures.read_text("utf-8"))[
+        "failure"
+    ]
     if options.first:
         return failures[: options.first]
     return failures[-options.last :] if options.last else failures
@@ -63,7 +72,10 @@ def _judged(failure: Failure, found: Diagnosis) -> Sequence[int]:
     shown = [*found.first.lines, *found.first.before] if found.first else []
     return (
         int(bool(explaining)),
-        int(bool(found.first) and _same(failure["root"], found.first.what if found.first else "")),
+        int(
+            bool(found.first)
+            and _same(failure["root"], found.first.what if found.first else "")
+        ),
         int(any(_same(failure["root"], line) for line in shown)),
         int(any(match.certain for match in explaining)),
         int(bool(explaining) and not explaining[0].entry.sample),
@@ -79,7 +91,9 @@ def _same(root: str, line: str) -> bool:
 def _shown(failure: Failure, found: Diagnosis) -> Iterator[str]:
     """Yield what is known of one failure, and what was said of it."""
     right = found.first and _same(failure["root"], found.first.what)
-    yield f"\n## {failure['id']} ({failure['class']})" + ("" if right else "   ROOT DIFFERS")
+    yield f"\n## {failure['id']} ({failure['class']})" + (
+        "" if right else "   ROOT DIFFERS"
+    )
     if not right:
         yield f"   root:  {failure['root']}"
         yield f"   found: {found.first.what if found.first else None}"
@@ -107,7 +121,9 @@ def _print_alarms(folder: Path) -> None:
             found = reader.read(log)
         if found.first:
             alarms += 1
-            print(f"false alarm: {path.name}, line {found.first.line}: {found.first.what[:150]}")
+            print(
+                f"false alarm: {path.name}, line {found.first.line}: {found.first.what[:150]}"
+            )
     print(f"{alarms} false alarms in {len(logs)} harmless logs")
 
 

@@ -69,7 +69,9 @@ def main(rounds: int, place: str | None) -> None:
         print(f"{'what':<44} {'tfwright':>9} {'other':>9} {'ratio':>6}")
         bench.make(
             {
-                f"{number:02}": int(SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1)))
+                f"{number:02}": int(
+                    SMALLEST * (LARGEST / SMALLEST) ** (number / (ARCHIVES - 1))
+                )
                 for number in range(ARCHIVES)
             }
         )
@@ -107,7 +109,9 @@ class Bench:
         """Fill the site with random files, and write their checksums for the clients."""
         shutil.rmtree(self.site, ignore_errors=True)
         self.site.mkdir()
-        self.digests = {name: write(self.site / name, size) for name, size in sizes.items()}
+        self.digests = {
+            name: write(self.site / name, size) for name, size in sizes.items()
+        }
         self.list.write_text(json.dumps(self.digests), "utf-8")
         self.input.write_text(
             "".join(
@@ -117,7 +121,9 @@ class Bench:
             "utf-8",
         )
 
-    def report(self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]) -> None:
+    def report(
+        self, what: str, rounds: int, peers: Mapping[str, Callable[[], None]]
+    ) -> None:
         """Run all in turn; print the medians for each peer, and the median of their ratios.
 
         Each round begins with another one, so that none always runs on a warm cache.
@@ -138,8 +144,13 @@ class Bench:
             ours = statistics.median(seconds[OURS] for seconds in times)
             theirs = statistics.median(seconds[name] for seconds in times)
             # Of each round: both ran under the same load then.
-            ratio = statistics.median(seconds[OURS] / seconds[name] for seconds in times)
-            print(f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}", flush=True)
+            ratio = statistics.median(
+                seconds[OURS] / seconds[name] for seconds in times
+            )
+            print(
+                f"{f'{what} / {name}':<44} {ours:8.2f}s {theirs:8.2f}s {ratio:6.2f}",
+                flush=True,
+            )
 
     def measure(self, run: Callable[[], None]) -> float:
         """Return the seconds that `run` takes, into an empty directory on a disk at rest."""

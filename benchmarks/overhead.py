@@ -41,10 +41,17 @@ def main(rounds: int) -> None:
             (measure(bench.tfwright, bench.forget), measure(bench.script, bench.forget))
             for _ in range(rounds)
         ]
-        warm = [(measure(bench.tfwright_again), measure(bench.script_again)) for _ in range(rounds)]
-        idle = [(measure(bench.tfwright), measure(bench.one_task)) for _ in range(rounds * 5)]
+        warm = [
+            (measure(bench.tfwright_again), measure(bench.script_again))
+            for _ in range(rounds)
+        ]
+        idle = [
+            (measure(bench.tfwright), measure(bench.one_task))
+            for _ in range(rounds * 5)
+        ]
         listing = [
-            (measure(bench.list_commands), measure(bench.one_task)) for _ in range(rounds * 5)
+            (measure(bench.list_commands), measure(bench.one_task))
+            for _ in range(rounds * 5)
         ]
     print(f"{'what':<36} {'tfwright':>9} {'other':>9} {'ratio':>6}")
     report("cold build / shell script", cold)
@@ -131,7 +138,10 @@ class Bench:
 
     def checkout(self, tree: Path) -> list[str]:
         """Return the source stage as a person would type it."""
-        mirror, source = next((self.out / "git").glob("*.git")), recipe.read("demo").source
+        mirror, source = (
+            next((self.out / "git").glob("*.git")),
+            recipe.read("demo").source,
+        )
         return [
             f"git init --quiet {tree}",
             f"echo {mirror}/objects > {tree}/.git/objects/info/alternates",
@@ -140,7 +150,10 @@ class Bench:
                 f"mkdir -p {(tree / path).parent} && cp {recipe.PATCHES / asset} {tree / path}"
                 for path, asset in source.assets.items()
             ),
-            *(f"git -C {tree} apply {recipe.PATCHES / patch}" for patch in source.patches),
+            *(
+                f"git -C {tree} apply {recipe.PATCHES / patch}"
+                for patch in source.patches
+            ),
         ]
 
     def forget(self) -> None:
@@ -163,11 +176,15 @@ class Bench:
     def script_again(self) -> None:
         """Compile again with the script."""
         lines = self.plain.read_text("utf-8").splitlines()
-        self.run("sh", "-c", "\n".join(text for text in lines if "--output_base=" in text))
+        self.run(
+            "sh", "-c", "\n".join(text for text in lines if "--output_base=" in text)
+        )
 
     def one_task(self) -> None:
         """List a collection of one task."""
-        subprocess.run([*INVOKE, "--list"], cwd=self.place / "one", check=True, capture_output=True)
+        subprocess.run(
+            [*INVOKE, "--list"], cwd=self.place / "one", check=True, capture_output=True
+        )
 
     def list_commands(self) -> None:
         """List the commands of tfwright."""
@@ -185,9 +202,7 @@ class Bench:
 def line(step: dict[str, Any]) -> str:
     """Return a planned command as a line of a shell script."""
     variables = [f"{name}={value}" for name, value in step["env"].items()]
-    return (
-        f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
-    )
+    return f"(cd {shlex.quote(str(step['cwd']))} && env -i {shlex.join([*variables, *step['argv']])})"
 
 
 if __name__ == "__main__":

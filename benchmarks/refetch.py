@@ -55,7 +55,14 @@ class Bench:
 
     def build(self) -> None:
         """Run the stages up to `source`, offline."""
-        words = ("build", "--recipe", str(self.recipe), "--until", "source", "--offline")
+        words = (
+            "build",
+            "--recipe",
+            str(self.recipe),
+            "--until",
+            "source",
+            "--offline",
+        )
         done = subprocess.run(
             [sys.executable, "-c", COPY, str(self.patches), *words],
             capture_output=True,
@@ -75,7 +82,9 @@ class Bench:
     def change_substitute(self) -> None:
         """Change the reason of the first substitute."""
         text = self.recipe.read_text("utf-8")
-        self.recipe.write_text(re.sub('reason = "', 'reason = "Again: ', text, count=1), "utf-8")
+        self.recipe.write_text(
+            re.sub('reason = "', 'reason = "Again: ', text, count=1), "utf-8"
+        )
 
     def took(self, stage: str) -> tuple[float, float]:
         """Return the seconds of the clock and of the processor that a stage took."""
@@ -106,7 +115,9 @@ def measure(bench: Bench, what: str, change: Callable[[], None], rounds: int) ->
         for stage in STAGES:
             times[stage].append(bench.took(stage))
     for stage, taken in times.items():
-        clock, processor = (statistics.median(column) for column in zip(*taken, strict=True))
+        clock, processor = (
+            statistics.median(column) for column in zip(*taken, strict=True)
+        )
         print(f"{what:<24} {stage:<8} {clock:8.2f}s {processor:9.2f}s", flush=True)
 
 

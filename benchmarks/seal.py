@@ -37,7 +37,9 @@ def main(wheel: Path, rounds: int) -> None:
             ours.append(timed(lambda: seal(wheel, sealed)))
             digests.add(digest(sealed))
             theirs.append(timed(lambda: repack(wheel, unpacked, packed)))
-        sizes = [path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))]
+        sizes = [
+            path.stat().st_size for path in (wheel, sealed, next(packed.iterdir()))
+        ]
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(
         f"{wheel.name}: {sizes[0]:,} bytes; {len(digests)} digest in {rounds} rounds; "
@@ -72,7 +74,9 @@ def repack(wheel: Path, unpacked: Path, packed: Path) -> None:
 def run(*arguments: str) -> None:
     """Run the package `wheel`."""
     subprocess.run(
-        [sys.executable, "-m", "wheel", *arguments], check=True, stdout=subprocess.DEVNULL
+        [sys.executable, "-m", "wheel", *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
     )
 
 
@@ -84,6 +88,8 @@ def digest(path: Path) -> str:
 
 if __name__ == "__main__":
     if importlib.util.find_spec("wheel") is None:
-        sys.exit("The package wheel is not installed for this Python: pip install wheel")
+        sys.exit(
+            "The package wheel is not installed for this Python: pip install wheel"
+        )
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS  # noqa: PLR2004 the second argument
     main(Path(sys.argv[1]), rounds)

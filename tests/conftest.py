@@ -86,7 +86,9 @@ def recipe() -> Recipe:
 @pytest.fixture
 def job(recipe: Recipe, tmp_path: Path) -> BuildRequest:
     """Return a job that works in a directory of its own."""
-    return BuildRequest(recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out"))
+    return BuildRequest(
+        recipe=recipe, host_file=HostFile(build_out=tmp_path / "build_out")
+    )
 
 
 class _Notebook(Silence):
@@ -124,10 +126,14 @@ def obtain_bazel(shared: Path) -> Callable[[str], Path]:
     def obtain(version: str) -> Path:
         folder = os.environ.get("TFWRIGHT_BAZELS")
         given = (
-            next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None) if folder else None
+            next(iter(sorted(Path(folder).glob(f"**/bazel-{version}-*"))), None)
+            if folder
+            else None
         )
         try:
-            return binary.obtain(version, {}, shared, given=given, offline=False, note=print).path
+            return binary.obtain(
+                version, {}, shared, given=given, offline=False, note=print
+            ).path
         except SupplyError as fault:
             pytest.skip(f"no Bazel {version}: {'; '.join(fault.evidence.lines)}")
 
@@ -185,7 +191,10 @@ def make_wheel(tmp_path: Path) -> WheelMaker:
             f"{metadata}/METADATA": f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n",
             f"{metadata}/WHEEL": f"Wheel-Version: 1.0\nGenerator: a test\nRoot-Is-Purelib: true\nTag: {'-'.join(tag)}\n",
         }
-        lines = [f"{path},{_digest(text)},{len(text.encode())}" for path, text in files.items()]
+        lines = [
+            f"{path},{_digest(text)},{len(text.encode())}"
+            for path, text in files.items()
+        ]
         path = tmp_path / folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
@@ -217,12 +226,16 @@ def make_sealed(make_wheel: WheelMaker, a_record: BuildRecord) -> WheelMaker:
         path, source = make_wheel(content, name, folder), a_record.source
         archives = (
             sbom.ArchiveComponent(
-                ("nsync",), ("https://github.com/google/nsync/archive/1.20.1.tar.gz",), "4" * 64
+                ("nsync",),
+                ("https://github.com/google/nsync/archive/1.20.1.tar.gz",),
+                "4" * 64,
             ),
         )
         files = {file.path: file.sha256 for file in a_record.files}
         bill = sbom.write(
-            sbom.Materials("small", "1.0", source.url, source.commit, source.epoch, files, archives)
+            sbom.Materials(
+                "small", "1.0", source.url, source.commit, source.epoch, files, archives
+            )
         )
         target = path.with_name("sealed") / name
         target.parent.mkdir(exist_ok=True)
@@ -243,14 +256,20 @@ def keys(tmp_path: Path) -> Callable[..., tuple[Path, Path]]:
     """Return a function that makes a private and a public key, in PEM; another pair for each name."""
 
     def make(
-        name: str = "key", private: PrivateKeyTypes | None = None, passphrase: bytes = b""
+        name: str = "key",
+        private: PrivateKeyTypes | None = None,
+        passphrase: bytes = b"",
     ) -> tuple[Path, Path]:
         made = private or Ed25519PrivateKey.generate()
         secrecy = BestAvailableEncryption(passphrase) if passphrase else NoEncryption()
         files = tmp_path / f"{name}.pem", tmp_path / f"{name}.public.pem"
-        files[0].write_bytes(made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy))
+        files[0].write_bytes(
+            made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, secrecy)
+        )
         files[1].write_bytes(
-            made.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+            made.public_key().public_bytes(
+                Encoding.PEM, PublicFormat.SubjectPublicKeyInfo
+            )
         )
         return files
 

@@ -51,5 +51,11 @@ def test_an_error_shows_no_escape_sequence_wherever_it_came_in() -> None:
         remedy=f"b {CLIPBOARD}",
         evidence=Evidence(where=f"c {CLIPBOARD}", lines=[f"d {CLIPBOARD}"]),
     )
-    shown = [fault.what, fault.remedy, str(fault), fault.evidence.where, *fault.evidence.lines]
+    shown = [
+        fault.what,
+        fault.remedy,
+        str(fault),
+        fault.evidence.where,
+        *fault.evidence.lines,
+    ]
     assert all(text.isprintable() for text in shown)

@@ -12,7 +12,9 @@ from tfwright.documents.recipe import ROOT
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "invoke", "--search-root", str(ROOT), *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("command", ["build", "inspect", "diagnose", "compare"])
@@ -24,7 +26,9 @@ def test_help_is_shown_wherever_it_is_asked_for(command: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("command", ["inspect", "diagnose"])
-def test_an_unknown_option_is_not_taken_for_a_file(command: str, tmp_path: Path) -> None:
+def test_an_unknown_option_is_not_taken_for_a_file(
+    command: str, tmp_path: Path
+) -> None:
     done = invoke(tmp_path, command, "--jsno")
     assert done.returncode == 2
     assert f"'--jsno' is an unknown option of 'invoke {command}'" in done.stderr
@@ -55,7 +59,9 @@ def test_the_list_shows_every_command_in_its_group(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["2.7.18", "3.6.15", "3.8.18", "3.10.13"])
-def test_an_old_python_is_answered_with_the_line_to_type(version: str, tmp_path: Path) -> None:
+def test_an_old_python_is_answered_with_the_line_to_type(
+    version: str, tmp_path: Path
+) -> None:
     python = Path.home() / f".pyenv/versions/{version}/bin/python"
     if not python.exists():
         pytest.skip(f"there is no Python {version} here")

@@ -29,7 +29,9 @@ def run_git(*words: str | Path, cwd: Path, **variables: str) -> str:
     return done.stdout.strip()
 
 
-def commit(folder: Path, contents: Mapping[str, str] | None = None, message: str = "one") -> str:
+def commit(
+    folder: Path, contents: Mapping[str, str] | None = None, message: str = "one"
+) -> str:
     """Write files into a work tree, commit all that is in it, and return the commit's id.
 
     The repository is made where there is none yet.

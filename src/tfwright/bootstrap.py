@@ -38,7 +38,13 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
             with _bundled_packages(arguments) as variables:
                 _make(place, root, wanted, variables)
     python = str(place / "bin/python")
-    command = [python, "-m", "invoke", f"--search-root={root}", *(arguments or ["--list"])]
+    command = [
+        python,
+        "-m",
+        "invoke",
+        f"--search-root={root}",
+        *(arguments or ["--list"]),
+    ]
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
     os.execv(python, command)  # noqa: S606 a fixed program, no shell
 
@@ -107,7 +113,9 @@ def _make(
     # A .pth file instead of an installation: edits of the sources count at once.
     site = next((place / "lib").glob("python3*/site-packages"))
     # Python reads this file in the locale's encoding, which in C may not hold the checkout's path.
-    (site / "tfwright.pth").write_text(f"{os.path.relpath(root / 'src', site)}\n", "utf-8")
+    (site / "tfwright.pth").write_text(
+        f"{os.path.relpath(root / 'src', site)}\n", "utf-8"
+    )
     # As pip does with what it installs; the demo's tree is source to be built, not to be run.
     compileall.compile_dir(
         root / "src",
@@ -145,7 +153,12 @@ def _install(
     """Install requirements, whose every line carries checksums, with the venv's own pip."""
     # By "-m pip": the script's first line breaks when the checkout's path is long.
     pip = [str(place / "bin/python"), "-m", "pip", "install", "--quiet"]
-    options = ["--disable-pip-version-check", "--require-hashes", "-r", str(requirements)]
+    options = [
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "-r",
+        str(requirements),
+    ]
     environment = {**os.environ, **variables}
     done = subprocess.run(  # noqa: S603 no shell
         [*pip, *options],

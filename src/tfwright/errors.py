@@ -34,7 +34,9 @@ class Evidence:
         # The only way to set a field of a frozen dataclass.
         object.__setattr__(self, "where", printable(self.where))
         lines = [printable_lines(line) for line in self.lines]
-        object.__setattr__(self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines)
+        object.__setattr__(
+            self, "lines", tuple(lines) if isinstance(self.lines, tuple) else lines
+        )
 
 
 class TfwrightError(Exception):

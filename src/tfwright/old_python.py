@@ -44,7 +44,11 @@ def _line(words):
         return "brew install python@3.13 && python3.13 " + words
     package = PACKAGES.get(_system())
     if package:
-        return "%s && python%s %s" % (package, package.split("python")[1].split()[0], words)
+        return "%s && python%s %s" % (
+            package,
+            package.split("python")[1].split()[0],
+            words,
+        )
     runner = "uv run --no-project --python 3.13 python " + words
     if _on_path("uv"):
         return runner

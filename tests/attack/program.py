@@ -118,7 +118,11 @@ class Demo(Program):
         if ended.status:
             return "" if may_fail else f"it failed: {ended.err.strip()[:300]}"
         made = Path(ended.out.strip().splitlines()[-1])
-        return "" if files.sha256(made) == self.sha256 else "another wheel was made, and published"
+        return (
+            ""
+            if files.sha256(made) == self.sha256
+            else "another wheel was made, and published"
+        )
 
     def forget(self) -> None:
         """Let the next build begin with its sources: all that was made for the recipe goes."""

@@ -82,7 +82,9 @@ def wheel_with(name: str, content: bytes) -> bytes:
     return made.getvalue()
 
 
-def member(name: str, read: Callable[[zipfile.ZipFile], object]) -> Callable[[bytes], object]:
+def member(
+    name: str, read: Callable[[zipfile.ZipFile], object]
+) -> Callable[[bytes], object]:
     """Return a reader of content that is a file of a wheel."""
 
     def reader(content: bytes) -> object:
@@ -141,7 +143,12 @@ def a_bundle() -> list[bytes]:
     with written(b"content", "a.txt") as path:
         content = bundle.Content.of("patch", path, "demo/0001-a.patch")
         sources = {content.member: content.source}
-        bundle.write(path.parent / "a.tar", manifest((content.member,)), sources, SILENCE.progress)
+        bundle.write(
+            path.parent / "a.tar",
+            manifest((content.member,)),
+            sources,
+            SILENCE.progress,
+        )
         return [(path.parent / "a.tar").read_bytes()]
 
 
@@ -169,34 +176,47 @@ def a_wheel() -> list[bytes]:
 
 
 TREE = recipe.ROOT / "src/tfwright/demo/tree"
-HOST_FILE = b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
+HOST_FILE = (
+    b'build_out = "/x"\noffline = true\n\n[pythons]\n"3.6" = "/usr/bin/python3.6"\n'
+)
 TARGETS = {
     "elf": Target(elf.examine, corpus("elf-*"), (ValueError,)),
     "mach-o": Target(macho_content.read, corpus("macho-*"), (ValueError,)),
     "fat binary": Target(fatbin.architectures, corpus("fatbin-*"), (ValueError,)),
     "registered operations": Target(libraries.read, corpus("elf-*"), (ValueError,)),
-    "texts": Target(text.search, lambda: [b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0"]),
+    "texts": Target(
+        text.search, lambda: [b"\0/home/me/a.cc\0NCCL version 2.4.7+cuda10.0\0"]
+    ),
     "library compared": Target(compared, corpus("elf-code")),
     "wheel": Target(by_path(inspected, NAME), a_wheel),
     "RECORD": Target(
-        member(f"{INFO}/RECORD", record.faults), lambda: [b"small/a.so,sha256=x,1\n" * 9]
+        member(f"{INFO}/RECORD", record.faults),
+        lambda: [b"small/a.so,sha256=x,1\n" * 9],
     ),
     "METADATA": Target(
-        member(f"{INFO}/METADATA", lambda archive: headers.read(archive, "METADATA").items()),
-        lambda: [b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"],
+        member(
+            f"{INFO}/METADATA",
+            lambda archive: headers.read(archive, "METADATA").items(),
+        ),
+        lambda: [
+            b"Name: small\nVersion: 1.0\nRequires-Dist: a; python_version<'3'\n\nText\n"
+        ],
     ),
     "WHEEL": Target(
-        member(f"{INFO}/WHEEL", tags.stated_tags), lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"]
+        member(f"{INFO}/WHEEL", tags.stated_tags),
+        lambda: [b"Wheel-Version: 1.0\nTag: a.b-c-d\n"],
     ),
     "build_info": Target(
         member("small/platform/build_info.py", build_info.read),
         lambda: [b"build_info = {'cuda_version': '9.0'}\nx = ('a', 1)\n"],
     ),
     "build record": Target(
-        member(f"{INFO}/tfwright.json", build_record.read), lambda: [b'{"format": 1, "sealer": {}}']
+        member(f"{INFO}/tfwright.json", build_record.read),
+        lambda: [b'{"format": 1, "sealer": {}}'],
     ),
     "recipe": Target(
-        by_path(lambda path: recipe.read(str(path)), "mine.toml"), files(recipe.RECIPES, "*.toml")
+        by_path(lambda path: recipe.read(str(path)), "mine.toml"),
+        files(recipe.RECIPES, "*.toml"),
     ),
     "host file": Target(by_path(as_host_file, "host.toml"), lambda: [HOST_FILE]),
     "patch": Target(by_path(as_patch, "a.patch"), files(recipe.PATCHES, "*/*.patch")),
@@ -204,7 +224,9 @@ TARGETS = {
     "bundle": Target(by_path(as_bundle, "a.bundle"), a_bundle),
     "log": Target(
         as_log,
-        lambda: [b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"],
+        lambda: [
+            b"ERROR: a.cc:1:2: error: 'x' was not declared\nFAILED: Build did NOT complete\n"
+        ],
     ),
     "Bazel rules": Target(as_rules, files(TREE, "WORKSPACE")),
 }

@@ -94,7 +94,9 @@ def test_disks_full_in_each_stage(kind: str, tmp_path: Path, attack: Attack) -> 
             wrong = verdict(demo, stage, what)
             ballast.remove()
             after = demo.wrong(demo.run("build"))
-            attack.tried(what, wrong or (f"{what}, with room again: {after}" if after else ""))
+            attack.tried(
+                what, wrong or (f"{what}, with room again: {after}" if after else "")
+            )
 
 
 def test_disks_without_inodes_in_each_stage(tmp_path: Path, attack: Attack) -> None:
@@ -108,7 +110,9 @@ def test_disks_without_inodes_in_each_stage(tmp_path: Path, attack: Attack) -> N
             wrong = verdict(demo, stage, what)
             ballast.remove()
             after = demo.wrong(demo.run("build"))
-            attack.tried(what, wrong or (f"{what}, with room again: {after}" if after else ""))
+            attack.tried(
+                what, wrong or (f"{what}, with room again: {after}" if after else "")
+            )
 
 
 def test_disks_that_are_read_only_in_each_stage(tmp_path: Path, attack: Attack) -> None:
@@ -121,4 +125,6 @@ def test_disks_that_are_read_only_in_each_stage(tmp_path: Path, attack: Attack) 
             wrong = verdict(demo, stage, stage)
             subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
             after = demo.wrong(demo.run("build"))
-            attack.tried(stage, wrong or (f"{stage}, writable again: {after}" if after else ""))
+            attack.tried(
+                stage, wrong or (f"{stage}, writable again: {after}" if after else "")
+            )

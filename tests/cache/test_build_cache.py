@@ -107,7 +107,9 @@ def backend() -> Iterator[Backend]:
 
 
 @pytest.fixture
-def behind(tmp_path: Path, trust: Trust, backend: Backend) -> Iterator[Callable[[str], BuildCache]]:
+def behind(
+    tmp_path: Path, trust: Trust, backend: Backend
+) -> Iterator[Callable[[str], BuildCache]]:
     """Return what makes the cache of a host by its name, in front of the same server."""
     made: list[BuildCache] = []
 
@@ -233,7 +235,9 @@ def test_a_file_with_another_digest_is_not_stored(cache: BuildCache) -> None:
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../outside", "a/../../b"])
-def test_a_result_that_writes_outside_the_build_is_refused(cache: BuildCache, path: str) -> None:
+def test_a_result_that_writes_outside_the_build_is_refused(
+    cache: BuildCache, path: str
+) -> None:
     give(cache, b"evil")
     cache.offer(ACTION, output(path, b"evil"))
     assert cache.lookup(ACTION) is None
@@ -269,13 +273,17 @@ def test_what_a_build_just_used_is_not_removed(tmp_path: Path, trust: Trust) -> 
     contents = [bytes([index]) * 1000 for index in range(4)]
     for content in contents:
         put(cache, sha256(content), content)
-    kept = [content for content in contents if cache.lookup(sha256(content)) is not None]
+    kept = [
+        content for content in contents if cache.lookup(sha256(content)) is not None
+    ]
     assert kept == contents[:2]
     faults = cache.tally.use(TOOLCHAIN).faults
     assert "the cache is full and everything in it is in use" in faults
 
 
-def test_another_host_hits_what_the_server_has(behind: Callable[[str], BuildCache]) -> None:
+def test_another_host_hits_what_the_server_has(
+    behind: Callable[[str], BuildCache],
+) -> None:
     writer = behind("writer")
     entry = put(writer, ACTION, b"object")
     writer.close()
@@ -296,7 +304,9 @@ def test_another_host_hits_what_the_server_has(behind: Callable[[str], BuildCach
     ],
 )
 def test_whatever_a_server_changes_becomes_a_miss(
-    behind: Callable[[str], BuildCache], backend: Backend, change: Callable[[bytes], bytes]
+    behind: Callable[[str], BuildCache],
+    backend: Backend,
+    change: Callable[[bytes], bytes],
 ) -> None:
     writer = behind("writer")
     put(writer, ACTION, b"object")
@@ -355,7 +365,9 @@ def test_a_server_that_only_fails_is_given_up(
 
 
 def test_a_server_that_does_not_answer_is_given_up(
-    behind: Callable[[str], BuildCache], backend: Backend, monkeypatch: pytest.MonkeyPatch
+    behind: Callable[[str], BuildCache],
+    backend: Backend,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("tfwright.tools.cache.server.ANSWER_SECONDS", 0.05)
     backend.delay = 0.3

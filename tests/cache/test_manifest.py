@@ -21,7 +21,9 @@ def pair(keys: Keys) -> tuple[Path, Path]:
     return keys()
 
 
-def test_a_reader_gets_what_the_builder_signed(tmp_path: Path, pair: tuple[Path, Path]) -> None:
+def test_a_reader_gets_what_the_builder_signed(
+    tmp_path: Path, pair: tuple[Path, Path]
+) -> None:
     private, public = pair
     manifest.write(tmp_path, TOOLCHAIN, ENTRIES, private)
     assert manifest.read(tmp_path, None, TOOLCHAIN, public) == ENTRIES

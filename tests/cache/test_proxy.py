@@ -36,7 +36,10 @@ def served(cache: BuildCache) -> Iterator[CacheProxy]:
 def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) -> None:
     entry = output("a.o", b"object")
     with requests.Session() as bazel:
-        blob, result = f"{served.url}/cas/{sha256(b'object')}", f"{served.url}/ac/{ACTION}"
+        blob, result = (
+            f"{served.url}/cas/{sha256(b'object')}",
+            f"{served.url}/ac/{ACTION}",
+        )
         assert bazel.get(result).status_code == 404
         assert bazel.put(blob, b"object").status_code == 200
         assert bazel.put(result, entry).status_code == 200
@@ -45,13 +48,17 @@ def test_bazel_puts_files_and_a_result_and_gets_them_back(served: CacheProxy) ->
         assert bazel.head(blob).headers["Content-Length"] == "6"
 
 
-def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(served: CacheProxy) -> None:
+def test_a_blob_with_a_wrong_digest_is_accepted_and_forgotten(
+    served: CacheProxy,
+) -> None:
     url = f"{served.url}/cas/{sha256(b'object')}"
     assert requests.put(url, b"damaged", timeout=5).status_code == 200
     assert requests.get(url, timeout=5).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"])
+@pytest.mark.parametrize(
+    "path", ["/", "/ac/..", "/cas/ABC", f"/other/{ACTION}", f"/ac/{ACTION}x"]
+)
 def test_nothing_but_digests_is_served(served: CacheProxy, path: str) -> None:
     assert requests.get(served.url + path, timeout=5).status_code == 400
 
@@ -61,11 +68,16 @@ def test_the_empty_file_is_there_without_being_sent(served: CacheProxy) -> None:
     assert (answer.status_code, answer.content) == (200, b"")
 
 
-def test_a_connection_that_breaks_off_leaves_nothing(served: CacheProxy, cache: BuildCache) -> None:
+def test_a_connection_that_breaks_off_leaves_nothing(
+    served: CacheProxy, cache: BuildCache
+) -> None:
     head = f"PUT /cas/{sha256(b'object')} HTTP/1.1\r\nContent-Length: 6\r\n\r\nobj".encode()
     with socket.create_connection(("127.0.0.1", served.port)) as connection:
         connection.sendall(head)
-    assert requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code == 404
+    assert (
+        requests.get(f"{served.url}/cas/{sha256(b'object')}", timeout=5).status_code
+        == 404
+    )
     assert cache.blob(sha256(b"object")) is None
 
 
@@ -82,7 +94,14 @@ def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> No
 
 
 def test_a_program_starts_where_the_cache_cannot_be_reached(tmp_path: Path) -> None:
-    command = (sys.executable, "-I", "-S", netlisten.__file__, str(tmp_path / "gone"), "0")
+    command = (
+        sys.executable,
+        "-I",
+        "-S",
+        netlisten.__file__,
+        str(tmp_path / "gone"),
+        "0",
+    )
     done = subprocess.run(
         (*command, "/bin/echo", "runs"), capture_output=True, text=True, check=False
     )

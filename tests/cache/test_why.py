@@ -19,7 +19,9 @@ def action(
     **named: str,
 ) -> bytes:
     """Return a SpawnExec after its length, as Bazel writes it."""
-    message = b"".join(wire.field(1, argument.encode()) for argument in ("gcc", *arguments))
+    message = b"".join(
+        wire.field(1, argument.encode()) for argument in ("gcc", *arguments)
+    )
     message += wire.field(2, wire.field(1, b"PATH") + wire.field(2, b"/usr/bin"))
     for path, digest in {**(inputs or {}), **named}.items():
         name = path.replace("__", "/").encode()
@@ -58,11 +60,15 @@ def test_a_changed_input_is_named_with_its_digests(settings: HostFile) -> None:
 
 
 def test_a_changed_argument_is_named(settings: HostFile) -> None:
-    found = compared(settings, action("a.o", arguments=("-O1",)), action("a.o", arguments=("-O2",)))
+    found = compared(
+        settings, action("a.o", arguments=("-O1",)), action("a.o", arguments=("-O2",))
+    )
     assert found.changes[0].what == "argument '-O1' became '-O2'"
 
 
-def test_the_same_action_is_recognised_under_another_configuration(settings: HostFile) -> None:
+def test_the_same_action_is_recognised_under_another_configuration(
+    settings: HostFile,
+) -> None:
     first, second = "bazel-out/k8-opt/bin/a.o", "bazel-out/k8-dbg/bin/a.o"
     found = compared(settings, action(first, a="1"), action(second, a="2"))
     assert (len(found.changes), found.only_first) == (1, 0)
@@ -72,7 +78,10 @@ def test_causes_come_before_what_follows_from_them(settings: HostFile) -> None:
     first = action("lib", inputs={"a.o": "1"}) + action("a.o", a__cc="1")
     second = action("lib", inputs={"a.o": "2"}) + action("a.o", a__cc="2")
     changes = compared(settings, first, second).changes
-    assert [(change.name, change.follows) for change in changes] == [("a.o", False), ("lib", True)]
+    assert [(change.name, change.follows) for change in changes] == [
+        ("a.o", False),
+        ("lib", True),
+    ]
 
 
 def test_a_log_that_is_cut_off_is_refused(settings: HostFile) -> None:

@@ -54,7 +54,9 @@ def said(steps: list[BisectStep]) -> list[str]:
     return [step.said for step in steps]
 
 
-def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, changed: Changed) -> None:
+def test_each_table_patch_and_commit_is_a_step_of_its_own(
+    tmp_path: Path, changed: Changed
+) -> None:
     good = changed("good", texts=("a", "b"), patches=("a.patch", "b.patch", PATCH))
     bad = changed("bad", texts=("a", "c"), patches=("a.patch", "c.patch", PATCH))
     nccl = bad.recipe.nccl.model_copy(update={"rebuild": False})
@@ -79,19 +81,26 @@ def test_each_table_patch_and_commit_is_a_step_of_its_own(tmp_path: Path, change
 def test_a_changed_lock_file_is_the_last_step_and_the_others_go_without_one(
     tmp_path: Path, changed: Changed
 ) -> None:
-    good, bad = changed("good", lock="old"), changed("bad", lock="new", commit=COMMITS[0])
+    good, bad = (
+        changed("good", lock="old"),
+        changed("bad", lock="new", commit=COMMITS[0]),
+    )
     commits = [CommitLine(commit=COMMITS[0], subject="Begin")]
     steps = list(steps_between(good, bad, commits, tmp_path / "steps"))
     assert said(steps)[-1] == "the lock file"
     assert [step.inputs.locked for step in steps] == [None, bad.locked]
 
 
-def test_equal_inputs_have_no_step_between_them(tmp_path: Path, changed: Changed) -> None:
+def test_equal_inputs_have_no_step_between_them(
+    tmp_path: Path, changed: Changed
+) -> None:
     good, bad = changed("good", lock="same"), changed("bad", lock="same")
     assert list(steps_between(good, bad, [], tmp_path / "steps")) == []
 
 
-def test_a_build_keeps_its_patches_as_they_were(tmp_path: Path, changed: Changed) -> None:
+def test_a_build_keeps_its_patches_as_they_were(
+    tmp_path: Path, changed: Changed
+) -> None:
     made = changed("now", lock="pins", texts=("a",), patches=("a.patch", PATCH))
     inputs.keep(made, tmp_path / "build")
     made.recipe.source.file("a.patch").write_text("changed since")
@@ -99,7 +108,9 @@ def test_a_build_keeps_its_patches_as_they_were(tmp_path: Path, changed: Changed
     assert kept is not None
     # Who verified a recipe decides nothing, and is not kept.
     without = {"verified"}
-    assert kept.recipe.model_dump(exclude=without) == made.recipe.model_dump(exclude=without)
+    assert kept.recipe.model_dump(exclude=without) == made.recipe.model_dump(
+        exclude=without
+    )
     assert kept.recipe.source.file("a.patch").read_text() == "now a"
     assert kept.locked is not None
     assert kept.locked.read_text() == "pins"
@@ -127,13 +138,16 @@ class FakeEngine:
 
 
 @pytest.fixture
-def wanted(tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch) -> Bisection:
+def wanted(
+    tmp_path: Path, changed: Changed, monkeypatch: pytest.MonkeyPatch
+) -> Bisection:
     """Return a bisection over seven commits."""
     host = tmp_path / "host.toml"
     host.write_text(f'build_out = "{tmp_path}/out"\n')
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(host))
     monkeypatch.setattr(
-        "tfwright.commands.nightly.targets.fingerprint", lambda job: job.recipe.source.commit
+        "tfwright.commands.nightly.targets.fingerprint",
+        lambda job: job.recipe.source.commit,
     )
     good, bad = changed("good"), changed("bad", commit=COMMITS[-1])
     commits = [CommitLine(commit=commit, subject="Note") for commit in COMMITS]
@@ -185,7 +199,9 @@ def test_an_interrupted_run_repeats_no_trial(
             raise KeyboardInterrupt
         engine.build(request)
 
-    monkeypatch.setattr(trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)}))
+    monkeypatch.setattr(
+        trial, "engine", type("Cut", (), {"build": staticmethod(cut_off)})
+    )
     with pytest.raises(KeyboardInterrupt):
         run(wanted)
     monkeypatch.setattr(trial, "engine", engine)
@@ -203,7 +219,9 @@ def test_a_host_that_cannot_build_ends_the_run_without_an_answer(
         del request
         raise HostError("the disk is full", remedy="Free some space.")
 
-    monkeypatch.setattr(trial, "engine", type("Full", (), {"build": staticmethod(full)}))
+    monkeypatch.setattr(
+        trial, "engine", type("Full", (), {"build": staticmethod(full)})
+    )
     with pytest.raises(HostError):
         run(wanted)
 
@@ -219,7 +237,9 @@ def test_a_damaged_journal_costs_only_the_trials(
 
 
 def test_a_good_build_that_fails_now_points_at_the_host(
-    wanted: Bisection, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    wanted: Bisection,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     def broken(request: BuildRequest) -> None:
         del request
@@ -227,8 +247,12 @@ def test_a_good_build_that_fails_now_points_at_the_host(
         fault.stage = "compile"
         raise fault
 
-    monkeypatch.setattr(trial, "engine", type("Broken", (), {"build": staticmethod(broken)}))
-    changed_host = replace(wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),))
+    monkeypatch.setattr(
+        trial, "engine", type("Broken", (), {"build": staticmethod(broken)})
+    )
+    changed_host = replace(
+        wanted, host_changes=(HostChange("the compiler", "gcc 12", "gcc 4"),)
+    )
     outcome = run(changed_host)
     page.show_outcome(changed_host, outcome, as_json=False)
     printed = capsys.readouterr().out

@@ -73,14 +73,16 @@ def test_everything_is_put_where_a_build_looks_for_it(
     assert (
         build_out / f"vault/repository_cache/content_addressable/sha256/{SHA256}/file"
     ).read_bytes() == ARCHIVE
-    assert [path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")] == [
-        b"a Bazel"
-    ]
-    assert "six-1.11.0-py3-none-any.whl" in (build_out / "vault/packages/index.html").read_text(
-        "utf-8"
-    )
+    assert [
+        path.read_bytes() for path in (build_out / "vault/bazel").glob("*/bazel")
+    ] == [b"a Bazel"]
+    assert "six-1.11.0-py3-none-any.whl" in (
+        build_out / "vault/packages/index.html"
+    ).read_text("utf-8")
     assert (build_out / "added/cuda.run").read_bytes() == b"CUDA"
-    assert (checkout / "recipes/demo.toml").read_bytes() == recipes.find("demo").read_bytes()
+    assert (checkout / "recipes/demo.toml").read_bytes() == recipes.find(
+        "demo"
+    ).read_bytes()
     assert (checkout / "patches/demo/nccl.h").is_file()
 
 
@@ -102,7 +104,9 @@ def test_of_a_damaged_bundle_nothing_is_put_anywhere(
     assert not checkout.exists()
 
 
-def test_what_a_killed_unbundle_left_is_cleared_away(tmp_path: Path, build_out: Path) -> None:
+def test_what_a_killed_unbundle_left_is_cleared_away(
+    tmp_path: Path, build_out: Path
+) -> None:
     (build_out / "unbundling").mkdir(parents=True)
     (build_out / "unbundling/0").write_bytes(b"half")
     carrying.unpack(made(tmp_path), build_out, SILENCE)
@@ -123,7 +127,9 @@ def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
     tmp_path: Path, build_out: Path
 ) -> None:
     manifest = bundle.read(made(tmp_path)).model_copy(
-        update={"clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)}
+        update={
+            "clones": (Carried(remote="https://example.org/r.git", commit="1" * 40),)
+        }
     )
     with pytest.raises(
         SupplyError, match=f"no member clone/{'1' * 40}, of https://example.org/r.git"
@@ -133,7 +139,9 @@ def test_a_bundle_that_lacks_a_commit_which_it_promises_is_refused(
 
 def test_a_bundle_with_two_recipes_is_refused(tmp_path: Path, build_out: Path) -> None:
     with pytest.raises(SupplyError, match="has 2 recipes"):
-        carrying.unpack(made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE)
+        carrying.unpack(
+            made(tmp_path, ("recipe", "second.toml", b"")), build_out, SILENCE
+        )
 
 
 def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
@@ -146,7 +154,9 @@ def test_a_faulty_lock_is_refused_before_anything_is_put_anywhere(
     assert not (build_out / "vault").exists()
 
 
-@pytest.mark.parametrize("name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"])
+@pytest.mark.parametrize(
+    "name", ["evilrepo/HEAD", "demo/other.patch", "README.md", "demo"]
+)
 def test_a_patch_that_the_recipe_does_not_name_is_refused_and_nothing_is_put_anywhere(
     tmp_path: Path, build_out: Path, checkout: Path, name: str
 ) -> None:
@@ -175,13 +185,16 @@ def test_a_directory_in_the_place_of_a_document_is_not_replaced(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name"), [("source", "source.bundle"), ("clone", "a" * 40), ("clone", "stray")]
+    ("kind", "name"),
+    [("source", "source.bundle"), ("clone", "a" * 40), ("clone", "stray")],
 )
 def test_a_commit_that_git_cannot_read_is_refused_before_anything_has_its_place(
     tmp_path: Path, build_out: Path, kind: Kind, name: str
 ) -> None:
     file = made(tmp_path, (kind, name, b"no git bundle"))
-    with pytest.raises(SupplyError, match=f"{kind}/{name} of the bundle does not hold the commit"):
+    with pytest.raises(
+        SupplyError, match=f"{kind}/{name} of the bundle does not hold the commit"
+    ):
         carrying.unpack(file, build_out, SILENCE)
     assert not (build_out / "vault").exists()
 

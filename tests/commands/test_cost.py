@@ -19,7 +19,9 @@ SPENT = Spent(seconds=3.0, cpu=5.0, action=1, together=1)
 
 @pytest.fixture
 def job(tmp_path: Path) -> BuildRequest:
-    request = BuildRequest(recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path))
+    request = BuildRequest(
+        recipe=recipe.read("demo"), host_file=HostFile(build_out=tmp_path)
+    )
     request.places.logs.mkdir(parents=True)
     return request
 
@@ -64,9 +66,13 @@ def test_a_run_without_actions_does_not_push_out_a_profile(job: BuildRequest) ->
     assert len(cost.profiles(job)) == 1
 
 
-def test_the_oldest_profiles_go_first(job: BuildRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_profiles_go_first(
+    job: BuildRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(cost.PROFILES + 3):
-        monkeypatch.setattr("time.time_ns", lambda number=number: 10**18 + number * 10**9)
+        monkeypatch.setattr(
+            "time.time_ns", lambda number=number: 10**18 + number * 10**9
+        )
         built(job, kernel=float(number + 1))
     kept = cost.profiles(job)
     assert len(kept) == cost.PROFILES

@@ -40,11 +40,15 @@ def test_a_recipe_outside_the_checkout_is_checked_like_any_other(outside: Path) 
     assert linting.lint(str(outside)) == []
 
 
-def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path) -> None:
+def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(
+    outside: Path,
+) -> None:
     (found,) = changed(outside, "machine = ", "machin = ")
     assert found.rule == "schema"
     assert "unknown key host.machin" in found.what
-    assert outside.read_text("utf-8").splitlines()[found.line - 1].startswith("machin = ")
+    assert (
+        outside.read_text("utf-8").splitlines()[found.line - 1].startswith("machin = ")
+    )
 
 
 @pytest.mark.parametrize(
@@ -52,16 +56,28 @@ def test_a_recipe_that_does_not_load_has_one_finding_with_its_line(outside: Path
     [
         ("numpy==1.14.5", "numpy>=1.14.5", "schema", "must be an exact pin"),
         ("numpy==1.14.5", "-r /etc/passwd", "schema", "must be an exact pin"),
-        ('CC_OPT_FLAGS = "', 'CC_OPT_FLAGS = "-march=native ', "native", "ties the wheel"),
+        (
+            'CC_OPT_FLAGS = "',
+            'CC_OPT_FLAGS = "-march=native ',
+            "native",
+            "ties the wheel",
+        ),
         ("TF_NEED_CUDA = false", "TF_NEED_CUDA = true", "cuda", "[host] names no cuda"),
         ("TF_NEED_GCP = false\n", "", "unanswered", "TF_NEED_GCP"),
-        ("TF_NEED_GCP = false\n", "TF_NEED_GCP = false\nTF_BANANA = true\n", "answer", "BANANA"),
+        (
+            "TF_NEED_GCP = false\n",
+            "TF_NEED_GCP = false\nTF_BANANA = true\n",
+            "answer",
+            "BANANA",
+        ),
     ],
 )
 def test_a_mistake_is_found_with_its_rule(
     outside: Path, before: str, after: str, rule: str, says: str
 ) -> None:
-    found = [finding for finding in changed(outside, before, after) if finding.rule == rule]
+    found = [
+        finding for finding in changed(outside, before, after) if finding.rule == rule
+    ]
     assert says in found[0].what
     assert found[0].remedy
 
@@ -148,7 +164,9 @@ def test_a_change_names_keys_files_and_what_to_run(
 
 
 def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None:
-    outside.write_text(outside.read_text("utf-8").replace("numpy==", "numpy>="), "utf-8")
+    outside.write_text(
+        outside.read_text("utf-8").replace("numpy==", "numpy>="), "utf-8"
+    )
     found = linting.lint(str(outside))
     assert [finding.rule for finding in found] == ["schema", "schema"]
     assert len({finding.line for finding in found}) == 2

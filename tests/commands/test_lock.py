@@ -75,7 +75,8 @@ def job(recipe: Recipe, tmp_path: Path, archive: Path) -> BuildRequest:
     host = recipe.host.model_copy(update={"system": other})
     host_file = HostFile(build_out=tmp_path / "build_out", drop=archive.parent)
     return BuildRequest(
-        recipe=recipe.model_copy(update={"source": source, "host": host}), host_file=host_file
+        recipe=recipe.model_copy(update={"source": source, "host": host}),
+        host_file=host_file,
     )
 
 
@@ -121,9 +122,15 @@ def test_a_lock_without_the_packages_of_another_systems_python_is_not_written(
     job: BuildRequest, tmp_path: Path
 ) -> None:
     wanting = job.recipe.model_copy(
-        update={"host": job.recipe.host.model_copy(update={"requirements": ("numpy==1.14.5",)})}
+        update={
+            "host": job.recipe.host.model_copy(
+                update={"requirements": ("numpy==1.14.5",)}
+            )
+        }
     )
-    with pytest.raises(HostError, match=r"Only a host with Darwin can tell .* numpy==1\.14\.5"):
+    with pytest.raises(
+        HostError, match=r"Only a host with Darwin can tell .* numpy==1\.14\.5"
+    ):
         pinning.write(replace(job, recipe=wanting), tmp_path / "r.lock")
     assert not (tmp_path / "r.lock").exists()
 
@@ -149,7 +156,9 @@ def test_what_the_lock_knows_to_be_needed_is_named_at_once_if_it_cannot_be_had(
 ) -> None:
     path = tmp_path / "small.lock"
     known = pinning.write(job, path)
-    needed = tuple(archive.model_copy(update={"needed": True}) for archive in known.archives)
+    needed = tuple(
+        archive.model_copy(update={"needed": True}) for archive in known.archives
+    )
     files.write(path, lock.write(known.model_copy(update={"archives": needed})))
     with pytest.raises(
         SupplyError, match=r"1 input that small needs could not be found: two"
@@ -173,7 +182,8 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     mine = replace(job, recipe=job.recipe.model_copy(update={"fetch": table}))
     made = inputs(mine)
     assert [
-        (substitute.name, substitute.sha256, substitute.used) for substitute in made.substitutes
+        (substitute.name, substitute.sha256, substitute.used)
+        for substitute in made.substitutes
     ] == [("two", "2" * 64, files.sha256(archive))]
     (locked,) = pinning.write(mine, tmp_path / "small.lock").substitutes
     assert (locked.reason, locked.source) == (
@@ -186,12 +196,16 @@ def test_a_substitute_is_noted_locked_planned_and_put_into_the_tree(
     engine.build(replace(mine, until="source"))
     text = (mine.places.tree / "WORKSPACE").read_text("utf-8")
     assert (
-        RULE.format(name="two", sha256=files.sha256(archive)).replace("two.zip", "other.zip")
+        RULE.format(name="two", sha256=files.sha256(archive)).replace(
+            "two.zip", "other.zip"
+        )
         in text
     )
 
 
-def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(job: BuildRequest) -> None:
+def test_an_archive_that_was_changed_in_the_vault_is_fetched_again(
+    job: BuildRequest,
+) -> None:
     (artefact,) = inputs(job).archives
     artefact.path.chmod(0o644)
     artefact.path.write_bytes(b"bad")

@@ -24,7 +24,9 @@ def host_file(tmp_path: Path) -> HostFile:
         ["branch", "r2.6"],
     ):
         subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
-    return HostFile(build_out=tmp_path / "build_out", mirrors={new.URL: f"file://{upstream}"})
+    return HostFile(
+        build_out=tmp_path / "build_out", mirrors={new.URL: f"file://{upstream}"}
+    )
 
 
 def alone(_: object, default: str) -> str:
@@ -45,7 +47,9 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     assert any("packages of the build" in line for line in made.open)
 
 
-def test_a_gpu_decides_cuda_capabilities_and_answers(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_gpu_decides_cuda_capabilities_and_answers(
+    host_file: HostFile, tmp_path: Path
+) -> None:
     wish = Wish(system="Linux", gpu="8.6", python="3.8")
     made = new.new(wish, Release(2, 6), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
@@ -79,12 +83,26 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     with pytest.raises(RecipeError, match=r"was not made for Python 3\.12"):
-        new.new(Wish(system="Linux", python="3.12"), Release(1, 8), host_file, tmp_path, alone)
+        new.new(
+            Wish(system="Linux", python="3.12"),
+            Release(1, 8),
+            host_file,
+            tmp_path,
+            alone,
+        )
 
 
-def test_a_branch_that_the_repository_lacks_is_named(host_file: HostFile, tmp_path: Path) -> None:
+def test_a_branch_that_the_repository_lacks_is_named(
+    host_file: HostFile, tmp_path: Path
+) -> None:
     with pytest.raises(SupplyError, match=r"has no tag and no branch r1\.9"):
-        new.new(Wish(system="Linux", python="3.6"), Release(1, 9), host_file, tmp_path, alone)
+        new.new(
+            Wish(system="Linux", python="3.6"),
+            Release(1, 9),
+            host_file,
+            tmp_path,
+            alone,
+        )
 
 
 def test_a_copy_is_not_verified(tmp_path: Path) -> None:

@@ -13,7 +13,9 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools.git import patching
 from tfwright.tools.git.patching import PatchHeader
 
-HEADER = PatchHeader("It fails without it.", "none; a test", "the release is 2.0 or later.")
+HEADER = PatchHeader(
+    "It fails without it.", "none; a test", "the release is 2.0 or later."
+)
 EDITED = "tensorflow/core/kernels/matrix.cc"
 
 pytestmark = pytest.mark.slow
@@ -27,7 +29,9 @@ def path(tmp_path: Path) -> Path:
 
 def job_of(path: Path, tmp_path: Path) -> BuildRequest:
     host_file = HostFile(build_out=tmp_path / "build_out")
-    return BuildRequest(recipe=recipes.read(str(path)), host_file=host_file, until="source")
+    return BuildRequest(
+        recipe=recipes.read(str(path)), host_file=host_file, until="source"
+    )
 
 
 @pytest.fixture
@@ -62,9 +66,13 @@ def test_edits_become_a_patch_that_the_recipe_names_and_that_fits(
 
 def test_the_comments_of_the_recipe_stay(job: BuildRequest, path: Path) -> None:
     edit(job.places.tree, "#include", "// Edited.\n#include")
-    before = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    before = [
+        line for line in path.read_text("utf-8").splitlines() if line.startswith("#")
+    ]
     patches.make(job, path, "edited", HEADER)
-    after = [line for line in path.read_text("utf-8").splitlines() if line.startswith("#")]
+    after = [
+        line for line in path.read_text("utf-8").splitlines() if line.startswith("#")
+    ]
     assert after == before
 
 
@@ -81,7 +89,9 @@ def test_a_patch_that_does_not_fit_is_redone_in_a_tree_of_its_own(
     own.parent.mkdir(parents=True)
     text = (recipes.PATCHES / name).read_text("utf-8")
     removed = next(
-        line for line in text.splitlines() if line.startswith("-") and not line.startswith("---")
+        line
+        for line in text.splitlines()
+        if line.startswith("-") and not line.startswith("---")
     )
     own.write_text(text.replace(removed, removed + " changed"), "utf-8")
     job = job_of(path, tmp_path)

@@ -38,7 +38,10 @@ def test_the_new_text_has_the_new_commit_and_is_not_verified() -> None:
 
 def test_the_new_name_says_the_new_release() -> None:
     assert port._name("linux-r1.8-cpu", Release(1, 8), "v1.12.0") == "linux-r1.12-cpu"
-    assert port._name("linux-r1.8-cuda11.8", Release(1, 8), "r2.6") == "linux-r2.6-cuda11.8"
+    assert (
+        port._name("linux-r1.8-cuda11.8", Release(1, 8), "r2.6")
+        == "linux-r2.6-cuda11.8"
+    )
 
 
 def test_what_must_change_comes_first() -> None:
@@ -110,7 +113,9 @@ diff --git a/core/op.cc b/core/op.cc
 def run(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def commit(repository: Path, version: str, code: str, **archives: str) -> str:
@@ -118,7 +123,9 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     setup = repository / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True, exist_ok=True)
     setup.write_text(f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n]\n", "utf-8")
-    rules = [ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()]
+    rules = [
+        ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()
+    ]
     (repository / "WORKSPACE").write_text("".join(rules), "utf-8")
     (repository / "core").mkdir(exist_ok=True)
     (repository / "core/op.cc").write_text(code, "utf-8")
@@ -129,7 +136,9 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
 
 
 @pytest.mark.slow
-def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path: Path) -> None:
+def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
+    tmp_path: Path,
+) -> None:
     repository, patches = tmp_path / "upstream", tmp_path / "patches/r1.8"
     repository.mkdir()
     patches.mkdir(parents=True)
@@ -144,13 +153,16 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(tmp_path
         ("0002-outlived", 20, "release >= 1.9"),
         ("0003-misfit", 30, "some day"),
     ):
-        text = PATCH.format(drop_when=drop_when, line=line, next=line + 1, last=line + 2)
+        text = PATCH.format(
+            drop_when=drop_when, line=line, next=line + 1, last=line + 2
+        )
         (patches / f"{name}.patch").write_text(text, "utf-8")
     path = tmp_path / "linux-r1.8-cpu.toml"
     text = RECIPE.format(repository=repository, commit=first, old=old, gone=gone)
     path.write_text(text, "utf-8")
     job = BuildRequest(
-        recipe=recipes.read(str(path)), host_file=HostFile(build_out=tmp_path / "build_out")
+        recipe=recipes.read(str(path)),
+        host_file=HostFile(build_out=tmp_path / "build_out"),
     )
 
     made = port.port(job, path, "v1.12.0")

@@ -46,7 +46,9 @@ def built(
         def build(job: BuildRequest, *, fresh: bool) -> SealedWheel:
             assert fresh
             jobs.append(job)
-            path = make_wheel({"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}")
+            path = make_wheel(
+                {"baked.txt": f"{baked(job)}\n"}, folder=f"build{len(jobs)}"
+            )
             return SealedWheel(wheel=Artefact.of(path))
 
         monkeypatch.setattr(engine, "build", build)
@@ -72,7 +74,10 @@ def test_the_rebuild_is_elsewhere_offline_and_from_nothing_but_the_same_inputs(
     jobs = built(lambda _: "always")
     assert reproduce(job, original).comparison.same
     places = jobs[0].places
-    assert (places.vault.resolve(), places.git.resolve()) == (job.places.vault, job.places.git)
+    assert (places.vault.resolve(), places.git.resolve()) == (
+        job.places.vault,
+        job.places.git,
+    )
     assert places.own != job.places.own
     assert (jobs[0].offline, jobs[0].until, jobs[0].host_file.cache.enabled) == (
         True,
@@ -154,7 +159,9 @@ def test_what_varies_with_addresses_is_the_same_with_randomisation_off(
         )
     )
     assert (
-        reproduce(job, original).causes[-1].startswith("It varies with address-space randomisation")
+        reproduce(job, original)
+        .causes[-1]
+        .startswith("It varies with address-space randomisation")
     )
 
 
@@ -170,8 +177,12 @@ def test_a_time_in_the_difference_is_pointed_out_also_without_a_control_build(
     assert len(jobs) == 1
 
 
-def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(job: BuildRequest) -> None:
-    with pytest.raises(RecipeError, match="The wheelhouse has no wheel of small") as caught:
+def test_a_recipe_that_was_never_built_has_nothing_to_compare_with(
+    job: BuildRequest,
+) -> None:
+    with pytest.raises(
+        RecipeError, match="The wheelhouse has no wheel of small"
+    ) as caught:
         reproduction.published(job)
     assert "invoke build --recipe small" in caught.value.remedy
 
@@ -217,11 +228,15 @@ def record(job: BuildRequest) -> BuildRecord:
 
 def holding(path: Path, record: BuildRecord) -> Path:
     with zipfile.ZipFile(path, "a") as wheel:
-        wheel.writestr(f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record))
+        wheel.writestr(
+            f"small-1.0.dist-info/{build_record.NAME}", build_record.write(record)
+        )
     return path
 
 
-def test_a_wheel_names_the_recipe_that_made_it(original: Path, record: BuildRecord) -> None:
+def test_a_wheel_names_the_recipe_that_made_it(
+    original: Path, record: BuildRecord
+) -> None:
     assert reproduction.recipe_named(str(holding(original, record))) == "small"
 
 
@@ -243,7 +258,10 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 ) -> None:
     built(lambda _: "otherwise")
     wheel = holding(
-        original, record.model_copy(update={"sealer": Sealer(version=__version__, deflate="0.0.1")})
+        original,
+        record.model_copy(
+            update={"sealer": Sealer(version=__version__, deflate="0.0.1")}
+        ),
     )
     found = reproduce(heard, wheel, control=False)
     compiler, compressor = (
@@ -262,7 +280,9 @@ def test_a_host_with_another_compiler_and_sealer_is_told_before_and_after_the_bu
 def test_a_host_that_is_as_the_record_says_gets_no_notice(
     job: BuildRequest, original: Path, record: BuildRecord
 ) -> None:
-    facts = host_facts.facts(job.recipe, job.host_file, probes.here(), Path(sys.executable))
+    facts = host_facts.facts(
+        job.recipe, job.host_file, probes.here(), Path(sys.executable)
+    )
     here = host_facts.found(job.recipe, job.host_file, facts)
     same = record.model_copy(update={"found": here, "sealer": sealing.sealer()})
     assert reproduction.host_changes(job, holding(original, same)) == []
@@ -280,13 +300,21 @@ def test_a_checkout_that_is_as_the_record_says_is_accepted(
         ({"compile": {"flags": ["--config=opt"]}}, "the recipe's compile (flags)"),
         ({"summary": "Another one"}, "the recipe's summary"),
         (
-            {"source": {"patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]}},
+            {
+                "source": {
+                    "patches": ["demo/0001-matrix-power-zero-is-the-identity.patch"]
+                }
+            },
             "the recipe's source (patches)",
         ),
     ],
 )
 def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
-    change: dict[str, object], named: str, job: BuildRequest, original: Path, record: BuildRecord
+    change: dict[str, object],
+    named: str,
+    job: BuildRequest,
+    original: Path,
+    record: BuildRecord,
 ) -> None:
     content = job.recipe.model_dump(mode="json", exclude_defaults=True)
     merged = {
@@ -305,7 +333,12 @@ def test_a_recipe_that_changed_since_is_refused_and_what_changed_is_named(
 def test_a_patch_and_a_lock_that_changed_since_are_named(
     job: BuildRequest, original: Path, record: BuildRecord, recipe_file: Path
 ) -> None:
-    made = record.model_copy(update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)})
+    made = record.model_copy(
+        update={"files": (RecordedFile(path="demo/nccl.h", sha256="0" * 64),)}
+    )
     with pytest.raises(RecipeError) as caught:
         reproduction.insist(replace(job, locked=recipe_file), holding(original, made))
-    assert list(caught.value.evidence.lines) == ["patches/demo/nccl.h", "the recipe's lock"]
+    assert list(caught.value.evidence.lines) == [
+        "patches/demo/nccl.h",
+        "the recipe's lock",
+    ]

@@ -13,13 +13,19 @@ from tfwright.errors import Evidence, SupplyError, TfwrightError, ToolError
 def target(name: str, **axes: object) -> Target:
     """Return the first target of a recipe with axes."""
     recipe = {"name": name, **axes}
-    (first, *_) = targets_of(NightlyFile.model_validate({"directory": "/x", "recipe": [recipe]}))
+    (first, *_) = targets_of(
+        NightlyFile.model_validate({"directory": "/x", "recipe": [recipe]})
+    )
     return first
 
 
 def test_capabilities_reach_the_answer_that_the_release_reads_and_its_flag() -> None:
     found = targets.recipe_of(
-        target("linux-r2.20-cuda12.8-sm120", capabilities=["sm_86,compute_86"], local="cu128")
+        target(
+            "linux-r2.20-cuda12.8-sm120",
+            capabilities=["sm_86,compute_86"],
+            local="cu128",
+        )
     )
     name = "HERMETIC_CUDA_COMPUTE_CAPABILITIES"
     assert found.configure.answers[name] == "sm_86,compute_86"
@@ -36,7 +42,9 @@ def test_a_recipe_that_insists_on_ptx_goes_on_to_insist_on_it() -> None:
 
 
 def test_a_python_reaches_the_flag_that_repeats_it() -> None:
-    found = targets.recipe_of(target("linux-r2.20-cuda12.8-sm120-py310", python=["3.12"]))
+    found = targets.recipe_of(
+        target("linux-r2.20-cuda12.8-sm120-py310", python=["3.12"])
+    )
     assert found.host.python == "3.12"
     assert "--repo_env=HERMETIC_PYTHON_VERSION=3.12" in found.compile.flags
 
@@ -51,7 +59,9 @@ def test_a_target_without_axes_is_its_recipe() -> None:
     ("fault", "result"),
     [
         (
-            SupplyError("x", remedy="y", evidence=Evidence(lines=["Could not resolve host"])),
+            SupplyError(
+                "x", remedy="y", evidence=Evidence(lines=["Could not resolve host"])
+            ),
             "blocked",
         ),
         (SupplyError("a.zip: the connection timed out", remedy="y"), "blocked"),

@@ -55,7 +55,9 @@ def tar(tree: Tree, mode: str = "w:gz") -> bytes:
 
 def runfile(tree: Tree) -> bytes:
     payload = tar(tree)
-    return f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode() + payload
+    return (
+        f'#!/bin/sh\nfilesizes="{len(payload)}"\nskip="4"\nexit 1\n'.encode() + payload
+    )
 
 
 def wheel(tree: Tree) -> bytes:
@@ -141,13 +143,24 @@ CUDNNS = {
 @pytest.fixture
 def job(job: BuildRequest) -> BuildRequest:
     """Return a job for a recipe with CUDA 10.1 and cuDNN 7.6."""
-    values = {**job.recipe.model_dump(), "configure": {"answers": {"TF_NEED_CUDA": True}}}
-    host = HostTable(system="any", machine="any", python="any", cuda="10.1", cudnn="7.6")
-    return replace(job, recipe=Recipe.model_validate({**values, "host": host.model_dump()}))
+    values = {
+        **job.recipe.model_dump(),
+        "configure": {"answers": {"TF_NEED_CUDA": True}},
+    }
+    host = HostTable(
+        system="any", machine="any", python="any", cuda="10.1", cudnn="7.6"
+    )
+    return replace(
+        job, recipe=Recipe.model_validate({**values, "host": host.model_dump()})
+    )
 
 
 def install(
-    job: BuildRequest, folder: Path, name: str, content: bytes, sha256: str | None = None
+    job: BuildRequest,
+    folder: Path,
+    name: str,
+    content: bytes,
+    sha256: str | None = None,
 ) -> tuple[Path, InstalledPart]:
     archive = folder / f"downloaded-{name}"
     archive.write_bytes(content)
@@ -178,7 +191,9 @@ def test_every_layout_of_cudnn_ends_in_one_prefix(
 ) -> None:
     prefix, record = install(job, tmp_path, "cudnn", content)
     assert (prefix.name, record.version) == ("cuda-10.1-cudnn-7.6", "7.6.5")
-    assert (prefix / "lib64/libcudnn.so.7").is_file() or (prefix / "lib/libcudnn.7.dylib").is_file()
+    assert (prefix / "lib64/libcudnn.so.7").is_file() or (
+        prefix / "lib/libcudnn.7.dylib"
+    ).is_file()
 
 
 def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
@@ -191,16 +206,23 @@ def test_the_build_finds_what_was_unpacked_unless_the_host_file_says_otherwise(
     found = job.host_file.of(job.recipe)
     assert [cuda.toolkit(job.recipe, found), cuda.cudnn(job.recipe, found)] == places
     given = answers.complete(job.recipe, found, {})
-    assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(map(str, places))
+    assert [given["CUDA_TOOLKIT_PATH"], given["CUDNN_INSTALL_PATH"]] == list(
+        map(str, places)
+    )
     elsewhere = job.host_file.model_copy(update={"cuda": Path("/opt/cuda")})
     assert elsewhere.of(job.recipe).cuda == Path("/opt/cuda")
 
 
-def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest) -> None:
+def test_from_1_14_on_the_hosts_places_come_before_the_recipes(
+    job: BuildRequest,
+) -> None:
     values = {
         **job.recipe.model_dump(),
         "configure": {
-            "answers": {"TF_NEED_CUDA": True, "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr"}
+            "answers": {
+                "TF_NEED_CUDA": True,
+                "TF_CUDA_PATHS": "/usr/local/cuda-10.1,/usr",
+            }
         },
     }
     recipe = Recipe.model_validate(
@@ -212,7 +234,9 @@ def test_from_1_14_on_the_hosts_places_come_before_the_recipes(job: BuildRequest
         == "/opt/cuda,/usr/local/cuda-10.1,/usr"
     )
     assert (
-        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))["TF_CUDA_PATHS"]
+        answers.complete(recipe, job.host_file, {}, Path("/usr/local/cuda"))[
+            "TF_CUDA_PATHS"
+        ]
         == "/usr/local/cuda-10.1,/usr"
     )
 
@@ -222,13 +246,22 @@ def test_nothing_is_unpacked_before_the_user_has_accepted_the_licence_that_is_sh
 ) -> None:
     archive = tmp_path / "cuda.run"
     archive.write_bytes(CUDAS["10.1, whole"])
-    with pytest.raises(HostError, match="a licence that you have to accept yourself") as caught:
-        toolkit.install(job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False)
-    shown = job.host_file.build_out / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
+    with pytest.raises(
+        HostError, match="a licence that you have to accept yourself"
+    ) as caught:
+        toolkit.install(
+            job, KINDS["cuda"], archive, files.sha256(archive), licence_accepted=False
+        )
+    shown = (
+        job.host_file.build_out
+        / "toolkits/cuda-10.1-cudnn-7.6-licences/builds/EULA.txt"
+    )
     assert str(shown) in caught.value.what
     assert shown.read_text("utf-8") == "be good"
     assert "--licence-accepted" in caught.value.remedy
-    assert [path.name for path in shown.parents[2].iterdir()] == ["cuda-10.1-cudnn-7.6-licences"]
+    assert [path.name for path in shown.parents[2].iterdir()] == [
+        "cuda-10.1-cudnn-7.6-licences"
+    ]
 
 
 def test_who_accepted_the_licence_is_written_down(
@@ -237,7 +270,9 @@ def test_who_accepted_the_licence_is_written_down(
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     prefix, record = install(job, tmp_path, "cudnn", CUDNNS["7, Linux"])
     assert record.licence_accepted_by == "ada"
-    assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text("utf-8")
+    assert '"licence_accepted_by": "ada"' in (prefix / "tfwright.json").read_text(
+        "utf-8"
+    )
 
 
 def test_without_a_digest_it_is_refused_and_told_what_to_compare(
@@ -262,7 +297,9 @@ def test_the_recipes_digest_is_enough_and_another_is_refused(
         },
     }
     with_pin = replace(job, recipe=Recipe.model_validate(pinned))
-    assert install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
+    assert (
+        install(with_pin, tmp_path, "cudnn", content, sha256="")[1].version == "7.6.5"
+    )
     with pytest.raises(SupplyError, match="wanted: "):
         install(with_pin, tmp_path, "cudnn", CUDNNS["wheel"], sha256="")
 
@@ -299,9 +336,14 @@ def test_another_archive_takes_the_place_of_the_one_before(
     assert not (prefix / "lib/libcudnn.7.dylib").exists()
 
 
-def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_recipe_without_cuda_needs_no_toolkit(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     bare = replace(
-        job, recipe=job.recipe.model_copy(update={"host": HostTable(system="any", python="any")})
+        job,
+        recipe=job.recipe.model_copy(
+            update={"host": HostTable(system="any", python="any")}
+        ),
     )
     with pytest.raises(RecipeError, match="small names no CUDA"):
         install(bare, tmp_path, "cuda", CUDAS["macOS"])
@@ -311,7 +353,9 @@ def test_a_recipe_without_cuda_needs_no_toolkit(job: BuildRequest, tmp_path: Pat
 
 def test_a_file_that_is_not_there_is_said_so(job: BuildRequest, tmp_path: Path) -> None:
     with pytest.raises(SupplyError, match="is not there"):
-        toolkit.install(job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True)
+        toolkit.install(
+            job, KINDS["cuda"], tmp_path / "none.run", "0" * 64, licence_accepted=True
+        )
 
 
 def pinned(job: BuildRequest, **parts: object) -> BuildRequest:
@@ -345,7 +389,9 @@ def test_what_the_recipe_pins_is_obtained_by_digest_and_found_by_the_build(
     assert job.host_file.of(job.recipe).cudnn == provided.root
 
 
-def test_a_part_that_is_there_already_is_left_alone(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_part_that_is_there_already_is_left_alone(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     job = pinned(job, cudnn={"wheels": pin})
     (first,) = toolkit.provide(job, [], licence_accepted=False)
@@ -362,7 +408,9 @@ def test_a_part_that_was_changed_is_unpacked_again_as_the_remedy_says(
     job = pinned(job, cudnn={"wheels": pin})
     (first,) = toolkit.provide(job, [], licence_accepted=False)
     recipe = job.recipe.name
-    path = next(name for name in first.part.files if not (first.root / name).is_symlink())
+    path = next(
+        name for name in first.part.files if not (first.root / name).is_symlink()
+    )
     (first.root / path).chmod(0o644)
     (first.root / path).write_bytes(b"changed")
     with pytest.raises(SupplyError) as caught:
@@ -388,7 +436,10 @@ def test_every_way_that_failed_is_listed(job: BuildRequest) -> None:
         replace(job, offline=True),
         cudnn={
             "wheels": {CUDNN_WHEEL: "0" * 64},
-            "debian": {"suite": "bookworm", "files": {"libcudnn7_7.6.5_amd64.deb": "1" * 64}},
+            "debian": {
+                "suite": "bookworm",
+                "files": {"libcudnn7_7.6.5_amd64.deb": "1" * 64},
+            },
         },
     )
     with pytest.raises(SupplyError, match=r"cuDNN 7\.6 cannot be obtained") as refused:
@@ -416,7 +467,9 @@ def test_a_lock_refuses_other_packages_than_it_was_written_for(
     )
     path = tmp_path / "small.lock"
     files.write(path, lock.write(written))
-    with pytest.raises(SupplyError, match="pins other packages for its toolkit than its lock"):
+    with pytest.raises(
+        SupplyError, match="pins other packages for its toolkit than its lock"
+    ):
         list(toolkit.provide(replace(job, locked=path), [], licence_accepted=True))
 
 
@@ -447,7 +500,9 @@ def test_cuda_in_one_archive_for_each_part_ends_in_one_prefix(
 ) -> None:
     pins: dict[str, str] = {}
     for name, files_inside in REDISTRIBUTED.items():
-        content = tar({f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz")
+        content = tar(
+            {f"{name}/{path}": text for path, text in files_inside.items()}, "w:xz"
+        )
         job, pin = dropped(job, tmp_path / "drop", f"{name}.tar.xz", content)
         pins |= {f"https://example.com/{file}": digest for file, digest in pin.items()}
     job = pinned(job, cuda={"archives": pins})
@@ -470,10 +525,14 @@ def test_ways_are_tried_in_the_order_that_the_recipe_states(
     assert [first.part.way, second.part.way] == ["wheels", "archives"]
 
 
-def test_files_that_the_recipe_does_not_pin_are_refused(job: BuildRequest, tmp_path: Path) -> None:
+def test_files_that_the_recipe_does_not_pin_are_refused(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     wanting = pinned(job, cudnn={"wheels": pin, "tree": "0" * 64})
-    with pytest.raises(RecipeError, match="cuDNN from wheels has other files") as refused:
+    with pytest.raises(
+        RecipeError, match="cuDNN from wheels has other files"
+    ) as refused:
         list(toolkit.provide(wanting, [], licence_accepted=True))
     assert "[toolkit.cudnn.differs] wheels" in refused.value.remedy
     assert wanting.host_file.of(wanting.recipe).cudnn is None
@@ -489,13 +548,19 @@ class Notes(Silence):
         self.shown.append(text)
 
 
-def test_a_stated_difference_is_shown_and_accepted(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_stated_difference_is_shown_and_accepted(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     job, pin = dropped(job, tmp_path / "drop", CUDNN_WHEEL, CUDNNS["wheel"])
     listener = Notes()
     job = replace(
         pinned(
             job,
-            cudnn={"wheels": pin, "tree": "0" * 64, "differs": {"wheels": "no static library"}},
+            cudnn={
+                "wheels": pin,
+                "tree": "0" * 64,
+                "differs": {"wheels": "no static library"},
+            },
         ),
         listener=listener,
     )
@@ -517,10 +582,14 @@ def test_a_directory_with_the_wanted_version_becomes_the_toolkit(
     assert job.host_file.of(job.recipe).cuda == provided.root
 
 
-def test_a_directory_with_another_version_is_refused(job: BuildRequest, tmp_path: Path) -> None:
+def test_a_directory_with_another_version_is_refused(
+    job: BuildRequest, tmp_path: Path
+) -> None:
     files.write(tmp_path / "cuda/include/cuda.h", CUDA_H.replace("10010", "9020"))
     with pytest.raises(SupplyError, match=r"CUDA 9\.2; small wants 10\.1"):
-        toolkit.install(job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False)
+        toolkit.install(
+            job, KINDS["cuda"], tmp_path / "cuda", "", licence_accepted=False
+        )
 
 
 def test_an_archive_whose_checksum_the_recipe_pins_needs_none_on_the_command_line(

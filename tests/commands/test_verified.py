@@ -38,7 +38,9 @@ def test_the_rest_of_the_recipe_stays_as_it_was_written(copied: Path) -> None:
 
 def test_another_summary_or_comment_changes_nothing(copied: Path) -> None:
     changed(copied, "[bazel]", "# Why.\n[bazel]")
-    assert verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None) == ""
+    assert (
+        verified.stale(changed(copied, 'summary = "', 'summary = "New: '), None) == ""
+    )
 
 
 def test_a_changed_pin_makes_it_stale(copied: Path) -> None:
@@ -56,7 +58,9 @@ def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
     text = copied.read_text("utf-8")
     kept = [line for line in text.splitlines() if not line.startswith("digests")]
     copied.write_text("\n".join(kept), "utf-8")
-    assert verified.stale(recipes.read(str(copied)), None) == "not bound to what was built"
+    assert (
+        verified.stale(recipes.read(str(copied)), None) == "not bound to what was built"
+    )
 
 
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:

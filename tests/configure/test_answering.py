@@ -23,7 +23,9 @@ def typist(given: Answers, *own: PromptTable) -> answering.Typist:
 
 
 def test_yes_and_no_are_typed_as_letters_and_text_as_it_is() -> None:
-    someone = typist({"TF_NEED_GDR": False, "TF_NEED_CUDA": True, "PYTHON_BIN_PATH": "/p"})
+    someone = typist(
+        {"TF_NEED_GDR": False, "TF_NEED_CUDA": True, "PYTHON_BIN_PATH": "/p"}
+    )
     questions = [
         GDR,
         "Do you wish to build TensorFlow with CUDA support? [y/N]: ",
@@ -41,7 +43,10 @@ def test_a_recipe_says_what_yes_and_no_are_typed_as() -> None:
         yes="N",
         no="Y",
     )
-    assert typist({"TF_NEED_CUDA": False}, table).answer("Y for CPU, N for GPU. [Y/n] ") == "Y"
+    assert (
+        typist({"TF_NEED_CUDA": False}, table).answer("Y for CPU, N for GPU. [Y/n] ")
+        == "Y"
+    )
 
 
 def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -> None:
@@ -51,9 +56,7 @@ def test_a_question_without_an_answer_names_the_variable_and_the_line_to_add() -
 
 
 def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
-    flags = (
-        "Please specify optimization flags to use during compilation [Default is -march=native]: "
-    )
+    flags = "Please specify optimization flags to use during compilation [Default is -march=native]: "
     with pytest.raises(RecipeError) as caught:
         typist({}).answer(flags)
     assert 'CC_OPT_FLAGS = "-march=x86-64"' in caught.value.remedy
@@ -62,7 +65,9 @@ def test_no_line_to_add_has_an_empty_text_which_would_be_refused() -> None:
 def test_a_second_asking_stops_and_shows_what_was_said_in_between() -> None:
     someone = typist({"TF_NEED_GDR": "yes"})
     someone.answer(GDR)
-    with pytest.raises(RecipeError, match="does not accept 'yes' for TF_NEED_GDR") as caught:
+    with pytest.raises(
+        RecipeError, match="does not accept 'yes' for TF_NEED_GDR"
+    ) as caught:
         someone.answer("Invalid selection: yes\n" + GDR)
     assert "Invalid selection: yes" in caught.value.evidence.lines
 
@@ -102,5 +107,7 @@ def test_input_that_is_waited_for_without_a_question_cannot_be_answered() -> Non
 
 def test_the_watcher_takes_any_question_for_an_error() -> None:
     watcher = answering.Watcher(interview({"TF_NEED_GDR": False}, "environment"))
-    with pytest.raises(RecipeError, match="does not accept TF_NEED_GDR='0' from the environment"):
+    with pytest.raises(
+        RecipeError, match="does not accept TF_NEED_GDR='0' from the environment"
+    ):
         watcher.answer(GDR)

@@ -32,7 +32,9 @@ def test_order_repetition_quotes_and_spelling_make_no_difference() -> None:
 
 
 def test_a_difference_shows_both_sides() -> None:
-    difference = bazelrc.compare('build --action_env V="7.2"', 'build --action_env V="7"')
+    difference = bazelrc.compare(
+        'build --action_env V="7.2"', 'build --action_env V="7"'
+    )
     assert difference.lines() == (
         "- rendered only: build --action_env=V=7.2",
         "+ written only:  build --action_env=V=7",

@@ -9,7 +9,9 @@ from tfwright.documents.release import ExactRelease
 
 
 def interview(version: str, given: Answers, by: By = "dialogue") -> Interview:
-    return Interview(dialect.of_tensorflow(ExactRelease.parse(version), "Linux"), given, by)
+    return Interview(
+        dialect.of_tensorflow(ExactRelease.parse(version), "Linux"), given, by
+    )
 
 
 def test_all_missing_answers_are_known_before_configure_starts() -> None:
@@ -28,7 +30,9 @@ def test_all_missing_answers_are_known_before_configure_starts() -> None:
     ]
 
 
-def test_the_version_of_tensorrt_is_missing_where_configure_would_find_it_on_the_host() -> None:
+def test_the_version_of_tensorrt_is_missing_where_configure_would_find_it_on_the_host() -> (
+    None
+):
     given: Answers = {"TF_NEED_CUDA": True, "TF_NEED_TENSORRT": True}
     lacking = [prompt.variable for prompt in interview("1.8", given).unanswered()]
     assert "TF_TENSORRT_VERSION" in lacking
@@ -55,7 +59,9 @@ def test_what_is_read_from_the_environment_alone_goes_there_in_a_dialogue_too() 
     assert interview("2.4", given).exports() == {"TF_ENABLE_XLA": "1"}
 
 
-def test_a_release_that_looks_for_cuda_before_it_asks_finds_the_pinned_version() -> None:
+def test_a_release_that_looks_for_cuda_before_it_asks_finds_the_pinned_version() -> (
+    None
+):
     given: Answers = {"TF_NEED_CUDA": True, "TF_CUDA_VERSION": "10.1"}
     assert interview("2.1", given).exports() == {"TF_CUDA_VERSION": "10.1"}
     assert interview("1.13", given).exports() == {}
@@ -71,7 +77,11 @@ def test_an_interface_of_its_own_gets_every_answer_that_no_question_asks_for() -
 
 
 def test_old_releases_hand_their_cuda_answers_on_in_the_environment() -> None:
-    given: Answers = {"TF_NEED_CUDA": True, "TF_CUDA_VERSION": "8.0", "TF_NEED_GCP": False}
+    given: Answers = {
+        "TF_NEED_CUDA": True,
+        "TF_CUDA_VERSION": "8.0",
+        "TF_NEED_GCP": False,
+    }
     handed_on = rendering.exported(interview("0.11", given))
     assert handed_on == {"TF_NEED_CUDA": "1", "TF_CUDA_VERSION": "8.0"}
     assert rendering.exported(interview("1.8", given)) == {}

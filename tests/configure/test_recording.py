@@ -18,7 +18,9 @@ get_var(environ_cp, 'TF_NEED_FOO', 'FOO')
 KNOWN = PromptTable(variable="TF_NEED_FOO", question="Foo? [y/N]: ", kind="yes-no")
 
 
-def recorded(tmp_path: Path, script: str, *answers: str) -> tuple[Recorder, list[HeardQuestion]]:
+def recorded(
+    tmp_path: Path, script: str, *answers: str
+) -> tuple[Recorder, list[HeardQuestion]]:
     """Let a shell script ask on a real terminal; a person gives the answers in order."""
     program = tmp_path / "configure"
     program.write_text(f"#!/bin/sh\n{script}", "utf-8")
@@ -57,7 +59,9 @@ def test_what_the_recipe_answers_is_typed_and_the_rest_is_asked_and_remembered(
     assert "/opt/x" in recorder.answers.values()
 
 
-def test_the_recorded_table_matches_the_question_on_another_host(tmp_path: Path) -> None:
+def test_the_recorded_table_matches_the_question_on_another_host(
+    tmp_path: Path,
+) -> None:
     recorder, _ = recorded(tmp_path, ASKS, "", "")
     place = recorder.questions[1]
     lines = stanzas.table(place.text, place.variable, yes_no=place.yes_no)

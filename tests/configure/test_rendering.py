@@ -34,8 +34,14 @@ def render(
     spoken = dialect.of_tensorflow(ExactRelease.parse(version), system, (), scripts)
     prompts = [prompt for prompt in spoken.prompts if prompt.yes_no and prompt.asked]
     given: dict[str, Answer] = {prompt.variable: False for prompt in prompts}
-    given |= {"PYTHON_BIN_PATH": "/p", "PYTHON_LIB_PATH": "/l", "CC_OPT_FLAGS": "-O2 -g"}
-    return rendering.render(Interview(spoken, {**given, **(answers or {})}, by, "3.6.15"))
+    given |= {
+        "PYTHON_BIN_PATH": "/p",
+        "PYTHON_LIB_PATH": "/l",
+        "CC_OPT_FLAGS": "-O2 -g",
+    }
+    return rendering.render(
+        Interview(spoken, {**given, **(answers or {})}, by, "3.6.15")
+    )
 
 
 OWN = traits.OWN_FUNCTION + "line):\n"
@@ -91,12 +97,16 @@ def test_links_are_followed_where_configure_follows_them(tmp_path: Path) -> None
     (tmp_path / "cuda-9.2").mkdir()
     (tmp_path / "cuda").symlink_to("cuda-9.2")
     link = str(tmp_path / "cuda")
-    text = render("1.8", {**CUDA, "CUDA_TOOLKIT_PATH": link, "CUDNN_INSTALL_PATH": link})
+    text = render(
+        "1.8", {**CUDA, "CUDA_TOOLKIT_PATH": link, "CUDNN_INSTALL_PATH": link}
+    )
     assert f'CUDA_TOOLKIT_PATH="{link}"' in text
     assert f'CUDNN_INSTALL_PATH="{link}-9.2"' in text
 
 
-def test_the_environment_reaches_the_test_filters_of_1_15_and_the_dialogue_does_not() -> None:
+def test_the_environment_reaches_the_test_filters_of_1_15_and_the_dialogue_does_not() -> (
+    None
+):
     assert "--test_tag_filters=-gpu" in render("1.15", CUDA)
     assert "--test_tag_filters=-no_gpu" in render("1.15", CUDA, by="environment")
 
@@ -108,7 +118,10 @@ def test_xla_is_on_by_silence_in_2_4_and_says_nothing_in_2_6() -> None:
 
 
 def test_hermetic_cuda_is_named_by_version_and_not_by_place() -> None:
-    text = render("2.20", {**CUDA, "HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDNN_VERSION": ""})
+    text = render(
+        "2.20",
+        {**CUDA, "HERMETIC_CUDA_VERSION": "12.8.1", "HERMETIC_CUDNN_VERSION": ""},
+    )
     assert 'build:cuda --repo_env HERMETIC_CUDA_VERSION="12.8.1"' in text
     assert "HERMETIC_CUDNN_VERSION" not in text
     assert "/opt/cuda" not in text
@@ -129,13 +142,18 @@ def test_a_fork_is_known_by_what_follows_the_plus_sign() -> None:
 
 
 def test_the_script_of_the_tree_decides_before_the_version_does() -> None:
-    script = OWN + "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
+    script = (
+        OWN
+        + "def set_cc_opt_flags():\n  write_to_bazelrc('build:opt --host_copt=%s' % opt)\n"
+    )
     text = render("2.4.0", scripts={"configure.py": script})
     assert "build:opt --host_copt=-O2" in text
     assert "-march=native" not in text
 
 
-def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(tmp_path: Path) -> None:
+def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib/libnvinfer.so.5.1.5").write_text("")
     (tmp_path / "lib/libnvinfer.so").symlink_to("libnvinfer.so.5.1.5")
@@ -149,7 +167,9 @@ def test_the_folder_of_tensorrts_library_is_written_instead_of_its_prefix(tmp_pa
     assert 'TF_TENSORRT_VERSION="5.1.5"' in text
 
 
-def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: Path) -> None:
+def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "cuda-10.1").mkdir()
     (tmp_path / "cuda").symlink_to("cuda-10.1")
     link = str(tmp_path / "cuda")
@@ -159,8 +179,12 @@ def test_a_linked_toolkit_is_followed_by_the_releases_that_follow_it(tmp_path: P
 
 
 def test_system_libraries_are_sorted_as_configure_sorts_them() -> None:
-    assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib, curl"})
-    assert 'TF_SYSTEM_LIBS="curl,zlib"' in render("2.6", {"TF_SYSTEM_LIBS": "zlib curl"})
+    assert 'TF_SYSTEM_LIBS=" curl,zlib"' in render(
+        "2.6", {"TF_SYSTEM_LIBS": "zlib, curl"}
+    )
+    assert 'TF_SYSTEM_LIBS="curl,zlib"' in render(
+        "2.6", {"TF_SYSTEM_LIBS": "zlib curl"}
+    )
 
 
 ASKS_GCP = OWN + "set_build_var(environ_cp, 'TF_NEED_GCP', 'Google Cloud Platform')\n"
@@ -174,7 +198,11 @@ def test_a_feature_that_a_release_candidate_does_not_have_yet_is_not_rendered() 
 
 
 def test_a_feature_of_the_next_release_is_known_once_the_script_asks_for_it() -> None:
-    asks_aws = OWN + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
-    text = render("1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS})
+    asks_aws = (
+        OWN + "set_build_var(\n    environ_cp, 'TF_NEED_AWS', 'Amazon AWS Platform')\n"
+    )
+    text = render(
+        "1.9", {"TF_NEED_AWS": False}, scripts={"configure.py": asks_aws + OFFERS}
+    )
     assert "build:aws --define with_aws_support=true" in text
     assert "aws" not in render("1.9", {"TF_NEED_AWS": False})

@@ -10,7 +10,9 @@ from tfwright.documents.release import ExactRelease
 CUDA: Answers = {"TF_NEED_CUDA": True}
 
 
-def faults(version: str, given: Answers, by: By = "dialogue") -> list[validation.AnswerFault]:
+def faults(
+    version: str, given: Answers, by: By = "dialogue"
+) -> list[validation.AnswerFault]:
     spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
     return validation.faults(Interview(spoken, given, by))
 
@@ -73,7 +75,10 @@ def test_a_no_that_is_true_all_the_same_is_only_remarked() -> None:
 
 def test_an_answer_that_depends_on_another_names_it() -> None:
     (fault,) = faults("1.8", {"TF_NEED_CUDA": False, "TF_CUDA_VERSION": "9.0"})
-    assert str(fault) == "TF_CUDA_VERSION: TensorFlow 1.8 asks for it only with TF_NEED_CUDA"
+    assert (
+        str(fault)
+        == "TF_CUDA_VERSION: TensorFlow 1.8 asks for it only with TF_NEED_CUDA"
+    )
     assert fault.harmless
 
 

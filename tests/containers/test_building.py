@@ -26,7 +26,9 @@ def containerfile(folder: Path, *lines: str) -> Path:
         ("FROM sha256:" + "b" * 64,),
     ],
 )
-def test_a_base_with_a_digest_is_accepted(tmp_path: Path, lines: tuple[str, ...]) -> None:
+def test_a_base_with_a_digest_is_accepted(
+    tmp_path: Path, lines: tuple[str, ...]
+) -> None:
     building.insist_on_pins(containerfile(tmp_path, *lines))
 
 
@@ -35,7 +37,10 @@ def test_a_base_with_a_digest_is_accepted(tmp_path: Path, lines: tuple[str, ...]
     [
         (("FROM debian:11",), "x.Containerfile:1: the base image debian:11"),
         (("ARG BASE=debian", "from $BASE"), "x.Containerfile:2: the base image debian"),
-        ((f"FROM {PINNED} AS made", "FROM other"), "x.Containerfile:2: the base image other"),
+        (
+            (f"FROM {PINNED} AS made", "FROM other"),
+            "x.Containerfile:2: the base image other",
+        ),
     ],
 )
 def test_a_base_that_can_move_is_refused_with_its_line(

@@ -37,7 +37,9 @@ def test_an_image_is_found_by_its_digest(root: Path, tmp_path: Path) -> None:
     assert image.kept(tmp_path, added.digest) == added
 
 
-def test_an_image_that_is_not_there_is_named_with_what_brings_it(tmp_path: Path) -> None:
+def test_an_image_that_is_not_there_is_named_with_what_brings_it(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(SupplyError) as caught:
         image.kept(tmp_path, "sha256:" + "0" * 64)
     assert "skopeo copy" in caught.value.remedy
@@ -59,7 +61,9 @@ def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
 
 def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
-    layer = max((added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+    layer = max(
+        (added.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size
+    )
     layer.write_bytes(layer.read_bytes()[:-1] + b"x")
     with pytest.raises(SupplyError, match="has other content"):
         image.kept(tmp_path, added.digest)

@@ -82,7 +82,9 @@ def test_an_image_is_pulled_by_its_digest(
     pulled = registry.pull(name, made.digest, tmp_path / "vault")
     assert pulled == image.kept(tmp_path / "vault", made.digest)
     assert pulled.config == made.config
-    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [made.digest[7:]]
+    assert [path.name for path in (tmp_path / "vault/images").iterdir()] == [
+        made.digest[7:]
+    ]
 
 
 def test_of_a_list_the_manifest_for_this_machine_is_taken(
@@ -92,7 +94,10 @@ def test_of_a_list_the_manifest_for_this_machine_is_taken(
     offer(content, made)
     own = {"architecture": image.MACHINES["x86_64"], "os": "linux"}
     entries = [
-        {"digest": "sha256:" + "0" * 64, "platform": {"architecture": "s390x", "os": "linux"}},
+        {
+            "digest": "sha256:" + "0" * 64,
+            "platform": {"architecture": "s390x", "os": "linux"},
+        },
         {"digest": made.digest, "platform": own},
     ]
     listed = json.dumps({"mediaType": image.INDEX_TYPE, "manifests": entries}).encode()
@@ -144,7 +149,11 @@ def recipe_with(name: str, digest: str) -> Recipe:
 def reported(name: str, digest: str, build_out: Path) -> Mapping[str, str]:
     """Return what doctor says of an image: the words, and the stage that is blocked."""
     found = images.findings(recipe_with(name, digest), HostFile(build_out=build_out))
-    return {finding.found: finding.blocks for finding in found if finding.found != "no podman"}
+    return {
+        finding.found: finding.blocks
+        for finding in found
+        if finding.found != "no podman"
+    }
 
 
 def test_doctor_says_when_a_registry_has_lost_the_image(
@@ -158,7 +167,9 @@ def test_doctor_says_when_a_registry_has_lost_the_image(
     registry.pull(name, made.digest, out / "vault")
     assert reported(name, made.digest, out) == {}
     content.clear()
-    assert reported(name, made.digest, out) == {"the image is gone from its registry": ""}
+    assert reported(name, made.digest, out) == {
+        "the image is gone from its registry": ""
+    }
     shutil.rmtree(out / "vault")
     gone = "no container image; its registry says HTTP 404"
     assert reported(name, made.digest, out) == {gone: "check"}
@@ -189,7 +200,9 @@ def real_registry(tmp_path: Path) -> Iterator[str]:
     }
     (tmp_path / "registry.yml").write_text(json.dumps(settings), "utf-8")
     argv = (program, "serve", str(tmp_path / "registry.yml"))
-    with subprocess.Popen(argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    with subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
         for _ in range(100):
             with socket.socket() as probe:
                 if probe.connect_ex(("127.0.0.1", port)) == 0:
@@ -222,10 +235,16 @@ def test_a_real_registry_gives_what_podman_pushed(
     assert (pulled.manifest.kind == DOCKER) == (form == "v2s2")
     room = tmp_path / "room"
     room.mkdir()
-    subprocess.run(("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True)
+    subprocess.run(
+        ("podman", "rmi", "--force", made.config[7:]), check=True, capture_output=True
+    )
     engine.load(pulled, room)
     loaded = subprocess.run(
-        ("podman", "image", "inspect", pulled.config[7:]), check=True, capture_output=True
+        ("podman", "image", "inspect", pulled.config[7:]),
+        check=True,
+        capture_output=True,
     )
     assert loaded.returncode == 0
-    subprocess.run(("podman", "rmi", "--force", pulled.config[7:]), check=True, capture_output=True)
+    subprocess.run(
+        ("podman", "rmi", "--force", pulled.config[7:]), check=True, capture_output=True
+    )

@@ -75,7 +75,8 @@ class Site:
     def answers(self, **changed: bool | str) -> dict[str, bool | str]:
         """Return the demo recipe's answers, with changes."""
         places = dict.fromkeys(
-            ["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"], str(self.toolkit)
+            ["CUDA_TOOLKIT_PATH", "CUDNN_INSTALL_PATH", "NCCL_INSTALL_PATH"],
+            str(self.toolkit),
         )
         python = {
             "PYTHON_BIN_PATH": sys.executable,
@@ -129,12 +130,18 @@ def test_a_cuda_dialogue_is_that_of_1_12(site: Site, system: str) -> None:
     site.pretend(system)
     site.install_cuda()
     asked = site.configure(site.answers(**CUDA))
-    assert ("TF_NCCL_VERSION" in asked) == ("TF_NEED_TENSORRT" in asked) == (system == "Linux")
+    assert (
+        ("TF_NCCL_VERSION" in asked)
+        == ("TF_NEED_TENSORRT" in asked)
+        == (system == "Linux")
+    )
     assert not bazelrc.compare(site.rendered(site.answers(**CUDA)), site.written)
 
 
 def test_every_feature_that_is_chosen_is_written_as_1_12_writes_it(site: Site) -> None:
-    answers = site.answers(TF_NEED_IGNITE=True, TF_ENABLE_XLA=True, CC_OPT_FLAGS="-O3 -g")
+    answers = site.answers(
+        TF_NEED_IGNITE=True, TF_ENABLE_XLA=True, CC_OPT_FLAGS="-O3 -g"
+    )
     site.configure(answers)
     assert not bazelrc.compare(site.rendered(answers), site.written)
 
@@ -145,7 +152,9 @@ def by_environment(site: Site, **variables: str) -> "subprocess.CompletedProcess
         name: value if isinstance(value, str) else str(int(value))
         for name, value in site.answers().items()
     }
-    env = environment.clean(site.folder, (site.programs,), extra={**answers, **variables})
+    env = environment.clean(
+        site.folder, (site.programs,), extra={**answers, **variables}
+    )
     return subprocess.run(
         [site.tree / "configure"],
         cwd=site.folder,
@@ -174,7 +183,9 @@ def test_the_environment_answers_without_a_question(site: Site) -> None:
         "TF_SET_ANDROID_WORKSPACE",
     ],
 )
-def test_what_the_tree_does_not_have_cannot_be_chosen(site: Site, variable: str) -> None:
+def test_what_the_tree_does_not_have_cannot_be_chosen(
+    site: Site, variable: str
+) -> None:
     done = by_environment(site, **{variable: "1"})
     assert done.returncode == 1
     assert "UserInputError: This tree has no" in done.stderr
@@ -191,7 +202,9 @@ def test_a_yes_or_no_that_is_neither_crashes_and_leaves_half_a_file(site: Site) 
     assert "CUDA" not in site.written
 
 
-def test_without_a_bazel_only_the_text_tells_that_nothing_was_configured(site: Site) -> None:
+def test_without_a_bazel_only_the_text_tells_that_nothing_was_configured(
+    site: Site,
+) -> None:
     (site.programs / "bazel").unlink()
     for name in ("bash", "dirname"):
         (site.programs / name).symlink_to(shutil.which(name) or "")
@@ -206,7 +219,10 @@ def test_with_a_bazel_that_is_too_old_it_is_the_same(site: Site) -> None:
     site.write("bazel", "echo Build label: 0.14.0")
     done = by_environment(site)
     assert done.returncode == 0
-    assert "Please upgrade your bazel installation to version 0.15.0 or higher" in done.stdout
+    assert (
+        "Please upgrade your bazel installation to version 0.15.0 or higher"
+        in done.stdout
+    )
     assert not (site.tree / ".tf_configure.bazelrc").exists()
 
 

@@ -43,7 +43,9 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
 ) -> None:
     record = again.record(log, len(TIMEOUT), killed=False, died=False)
     console.explain(
-        ToolError("Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record))
+        ToolError(
+            "Bazel failed", remedy="x", evidence=Evidence(log=log, failure=record)
+        )
     )
     shown = capsys.readouterr().err
 
@@ -54,7 +56,9 @@ def test_people_are_shown_the_cause_that_the_stage_decided_by(
 def test_a_log_without_a_record_is_read_as_a_whole(
     log: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    console.explain(ToolError("configure failed", remedy="x", evidence=Evidence(log=log)))
+    console.explain(
+        ToolError("configure failed", remedy="x", evidence=Evidence(log=log))
+    )
 
     assert "fetch-timeout" in capsys.readouterr().err
 
@@ -77,12 +81,16 @@ def test_a_run_that_says_nothing_has_no_match(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("", "utf-8")
 
-    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(None, None)
+    assert again.record(log, 0, killed=False, died=False) == again.FailureRecord(
+        None, None
+    )
 
 
 def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
-    log.write_text("ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8")
+    log.write_text(
+        "ERROR: WORKSPACE:3:1: name 'http_archive' is not defined\n", "utf-8"
+    )
     old, new = (
         again.record(log, 0, killed=False, died=False, known=Facts(bazel=version)).match
         for version in ("0.15.0", "0.26.1")
@@ -94,7 +102,9 @@ def test_facts_of_the_recipe_rule_out_a_cause_and_prove_another(tmp_path: Path) 
     assert (new.entry.id, new.certain) == ("bazel-http-archive-gone", True)
 
 
-def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_from_a_family_that_only_looks_at_the_disk(
+    tmp_path: Path,
+) -> None:
     log = tmp_path / "a.log"
     log.write_text("/usr/bin/ld: error: a.o: file too short\n", "utf-8")
     damaged = again.record(log, 0, killed=False, died=False)

@@ -16,7 +16,10 @@ def cause_of(line: str) -> str:
     [
         ("--experimental_repo_remote_exec", "came with Bazel 2.0.0: this one is older"),
         ("--experimental_cc_shared_library=true", "came with Bazel 1.2.0"),
-        ("--local_resources=2048,.5,1.0", "gone from Bazel 4.2.3 on: this one is newer than 2.1.0"),
+        (
+            "--local_resources=2048,.5,1.0",
+            "gone from Bazel 4.2.3 on: this one is newer than 2.1.0",
+        ),
         ("--noincompatible_do_not_split_linking_cmdline", "came with Bazel 0.25.1"),
         ("--action_env=PATH", "Bazel 0.17.2 to 4.2.3 have --action_env"),
         ("--data_dir", "none takes --data_dir"),

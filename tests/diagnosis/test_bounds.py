@@ -58,7 +58,9 @@ def test_noise_without_end_keeps_memory_bounded() -> None:
     assert len(kept) <= complaints.MOST_LINES * len(made.pieces)
 
 
-@pytest.mark.parametrize("length", [1, sketch.PIECE - 1, sketch.PIECE, 3 * sketch.PIECE + 7])
+@pytest.mark.parametrize(
+    "length", [1, sketch.PIECE - 1, sketch.PIECE, 3 * sketch.PIECE + 7]
+)
 def test_lines_are_counted_behind_a_line_of_any_length(length: int) -> None:
     log = b"first\n" + b"x" * length + b"\nerror: third line\n"
     found = reader.read(io.BytesIO(log))

@@ -11,7 +11,9 @@ import pytest
 
 from tfwright.diagnosis import reader
 
-MESSAGES = Path(__file__).with_name("configure_messages.txt").read_text("utf-8").splitlines()
+MESSAGES = (
+    Path(__file__).with_name("configure_messages.txt").read_text("utf-8").splitlines()
+)
 UNSPECIFIC = {"general-error", "bazel-error", "python-exception"}
 
 

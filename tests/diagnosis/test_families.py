@@ -53,7 +53,9 @@ def test_every_family_says_why_and_what_helps(family: Family) -> None:
 
 
 @pytest.mark.parametrize("family", everything(), ids=name)
-def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(family: Family) -> None:
+def test_the_places_of_a_sentence_are_parameters_and_tables_that_exist(
+    family: Family,
+) -> None:
     places = tables.names_in(family.cause) | tables.names_in(family.remedy)
 
     assert {parameter for parameter, _ in places} <= family.parameters
@@ -69,7 +71,10 @@ def test_what_the_users_documents_name_is_known(line: str) -> None:
 def test_no_refinement_fires_on_the_log_of_a_good_build(log: Path) -> None:
     lines = log.read_text("utf-8").splitlines()
     fired = [
-        (family.id, line) for family in refinements() for line in lines if family.matches(line)
+        (family.id, line)
+        for family in refinements()
+        for line in lines
+        if family.matches(line)
     ]
 
     assert fired == []
@@ -105,7 +110,9 @@ def test_a_faulty_file_is_refused_by_name_and_line(tmp_path: Path) -> None:
         ("one(?:two)?", ("one",)),
     ],
 )
-def test_texts_that_a_pattern_requires_are_computed(pattern: str, wanted: tuple[str, ...]) -> None:
+def test_texts_that_a_pattern_requires_are_computed(
+    pattern: str, wanted: tuple[str, ...]
+) -> None:
     assert literals.required(pattern) == wanted
 
 

@@ -40,7 +40,9 @@ def test_a_lesson_reads_the_same_message_of_another_build() -> None:
 
 
 def test_the_winning_line_of_a_fixture_is_marked() -> None:
-    marked = [line for line in taught().fixture.splitlines() if line.startswith(learn.MARK)]
+    marked = [
+        line for line in taught().fixture.splitlines() if line.startswith(learn.MARK)
+    ]
 
     assert marked == [learn.MARK + LOG.splitlines()[2]]
 

@@ -35,7 +35,10 @@ def test_a_cause_names_the_parameters_whole(message: str) -> None:
 @pytest.mark.parametrize(
     ("template", "text"),
     [
-        ("It failed ({a} {b}): see `df -h . /tmp`.", "It failed (x): see `df -h . /tmp`."),
+        (
+            "It failed ({a} {b}): see `df -h . /tmp`.",
+            "It failed (x): see `df -h . /tmp`.",
+        ),
         ("The path ({b} {a} {b}) fails.", "The path (x) fails."),
         ("Use --linkopt=-L... or more.", "Use --linkopt=-L... or more."),
         ("It says {a}. {b}. More.", "It says x. More."),

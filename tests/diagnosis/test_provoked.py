@@ -40,4 +40,6 @@ def test_what_is_said_of_it_is_whole_sentences(path: Path) -> None:
 def test_every_family_of_the_fixtures_is_known() -> None:
     heads = {path.read_text("utf-8").partition("\n")[0] for path in LOGS}
 
-    assert {head.removeprefix(HEAD) for head in heads} <= {family.id for family in everything()}
+    assert {head.removeprefix(HEAD) for head in heads} <= {
+        family.id for family in everything()
+    }

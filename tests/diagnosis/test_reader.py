@@ -67,8 +67,14 @@ def test_the_root_is_what_the_compiler_says_inside_the_first_failed_action() -> 
     assert found.first.what == (
         "b.cc:10:1: error: ambiguating new declaration of 'long int gettid()'"
     )
-    assert found.first.action == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
-    assert (found.first.line, found.first.where) == (8, "/tree/tensorflow/core/BUILD:12")
+    assert (
+        found.first.action
+        == "C++ compilation of rule '//tensorflow/core:b' failed (Exit 1)"
+    )
+    assert (found.first.line, found.first.where) == (
+        8,
+        "/tree/tensorflow/core/BUILD:12",
+    )
     assert found.first.command.endswith("/usr/bin/gcc -c b.cc)")
     assert found.first.lines[0] == found.first.what
 
@@ -81,7 +87,9 @@ def test_the_refinement_of_the_root_comes_first_then_its_family() -> None:
 
 def test_other_complaints_are_named_in_the_order_of_the_log() -> None:
     others = [
-        (match.entry.id, match.line) for match in diagnose(BAZEL).matches if not match.explains
+        (match.entry.id, match.line)
+        for match in diagnose(BAZEL).matches
+        if not match.explains
     ]
 
     assert others == [("compile-limits", 9), ("host-out-of-memory", 11)]
@@ -105,9 +113,7 @@ def test_of_chained_tracebacks_the_first_one_is_the_root() -> None:
 
 
 def test_an_exception_of_any_name_ends_a_traceback() -> None:
-    log = (
-        'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOops.Sorry: no\n'
-    )
+    log = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nOops.Sorry: no\n'
     found = diagnose(log)
 
     assert found.first is not None
@@ -156,7 +162,9 @@ def test_the_innermost_cause_of_a_java_exception_is_the_root() -> None:
 
 
 def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
-    found = diagnose("INFO: Elapsed time: 3 s\nFAILED: Build did NOT complete successfully\n")
+    found = diagnose(
+        "INFO: Elapsed time: 3 s\nFAILED: Build did NOT complete successfully\n"
+    )
 
     assert names(found) == ["bazel-build-failed"]
 
@@ -174,7 +182,9 @@ def test_a_summary_is_the_root_only_where_nothing_else_is() -> None:
     ],
 )
 def test_what_a_build_service_puts_before_a_line_does_not_hide_it(prefix: str) -> None:
-    found = diagnose(f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n")
+    found = diagnose(
+        f"{prefix}ERROR: Config value 'cuda' is not defined in any .rc file\n"
+    )
 
     assert names(found)[0] == "bazel-config-undefined"
 
@@ -241,7 +251,9 @@ def test_every_sample_is_found_in_a_log(family: Family) -> None:
 def test_colours_bars_binary_junk_and_a_missing_last_newline_do_no_harm() -> None:
     junk = bytes(range(256)) * 50
     bar = b"[1 / 2] Compiling\r\x1b[1A\x1b[K"
-    error = b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
+    error = (
+        b"\x1b[31m\x1b[1mERROR: \x1b[0mConfig value cuda is not defined in any .rc file"
+    )
     found = diagnose(junk + b"\n" + bar + error)
 
     assert names(found)[0] == "bazel-config-undefined"
@@ -259,7 +271,9 @@ def test_a_packed_log_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [None, gzip.compress(BAZEL.encode() * 100)[:-20], b"\x1f\x8bno gzip"]
 )
-def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes | None) -> None:
+def test_a_log_that_cannot_be_read_is_explained(
+    tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "a.log"
     if content is not None:
         path.write_bytes(content)
@@ -270,7 +284,10 @@ def test_a_log_that_cannot_be_read_is_explained(tmp_path: Path, content: bytes |
 
 @pytest.mark.parametrize(
     ("log", "said"),
-    [("", "The log is empty"), ("all is well\n", "No line of this log reports an error")],
+    [
+        ("", "The log is empty"),
+        ("all is well\n", "No line of this log reports an error"),
+    ],
 )
 def test_an_empty_log_is_told_from_one_without_complaints(
     log: str, said: str, capsys: pytest.CaptureFixture[str]
@@ -280,7 +297,9 @@ def test_an_empty_log_is_told_from_one_without_complaints(
     assert said in capsys.readouterr().err
 
 
-def test_only_what_is_proved_is_called_known(capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_what_is_proved_is_called_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     page.show_diagnosis(diagnose(BAZEL), None, as_json=False)
     shown = capsys.readouterr().err
 

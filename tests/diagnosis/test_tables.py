@@ -26,7 +26,9 @@ from tfwright.diagnosis import tables
         ("http_status", "503", "passes"),
     ],
 )
-def test_a_name_is_traced_to_what_it_belongs_to(table: str, value: str, part: str) -> None:
+def test_a_name_is_traced_to_what_it_belongs_to(
+    table: str, value: str, part: str
+) -> None:
     assert part in tables.look_up(table, value)
 
 
@@ -35,7 +37,9 @@ def test_a_name_that_no_row_knows_adds_nothing() -> None:
 
 
 def test_a_sentence_takes_parameters_and_what_is_known_of_them() -> None:
-    text = tables.fill("No {header}. {header|header_owner} {other}", {"header": "nccl.h"})
+    text = tables.fill(
+        "No {header}. {header|header_owner} {other}", {"header": "nccl.h"}
+    )
 
     assert text.startswith("No nccl.h. It comes with NCCL")
     assert "  " not in text

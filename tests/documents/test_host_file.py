@@ -32,7 +32,9 @@ def test_a_relative_path_is_refused_with_its_line(
     file = tmp_path / "host.toml"
     file.write_text('jobs = 2\nbuild_out = "here"\n', "utf-8")
     monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(file))
-    with pytest.raises(RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"):
+    with pytest.raises(
+        RecipeError, match=r"host.toml:2: build_out: here must be an absolute path"
+    ):
         host_file.read()
 
 
@@ -56,8 +58,11 @@ def test_braces_that_are_no_field_stand_for_themselves() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pattern", "mirror"), [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")]
+    ("pattern", "mirror"),
+    [("https://a.org/{name}", "/m/{nmae}"), ("https://{a}/{a}", "/m/{a}")],
 )
-def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(pattern: str, mirror: str) -> None:
+def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
+    pattern: str, mirror: str
+) -> None:
     with pytest.raises(ValueError, match="must hold each field once"):
         HostFile(mirrors={pattern: mirror})

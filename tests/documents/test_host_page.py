@@ -12,12 +12,20 @@ PAGE = ROOT / "docs/host.md"
 def examples() -> list[str]:
     """Return the indented blocks of the page."""
     blocks = re.findall(r"(?:^    .*\n|^\n)+", PAGE.read_text("utf-8"), re.MULTILINE)
-    return [re.sub(r"^    ", "", block, flags=re.MULTILINE) for block in blocks if block.strip()]
+    return [
+        re.sub(r"^    ", "", block, flags=re.MULTILINE)
+        for block in blocks
+        if block.strip()
+    ]
 
 
 def test_the_page_has_every_key() -> None:
     text = PAGE.read_text("utf-8")
-    missing = [key for key in HostFile.model_fields if not re.search(rf"[`\[ ]{key}[`\] ]", text)]
+    missing = [
+        key
+        for key in HostFile.model_fields
+        if not re.search(rf"[`\[ ]{key}[`\] ]", text)
+    ]
     assert missing == []
 
 

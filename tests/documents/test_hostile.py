@@ -34,7 +34,10 @@ def refused(path: Path, text: str) -> RecipeError:
         ("[" + ".".join("a" * 100_000) + "]", "a key of more than 32 parts"),
         ("x = {" + ".".join("a" * 100_000) + " = 1}", "a key of more than 32 parts"),
         (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
-        ("\n".join(f"k{number} = 1" for number in range(200_000)), "keys, more than 10,000"),
+        (
+            "\n".join(f"k{number} = 1" for number in range(200_000)),
+            "keys, more than 10,000",
+        ),
         ("x = '''" + "[" * 100_000, "not valid TOML"),
         ("x = 2026-99-99", "not valid TOML"),
     ],
@@ -48,7 +51,9 @@ def test_a_text_that_would_keep_the_parser_busy_is_refused(
     assert len(told.what) < 2000
 
 
-def test_a_document_without_end_is_read_no_further_than_it_may_be(recipe_file: Path) -> None:
+def test_a_document_without_end_is_read_no_further_than_it_may_be(
+    recipe_file: Path,
+) -> None:
     assert "is larger than" in refused(recipe_file, "#" * (toml.LARGEST + 1)).what
 
 
@@ -57,7 +62,9 @@ def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:
     assert "and 8,980 more" in told.what
 
 
-def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(recipe_file: Path) -> None:
+def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(
+    recipe_file: Path,
+) -> None:
     text = recipe_file.read_text("utf-8")
     odd = "A" + "[" * 40 + "." * 40 + "9" * 200
     text = text.replace('"A recipe for tests"', f'"{odd}"  # {odd}')
@@ -66,7 +73,8 @@ def test_brackets_and_dots_in_strings_and_comments_count_for_nothing(recipe_file
 
 
 @pytest.mark.parametrize(
-    "name", ["vault", "git", "wheelhouse", "disk_cache", "bazel_install", "Vault", "toolkits"]
+    "name",
+    ["vault", "git", "wheelhouse", "disk_cache", "bazel_install", "Vault", "toolkits"],
 )
 def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
     recipe_file: Path, name: str
@@ -93,7 +101,9 @@ def test_a_recipe_cannot_be_named_like_a_directory_that_all_recipes_share(
     ],
 )
 @pytest.mark.parametrize("table", ["host", "verify", "plugins"])
-def test_nothing_but_an_exact_pin_reaches_pip(recipe_file: Path, line: str, table: str) -> None:
+def test_nothing_but_an_exact_pin_reaches_pip(
+    recipe_file: Path, line: str, table: str
+) -> None:
     key, header = {
         "host": ("requirements", "\n[host]"),
         "verify": ("requirements", "\n[verify]"),
@@ -101,7 +111,9 @@ def test_nothing_but_an_exact_pin_reaches_pip(recipe_file: Path, line: str, tabl
     }[table]
     text = recipe_file.read_text("utf-8")
     if table == "host":
-        recipe_file.write_text(text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8")
+        recipe_file.write_text(
+            text.replace("[bazel]", f'{key} = ["{line}"]\n[bazel]'), "utf-8"
+        )
         told = refused(recipe_file, "")
     else:
         told = refused(recipe_file, f'{header}\n{key} = ["{line}"]\n')
@@ -118,7 +130,15 @@ def test_an_exact_pin_passes(line: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    [".git", "a/.GIT/config", ".git./x", ".git /x", "GIT~1/hooks", ".git::$INDEX/x", "a/.Git"],
+    [
+        ".git",
+        "a/.GIT/config",
+        ".git./x",
+        ".git /x",
+        "GIT~1/hooks",
+        ".git::$INDEX/x",
+        "a/.Git",
+    ],
 )
 def test_no_path_leads_into_what_a_file_system_takes_for_git(path: str) -> None:
     with pytest.raises(ValueError, match=r"take for \.git"):
@@ -131,6 +151,8 @@ def test_a_path_that_no_file_system_takes_is_refused(path: str) -> None:
         inner_path(path)
 
 
-@pytest.mark.parametrize("path", ["r1.8/0001-x.patch", ".gitignore", "a/.github/x", "digit~1"])
+@pytest.mark.parametrize(
+    "path", ["r1.8/0001-x.patch", ".gitignore", "a/.github/x", "digit~1"]
+)
 def test_a_plain_path_passes(path: str) -> None:
     assert inner_path(path) == path

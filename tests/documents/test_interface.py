@@ -38,7 +38,9 @@ def test_the_exact_version_is_read_off_whatever_says_it(
 
 
 def test_a_version_of_another_release_is_refused() -> None:
-    with pytest.raises(ValidationError, match=r"version 2\.5\.1 is not of release 2\.4"):
+    with pytest.raises(
+        ValidationError, match=r"version 2\.5\.1 is not of release 2\.4"
+    ):
         source(branch="r2.4", version="2.5.1")
 
 
@@ -58,7 +60,12 @@ def recipe(**tables: object) -> Recipe:
     document = {
         "name": "small",
         "summary": "A recipe for tests",
-        "source": {"url": URL, "commit": COMMIT, "branch": "master", "interface": "own"},
+        "source": {
+            "url": URL,
+            "commit": COMMIT,
+            "branch": "master",
+            "interface": "own",
+        },
         "host": {"system": "any", "python": "any"},
         "bazel": {"version": "0.26.1"},
         "compile": {"target": "//:wheel"},
@@ -78,12 +85,16 @@ def test_a_program_of_its_own_takes_no_name_in_tensorflows_way() -> None:
 
 
 @pytest.mark.parametrize("question", ["*", " * ", "*?*", "a\x1bb", "* * * * * asks"])
-def test_a_question_that_would_match_any_text_or_take_long_is_refused(question: str) -> None:
+def test_a_question_that_would_match_any_text_or_take_long_is_refused(
+    question: str,
+) -> None:
     with pytest.raises(ValidationError):
         PromptTable(variable="TF_FLUX", question=question)
 
 
-@pytest.mark.parametrize("line", ["import /etc/bazel.bazelrc", "startup --foo", "build", "rm -rf"])
+@pytest.mark.parametrize(
+    "line", ["import /etc/bazel.bazelrc", "startup --foo", "build", "rm -rf"]
+)
 def test_a_line_that_does_more_than_set_flags_is_refused(line: str) -> None:
     with pytest.raises(ValidationError, match="must be a line of flags"):
         BazelrcTable(adds=(line,))

@@ -19,7 +19,9 @@ def fault(path: Path, old: str, new: str) -> RecipeError:
     return caught.value
 
 
-def test_a_valid_recipe_loads_and_takes_its_name_from_the_file(recipe_file: Path) -> None:
+def test_a_valid_recipe_loads_and_takes_its_name_from_the_file(
+    recipe_file: Path,
+) -> None:
     loaded = recipe.read(str(recipe_file))
     assert loaded.name == "small"
     assert loaded.source.release == Release(1, 8)
@@ -37,7 +39,10 @@ def test_an_unknown_key_is_refused_with_its_line_and_the_nearest_known_key(
     recipe_file: Path,
 ) -> None:
     told = fault(recipe_file, "commit = ", "comit = ")
-    assert f"{recipe_file}:6: unknown key source.comit; did you mean 'commit'?" in told.what
+    assert (
+        f"{recipe_file}:6: unknown key source.comit; did you mean 'commit'?"
+        in told.what
+    )
     assert "source.commit is missing" in told.what
 
 
@@ -58,11 +63,15 @@ def test_a_wrong_type_is_refused_with_its_line(recipe_file: Path) -> None:
     assert f"{recipe_file}:14: bazel.version" in told.what
 
 
-@pytest.mark.parametrize("branch", ["--upload-pack=touch /tmp/x", "-r1.8", "r1..8", "r1.8 x", ""])
+@pytest.mark.parametrize(
+    "branch", ["--upload-pack=touch /tmp/x", "-r1.8", "r1..8", "r1.8 x", ""]
+)
 def test_a_branch_that_git_could_take_for_something_else_is_refused(
     recipe_file: Path, branch: str
 ) -> None:
-    told = fault(recipe_file, 'branch = "r1.8"', f'branch = "{branch}"\nrelease = "1.8"')
+    told = fault(
+        recipe_file, 'branch = "r1.8"', f'branch = "{branch}"\nrelease = "1.8"'
+    )
     assert f"{recipe_file}:5: source.branch" in told.what
 
 
@@ -77,8 +86,13 @@ def test_a_branch_that_git_could_take_for_something_else_is_refused(
         "https://x/ --upload-pack=id",
     ],
 )
-def test_a_url_through_which_git_could_run_commands_is_refused(recipe_file: Path, url: str) -> None:
-    assert "source.url" in fault(recipe_file, "https://example.org/tensorflow.git", url).what
+def test_a_url_through_which_git_could_run_commands_is_refused(
+    recipe_file: Path, url: str
+) -> None:
+    assert (
+        "source.url"
+        in fault(recipe_file, "https://example.org/tensorflow.git", url).what
+    )
 
 
 @pytest.mark.parametrize(
@@ -90,13 +104,17 @@ def test_a_path_that_leaves_its_root_is_refused(recipe_file: Path, path: str) ->
 
 
 def test_a_patch_that_is_not_there_is_refused_with_its_line(recipe_file: Path) -> None:
-    told = fault(recipe_file, "\n[host]", 'patches = [\n  "r1.8/none.patch",\n]\n[host]')
+    told = fault(
+        recipe_file, "\n[host]", 'patches = [\n  "r1.8/none.patch",\n]\n[host]'
+    )
     assert f"{recipe_file}:8: r1.8/none.patch is not a file" in told.what
 
 
 def test_an_answer_with_a_line_break_is_refused(recipe_file: Path) -> None:
     told = fault(
-        recipe_file, "[bazel]", '[configure.answers]\nTF_CUDA_VERSION = "9.2\\ny"\n[bazel]'
+        recipe_file,
+        "[bazel]",
+        '[configure.answers]\nTF_CUDA_VERSION = "9.2\\ny"\n[bazel]',
     )
     assert f"{recipe_file}:14: configure.answers.TF_CUDA_VERSION" in told.what
     assert "answer the next question too" in told.what
@@ -110,18 +128,29 @@ def test_what_is_no_toml_is_refused_with_its_line(recipe_file: Path) -> None:
 
 
 def test_all_faults_are_told_at_once(recipe_file: Path) -> None:
-    told = fault(recipe_file, 'system = "any"\nmachine = "any"', 'system = "BeOS"\nmachine = 3')
+    told = fault(
+        recipe_file, 'system = "any"\nmachine = "any"', 'system = "BeOS"\nmachine = 3'
+    )
     assert "2 faults" in told.what
     assert f"{recipe_file}:9: host.system" in told.what
     assert f"{recipe_file}:10: host.machine" in told.what
 
 
-def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(recipe_file: Path) -> None:
-    recipe_file.write_text(recipe_file.read_text("utf-8") + "[nccl]\nrebuild = true\n", "utf-8")
-    assert "only 1.0 to 1.12 do" in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
+def test_the_nccl_rebuild_is_refused_where_there_is_no_such_library(
+    recipe_file: Path,
+) -> None:
+    recipe_file.write_text(
+        recipe_file.read_text("utf-8") + "[nccl]\nrebuild = true\n", "utf-8"
+    )
+    assert (
+        "only 1.0 to 1.12 do"
+        in fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.14"').what
+    )
 
 
-def test_a_project_name_is_refused_where_packaging_cannot_take_one(recipe_file: Path) -> None:
+def test_a_project_name_is_refused_where_packaging_cannot_take_one(
+    recipe_file: Path,
+) -> None:
     recipe_file.write_text(
         recipe_file.read_text("utf-8") + '[package]\nproject_name = "mine"\n', "utf-8"
     )
@@ -130,7 +159,9 @@ def test_a_project_name_is_refused_where_packaging_cannot_take_one(recipe_file: 
 
 
 def test_a_substitute_needs_exactly_one_source(recipe_file: Path) -> None:
-    table = f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
+    table = (
+        f'[fetch.substitutes.zlib_archive]\nreason = "gone"\nsha256 = "{"0" * 64}"\n'
+    )
     recipe_file.write_text(recipe_file.read_text("utf-8") + table, "utf-8")
     with pytest.raises(RecipeError, match="give either urls, or git with commit"):
         recipe.read(str(recipe_file))
@@ -149,7 +180,11 @@ def test_a_file_that_is_not_text_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "table", ['libraries = { "@rpath/a.dylib" = "/b.dylib" }', 'rpath = ["/usr/local/cuda/lib"]']
+    "table",
+    [
+        'libraries = { "@rpath/a.dylib" = "/b.dylib" }',
+        'rpath = ["/usr/local/cuda/lib"]',
+    ],
 )
 def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(
     recipe_file: Path, table: str

@@ -19,7 +19,9 @@ def test_every_recipe_can_be_held_against_this_host(name: str) -> None:
         finding.found and finding.wanted and finding.remedy
         for finding in examination.examine(recipe, HostFile(), host)
     )
-    assert next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
+    assert (
+        next(fact.name for fact in inventory.take(recipe, HostFile(), host)) == "system"
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -40,12 +40,20 @@ def test_without_a_question_it_is_about_this_host(ubuntu: Host) -> None:
 
 
 def test_another_system_is_not_completed_with_what_this_host_has(ubuntu: Host) -> None:
-    assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(system="Darwin", gpu="3.0")
+    assert match.wish(ubuntu, system="Darwin", gpu="sm_30") == Wish(
+        system="Darwin", gpu="3.0"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("gpu", "foo"), ("python", "3"), ("cuda", "ten"), ("system", "Windows"), ("glibc", "musl")],
+    [
+        ("gpu", "foo"),
+        ("python", "3"),
+        ("cuda", "ten"),
+        ("system", "Windows"),
+        ("glibc", "musl"),
+    ],
 )
 def test_what_cannot_be_read_is_refused_with_an_example(
     name: str, value: str, ubuntu: Host
@@ -57,11 +65,15 @@ def test_what_cannot_be_read_is_refused_with_an_example(
 def test_a_gpu_is_served_by_code_for_its_own_major_version_only(
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
-    blackwell = fitting(bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu)
+    blackwell = fitting(
+        bundled, Wish(system="Linux", machine="x86_64", gpu="12.0"), ubuntu
+    )
     assert all(name.startswith("linux-r2.20-cuda12.8-sm120") for name in blackwell)
     # One for each Python from 3.10 to 3.13.
     assert len(blackwell) == 4
-    assert "linux-r0.11-cuda8.0" in fitting(bundled, Wish(system="Linux", gpu="3.0"), ubuntu)
+    assert "linux-r0.11-cuda8.0" in fitting(
+        bundled, Wish(system="Linux", gpu="3.0"), ubuntu
+    )
 
 
 def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
@@ -72,9 +84,9 @@ def test_code_for_12_0_serves_a_gpu_of_12_1_on_its_own_processor(
 
 
 def test_cuda_and_python_name_one_recipe(bundled: list[Recipe], ubuntu: Host) -> None:
-    assert fitting(bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu) == [
-        "linux-r2.1-cuda10.1"
-    ]
+    assert fitting(
+        bundled, Wish(system="Linux", cuda="10.1", python="3.7"), ubuntu
+    ) == ["linux-r2.1-cuda10.1"]
 
 
 def test_the_nearest_say_all_that_differs_and_another_system_is_far(
@@ -92,15 +104,20 @@ def test_a_wheel_without_a_promise_may_need_the_glibc_of_the_host_that_builds_it
     bundled: list[Recipe], ubuntu: Host
 ) -> None:
     ranked = {
-        one.recipe: one for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
+        one.recipe: one
+        for one in match.rank(bundled, Wish(system="Linux", glibc="2.17"), ubuntu)
     }
     assert ranked["linux-r2.1-cuda10.1"].differs == (
         "promises no glibc; built here, it may need 2.27",
     )
-    assert "linux-r2.1-cuda10.1" in fitting(bundled, Wish(system="Linux", glibc="2.27"), ubuntu)
+    assert "linux-r2.1-cuda10.1" in fitting(
+        bundled, Wish(system="Linux", glibc="2.27"), ubuntu
+    )
 
 
-def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Host) -> None:
+def test_the_demo_is_no_tensorflow_to_be_found(
+    bundled: list[Recipe], ubuntu: Host
+) -> None:
     assert "demo" not in [one.recipe for one in match.rank(bundled, Wish(), ubuntu)]
 
 
@@ -120,10 +137,17 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
                 "driver": "570.26 or later",
             },
         ),
-        (Wish(system="Linux", gpu="9.0", cuda="12.5"), {"driver": "525.60.13 or later"}),
+        (
+            Wish(system="Linux", gpu="9.0", cuda="12.5"),
+            {"driver": "525.60.13 or later"},
+        ),
         (
             Wish(system="Linux", cuda="9.2", python="2.7"),
-            {"TensorFlow": "1.12", "CUDA": "9.2 (tested with 9.0)", "Bazel": "0.15.0 or later"},
+            {
+                "TensorFlow": "1.12",
+                "CUDA": "9.2 (tested with 9.0)",
+                "Bazel": "0.15.0 or later",
+            },
         ),
         (
             Wish(system="Darwin", gpu="3.0", cuda="9.2"),
@@ -135,7 +159,10 @@ def test_the_demo_is_no_tensorflow_to_be_found(bundled: list[Recipe], ubuntu: Ho
         ),
         (
             Wish(system="Linux", python="2.7", glibc="2.17"),
-            {"TensorFlow": "2.1", "verify.glibc": "2.17, built in an image that has no newer one"},
+            {
+                "TensorFlow": "2.1",
+                "verify.glibc": "2.17, built in an image that has no newer one",
+            },
         ),
     ],
 )
@@ -207,7 +234,11 @@ def test_a_gpu_is_known_by_the_name_that_people_give_it(
     assert wanted.named.startswith(f"{name}: https://developer.nvidia.com/cuda-")
 
 
-def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(ubuntu: Host) -> None:
-    with pytest.raises(RecipeError, match="No GPU is known by the name 'Voodoo 2'") as refused:
+def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(
+    ubuntu: Host,
+) -> None:
+    with pytest.raises(
+        RecipeError, match="No GPU is known by the name 'Voodoo 2'"
+    ) as refused:
         match.wish(ubuntu, gpu="Voodoo 2")
     assert "https://developer.nvidia.com/cuda-gpus" in refused.value.remedy

@@ -54,14 +54,20 @@ def test_nothing_is_looked_at_before_it_is_asked_for(tmp_path: Path) -> None:
         ("tcc version 0.9.27 (x86_64 Linux)", None),
     ],
 )
-def test_compilers_are_told_apart_by_what_they_say(line: str, compiler: Compiler | None) -> None:
+def test_compilers_are_told_apart_by_what_they_say(
+    line: str, compiler: Compiler | None
+) -> None:
     assert toolchain.parse(line) == compiler
 
 
 @pytest.mark.parametrize(
     ("path", "text", "version"),
     [
-        ("version.json", '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}}', "12.8.1"),
+        (
+            "version.json",
+            '{"cuda": {"name": "CUDA SDK", "version": "12.8.1"}}',
+            "12.8.1",
+        ),
         ("version.txt", "CUDA Version 9.2.148", "9.2.148"),
         ("include/cuda.h", "#define CUDA_VERSION 11080", "11.8"),
     ],
@@ -75,7 +81,9 @@ def test_cuda_is_known_by_any_of_its_files(
 
 def test_a_broken_version_file_is_passed_over(play: Player) -> None:
     assert (
-        nvidia.cuda(place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda"))
+        nvidia.cuda(
+            place(play, **{"/opt/cuda/version.json": '{"cuda": []}'}), Path("/opt/cuda")
+        )
         == []
     )
 
@@ -105,7 +113,10 @@ def test_cudnn_is_found_as_nvidia_as_debian_and_as_pip_lay_it_out(
     ],
 )
 def test_the_driver_is_known_without_nvidia_smi(text: str, play: Player) -> None:
-    assert nvidia.driver(place(play, **{"/proc/driver/nvidia/version": text})).value == "440.100"
+    assert (
+        nvidia.driver(place(play, **{"/proc/driver/nvidia/version": text})).value
+        == "440.100"
+    )
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,13 @@ from tfwright.terminal import doctor as page
 
 EXPECTED = Path(__file__).parent / "expected"
 RECIPES = Path(__file__).parent / "recipes"
-HOSTS = ("container-cuda10.0", "cuda13", "laptop-nouveau", "mac-cuda9.2", "ubuntu-18.04-cuda10.1")
+HOSTS = (
+    "container-cuda10.0",
+    "cuda13",
+    "laptop-nouveau",
+    "mac-cuda9.2",
+    "ubuntu-18.04-cuda10.1",
+)
 Description = dict[str, Any]
 Reader = Callable[[str], Description]
 Player = Callable[[Description], Host]
@@ -32,7 +38,8 @@ remedy has."""
 
 def settings_of(description: Description) -> HostFile:
     return HostFile(
-        build_out=Path(description["env"]["HOME"]) / "build_out", **description.get("settings", {})
+        build_out=Path(description["env"]["HOME"]) / "build_out",
+        **description.get("settings", {}),
     )
 
 
@@ -80,7 +87,9 @@ MAC, UBUNTU, CONTAINER, LAPTOP, SERVER = (
     "cuda13",
 )
 EXT4 = "/dev/sda1 / ext4 rw 0 0\n"
-CUDNN_ON_SERVER = "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
+CUDNN_ON_SERVER = (
+    "/opt/venv/lib/python3.12/site-packages/nvidia/cudnn/include/cudnn_version.h"
+)
 MENDED: Mapping[str, Mapping[str, Any]] = {
     SERVER: {"recipe": str(RECIPES / "linux-r2.17-cuda13.0.toml")},
     CONTAINER: {
@@ -135,7 +144,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         MAC,
-        {"programs": {"/usr/bin/xcodebuild": {"-version": "Xcode 9.4.1\nBuild version 9F2000"}}},
+        {
+            "programs": {
+                "/usr/bin/xcodebuild": {"-version": "Xcode 9.4.1\nBuild version 9F2000"}
+            }
+        },
         "Xcode 9.4.1",
         "xcode-select --switch",
     ),
@@ -149,7 +162,9 @@ VIOLATIONS: list[Violation] = [
         MAC,
         {
             "programs": {
-                "/usr/bin/csrutil": {"status": "System Integrity Protection status: enabled."}
+                "/usr/bin/csrutil": {
+                    "status": "System Integrity Protection status: enabled."
+                }
             }
         },
         "System Integrity Protection is on",
@@ -193,7 +208,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         MAC,
-        {"programs": {"/usr/local/bin/git": {"--version": "git version 2.10.1 (Apple Git-78)"}}},
+        {
+            "programs": {
+                "/usr/local/bin/git": {"--version": "git version 2.10.1 (Apple Git-78)"}
+            }
+        },
         "git 2.10.1",
         "brew install git",
     ),
@@ -205,7 +224,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         UBUNTU,
-        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"}}},
+        {
+            "programs": {
+                "/usr/bin/gcc": {"--version": "gcc (Ubuntu 9.4.0-1ubuntu1~18.04) 9.4.0"}
+            }
+        },
         "gcc 9.4.0 as the host compiler of nvcc",
         "apt-get install gcc-8",
     ),
@@ -254,7 +277,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         UBUNTU,
-        {"files": {"/proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n"}},
+        {
+            "files": {
+                "/proc/meminfo": "MemTotal: 1048576 kB\nMemAvailable: 1048576 kB\n"
+            }
+        },
         "1.0 GiB of memory",
         "swap",
     ),
@@ -278,7 +305,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         CONTAINER,
-        {"programs": {"/usr/bin/gcc": {"--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"}}},
+        {
+            "programs": {
+                "/usr/bin/gcc": {"--version": "gcc (Ubuntu 8.4.0-1ubuntu1~18.04) 8.4.0"}
+            }
+        },
         "gcc 8.4.0 as the host compiler of nvcc",
         "apt-get install gcc-7",
     ),
@@ -386,7 +417,9 @@ VIOLATIONS: list[Violation] = [
         {
             "asks": {
                 "compile": {
-                    "flags": ["--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-19/bin/clang"]
+                    "flags": [
+                        "--action_env=CLANG_CUDA_COMPILER_PATH=/usr/lib/llvm-19/bin/clang"
+                    ]
                 }
             }
         },
@@ -407,7 +440,11 @@ VIOLATIONS: list[Violation] = [
     ),
     (
         SERVER,
-        {"files": {"/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"}},
+        {
+            "files": {
+                "/usr/local/cuda-13.0/include/cuda.h": "#define CUDA_VERSION 12080\n"
+            }
+        },
         "several CUDAs mixed at /usr/local/cuda-13.0",
         "--cuda cuda_13.0",
     ),
@@ -458,7 +495,10 @@ VIOLATIONS: list[Violation] = [
         {
             "asks": {
                 "configure": {
-                    "answers": {"TF_NEED_CUDA": True, "TF_CUDA_COMPUTE_CAPABILITIES": "7.0,9.0"}
+                    "answers": {
+                        "TF_NEED_CUDA": True,
+                        "TF_CUDA_COMPUTE_CAPABILITIES": "7.0,9.0",
+                    }
                 }
             }
         },
@@ -550,7 +590,9 @@ def test_one_thing_wrong_on_a_fitting_host_is_found_with_its_remedy(
     violation: Violation, described: Reader, play: Player
 ) -> None:
     name, changes, found, remedy = violation
-    findings = examined(changed(changed(described(name), MENDED.get(name, {})), changes), play)
+    findings = examined(
+        changed(changed(described(name), MENDED.get(name, {})), changes), play
+    )
     told = [finding for finding in findings if finding.found.startswith(found)]
     assert told, [finding.found for finding in findings]
     assert remedy in told[0].remedy

@@ -40,7 +40,9 @@ def test_a_closed_way_says_why_and_what_opens_it(recipe: Recipe, play: Player) -
     assert "on a host with apt-get, or with the packages in the drop folder" in text
 
 
-def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player) -> None:
+def test_open_and_closed_ways_are_listed_separately(
+    recipe: Recipe, play: Player
+) -> None:
     table = recipe.toolkit.cuda
     assert table is not None
     archives = {"https://developer.download.nvidia.com/cuda.run": "0" * 64}
@@ -50,17 +52,24 @@ def test_open_and_closed_ways_are_listed_separately(recipe: Recipe, play: Player
     lines = toolkit_ways.remedy(recipe, "cuda", play({})).splitlines()
     assert "# from developer.download.nvidia.com; shows the licences" in lines[0]
     assert (
-        lines[-1] == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
+        lines[-1]
+        == "# not possible here: from Debian bookworm by apt (this host has no apt-get)"
     )
 
 
-def test_an_installed_cuda_of_the_right_version_is_offered(recipe: Recipe, play: Player) -> None:
-    host = play({"files": {"/usr/local/cuda-11.8/include/cuda.h": CUDA_H}, "programs": APT})
+def test_an_installed_cuda_of_the_right_version_is_offered(
+    recipe: Recipe, play: Player
+) -> None:
+    host = play(
+        {"files": {"/usr/local/cuda-11.8/include/cuda.h": CUDA_H}, "programs": APT}
+    )
     text = toolkit_ways.remedy(recipe, "cuda", host)
     assert "invoke toolkit --recipe demo-cuda --cuda /usr/local/cuda-11.8 " in text
 
 
-def test_an_installed_cuda_of_another_version_is_not_offered(recipe: Recipe, play: Player) -> None:
+def test_an_installed_cuda_of_another_version_is_not_offered(
+    recipe: Recipe, play: Player
+) -> None:
     other = CUDA_H.replace("11080", "12040")
     host = play({"files": {"/usr/local/cuda/include/cuda.h": other}, "programs": APT})
     assert "/usr/local/cuda" not in toolkit_ways.remedy(recipe, "cuda", host)

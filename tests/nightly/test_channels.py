@@ -13,7 +13,12 @@ from typing import Any
 
 import pytest
 
-from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
+from tfwright.documents.nightly import (
+    MailTable,
+    NoticesTable,
+    ProgramTable,
+    WebhookTable,
+)
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import channels
 from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
@@ -56,7 +61,9 @@ class _Smtp(socketserver.StreamRequestHandler):
 def smtp() -> Iterator[Any]:
     with socketserver.TCPServer(("127.0.0.1", 0), _Smtp) as server:
         server.mails = []  # type: ignore[attr-defined]
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        )
         thread.start()
         try:
             yield server
@@ -68,7 +75,10 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
     with smtp() as server:
         port = int(server.server_address[1])
         table = MailTable(
-            to=("team@example.org",), sender="b@example.org", host="127.0.0.1", port=port
+            to=("team@example.org",),
+            sender="b@example.org",
+            host="127.0.0.1",
+            port=port,
         )
         MailChannel(table).send(NOTICE)
     (mail,) = server.mails
@@ -82,7 +92,9 @@ def test_a_mail_is_sent_in_its_thread_and_no_header_can_be_added() -> None:
 def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
     with socket.create_server(("127.0.0.1", 0)) as closed:
         port = closed.getsockname()[1]
-    table = MailTable(to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port)
+    table = MailTable(
+        to=("t@example.org",), sender="b@example.org", host="127.0.0.1", port=port
+    )
     with pytest.raises(SupplyError, match="did not take the mail"):
         MailChannel(table).send(NOTICE)
 
@@ -94,7 +106,9 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            heard.append({**json.loads(body), "auth": self.headers.get("Authorization")})
+            heard.append(
+                {**json.loads(body), "auth": self.headers.get("Authorization")}
+            )
             self.send_response(status)
             self.end_headers()
 
@@ -102,7 +116,9 @@ def hook(status: int) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread = threading.Thread(
+            target=server.serve_forever, args=(0.01,), daemon=True
+        )
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_address[1]}/secret-path", heard

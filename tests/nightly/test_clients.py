@@ -34,7 +34,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for version in ("1.0", "1.1", "1.1+cpu", "1.2"):
         write_wheel(packages, version=version, tag="py2.py3-none-any")
     oldest = packages / "demo-1.0-py2.py3-none-any.whl"
-    write_wheel(packages, version="2.0", tag="py2.py3-none-any", requires_python=">=3.99")
+    write_wheel(
+        packages, version="2.0", tag="py2.py3-none-any", requires_python=">=3.99"
+    )
     yanked = write_wheel(packages, version="1.3", tag="py2.py3-none-any")
     notes = {yanked.name: {"yanked": REASON}, oldest.name: {"recipe": "old"}}
     write.refresh(folder, notes)
@@ -49,7 +51,15 @@ def url(
     with server.listening(site) as probe:
         port = int(probe.server_address[1])
     if request.param == "invoke":
-        argv = [sys.executable, "-m", "invoke", "index", "--serve", "--folder", str(site)]
+        argv = [
+            sys.executable,
+            "-m",
+            "invoke",
+            "index",
+            "--serve",
+            "--folder",
+            str(site),
+        ]
         argv += ["--port", str(port)]
     else:
         argv = nginx_command(site, port, scratch)
@@ -72,7 +82,15 @@ def nginx_command(site: Path, port: int, scratch: Path) -> list[str]:
         f"{user}daemon off; pid {scratch}/pid; error_log stderr;"
         f"events {{}} http {{ access_log off; include {scratch}/site.conf; }}"
     )
-    return [program, "-c", str(scratch / "nginx.conf"), "-p", str(scratch), "-e", "stderr"]
+    return [
+        program,
+        "-c",
+        str(scratch / "nginx.conf"),
+        "-p",
+        str(scratch),
+        "-e",
+        "stderr",
+    ]
 
 
 def wait_for(address: str) -> None:
@@ -88,7 +106,11 @@ def wait_for(address: str) -> None:
 
 def clean_environment(home: Path) -> Mapping[str, str]:
     # The caller's pip.conf and uv.toml may name other indexes.
-    named = {"HOME": str(home), "PATH": os.environ["PATH"], "PIP_CONFIG_FILE": os.devnull}
+    named = {
+        "HOME": str(home),
+        "PATH": os.environ["PATH"],
+        "PIP_CONFIG_FILE": os.devnull,
+    }
     return {**named, "UV_NO_CONFIG": "1", "UV_CACHE_DIR": str(home / "uv-cache")}
 
 
@@ -115,15 +137,27 @@ class Client:
             argv = [UV, "pip", "install", "--python", str(self.python), "--no-cache"]
             argv += ["--index-url", url + index, *what]
         else:
-            argv = [str(self.python), "-m", "pip", "--disable-pip-version-check", "install"]
+            argv = [
+                str(self.python),
+                "-m",
+                "pip",
+                "--disable-pip-version-check",
+                "install",
+            ]
             argv += ["--no-cache-dir", "--index-url", url + index, *what]
         return subprocess.run(
             argv, env=self.environment, capture_output=True, text=True, check=False
         )
 
     def version(self) -> str:
-        found = list((self.folder / "venv").glob("lib/python*/site-packages/demo-*.dist-info"))
-        return found[0].name.removesuffix(".dist-info").removeprefix("demo-") if found else ""
+        found = list(
+            (self.folder / "venv").glob("lib/python*/site-packages/demo-*.dist-info")
+        )
+        return (
+            found[0].name.removesuffix(".dist-info").removeprefix("demo-")
+            if found
+            else ""
+        )
 
 
 @pytest.fixture(params=["pip 3.6", "pip 3.11", "uv"])
@@ -131,14 +165,18 @@ def client(request: pytest.FixtureRequest, tmp_path: Path) -> Client:
     return Client(request.param, tmp_path)
 
 
-def test_the_newest_wheel_that_fits_is_installed_by_name(client: Client, url: str) -> None:
+def test_the_newest_wheel_that_fits_is_installed_by_name(
+    client: Client, url: str
+) -> None:
     ended = client.install(url, "demo")
     assert ended.returncode == 0, ended.stderr
     # pip of Python 3.6 comes from before yanking, and takes 1.3.
     assert client.version() == ("1.3" if client.kind == "pip 3.6" else "1.2")
 
 
-def test_an_exact_pin_with_a_local_version_is_installed(client: Client, url: str) -> None:
+def test_an_exact_pin_with_a_local_version_is_installed(
+    client: Client, url: str
+) -> None:
     ended = client.install(url, "demo==1.1+cpu")
     assert ended.returncode == 0, ended.stderr
     assert client.version() == "1.1+cpu"
@@ -161,7 +199,9 @@ def test_only_wheels_are_wanted_and_found(client: Client, url: str) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
-def test_a_yanked_wheel_comes_only_by_its_exact_version(client: Client, url: str) -> None:
+def test_a_yanked_wheel_comes_only_by_its_exact_version(
+    client: Client, url: str
+) -> None:
     ended = client.install(url, "demo==1.3")
     assert ended.returncode == 0, ended.stderr
     assert client.version() == "1.3"
@@ -188,7 +228,9 @@ def test_metadata_comes_without_the_wheel(tmp_path: Path, url: str) -> None:
     assert "demo-1.2-py2.py3-none-any.whl.metadata" in ended.stdout
 
 
-def test_uv_locks_to_this_index_and_to_these_bytes(tmp_path: Path, url: str, site: Path) -> None:
+def test_uv_locks_to_this_index_and_to_these_bytes(
+    tmp_path: Path, url: str, site: Path
+) -> None:
     client = Client("uv", tmp_path)
     project = tmp_path / "project"
     project.mkdir()
@@ -218,7 +260,9 @@ def test_uv_locks_to_this_index_and_to_these_bytes(tmp_path: Path, url: str, sit
 def test_the_formats_are_chosen_by_what_the_client_accepts(url: str) -> None:
     kinds = {}
     for accepted in ("application/vnd.pypi.simple.v1+json", "text/html"):
-        answer = requests.get(f"{url}simple/demo/", headers={"Accept": accepted}, timeout=5)
+        answer = requests.get(
+            f"{url}simple/demo/", headers={"Accept": accepted}, timeout=5
+        )
         kinds[accepted] = answer.headers["Content-Type"].partition(";")[0]
         assert answer.headers["Cache-Control"] == "no-cache"
         assert answer.headers["Vary"] == "Accept"
@@ -232,6 +276,8 @@ def test_wheels_are_kept_for_ever_and_come_in_parts(url: str) -> None:
     assert "immutable" in answer.headers["Cache-Control"]
 
 
-@pytest.mark.parametrize("path", ["packages/.catalog.sqlite", ".git/config", "../etc/passwd"])
+@pytest.mark.parametrize(
+    "path", ["packages/.catalog.sqlite", ".git/config", "../etc/passwd"]
+)
 def test_hidden_files_are_not_served(url: str, path: str) -> None:
     assert requests.get(url + path, timeout=5).status_code in {400, 404}

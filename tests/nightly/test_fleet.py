@@ -90,7 +90,9 @@ def test_a_worker_with_another_recipe_refuses_the_order(
     folder.mkdir()
     order = order_of(tmp_path, {"the recipe's [source]": "0"})
     orders.write(folder, order, builder_of(tmp_path), carry=False)
-    with pytest.raises(HostError, match=r"would build another wheel: it differs in .*source"):
+    with pytest.raises(
+        HostError, match=r"would build another wheel: it differs in .*source"
+    ):
         orders.carry_out(folder, SILENCE)
 
 
@@ -124,7 +126,9 @@ def test_a_wheel_that_changed_on_the_way_is_refused(tmp_path: Path) -> None:
         orders.take(tmp_path / "order", tmp_path / "work")
 
 
-def test_the_result_of_an_order_becomes_the_directory_of_the_night(tmp_path: Path) -> None:
+def test_the_result_of_an_order_becomes_the_directory_of_the_night(
+    tmp_path: Path,
+) -> None:
     built(tmp_path / "order", wheel="", sha256="")
     (tmp_path / "work").mkdir()
     assert orders.take(tmp_path / "order", tmp_path / "work").id == "id"
@@ -137,7 +141,9 @@ def test_an_order_that_no_worker_carried_out_blocks_its_target(tmp_path: Path) -
     fleet = fleets.SshFleet(tmp_path, HostFile(), builder, heard.append, {})
     settled: list[NightlyBuild] = []
     order = order_of(tmp_path, {})
-    given = Assignment("demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8")
+    given = Assignment(
+        "demo", "refused", "two", ("one",), ("two",), detail="no CUDA 11.8"
+    )
     fleet.settle(order, given, lambda _, made: settled.append(made()))
     assert settled[0].result == "blocked"
     assert settled[0].broken

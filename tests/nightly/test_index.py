@@ -18,7 +18,9 @@ from tfwright.tools.http import server
 
 
 def page(folder: Path, project: str = "demo", place: str = "simple") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / place / project / "index.json").read_text())
+    found: dict[str, Any] = json.loads(
+        (folder / place / project / "index.json").read_text()
+    )
     return found
 
 
@@ -60,7 +62,9 @@ def test_links_in_html_lead_to_the_wheel_with_its_hash(tmp_path: Path) -> None:
     write.refresh(tmp_path)
     (anchor,) = Anchors((tmp_path / "simple/demo/index.html").read_text()).found
     href = str(anchor["href"])
-    assert href.startswith("../../packages/demo-1.0%2Bcu92.sm30-py3-none-any.whl#sha256=")
+    assert href.startswith(
+        "../../packages/demo-1.0%2Bcu92.sm30-py3-none-any.whl#sha256="
+    )
     assert anchor["data-core-metadata"] == anchor["data-dist-info-metadata"]
 
 
@@ -145,7 +149,9 @@ def test_a_wheelhouse_of_builds_by_hand_may_replace_a_wheel(tmp_path: Path) -> N
 
 def test_a_damaged_wheel_keeps_no_other_out_of_the_index(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages")
-    (tmp_path / "packages/bad-1.0-py3-none-any.whl").write_bytes(b"PK\x03\x04 not a zip")
+    (tmp_path / "packages/bad-1.0-py3-none-any.whl").write_bytes(
+        b"PK\x03\x04 not a zip"
+    )
     (tmp_path / "packages/no version.whl").write_bytes(b"")
     update = write.refresh(tmp_path)
     assert len(update.refused) == 2
@@ -207,7 +213,9 @@ def test_a_lost_catalog_costs_time_and_nothing_else(tmp_path: Path) -> None:
 def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     packages.mkdir()
-    (packages / catalog.FILE).write_bytes(b"not a database at all, but long enough" * 40)
+    (packages / catalog.FILE).write_bytes(
+        b"not a database at all, but long enough" * 40
+    )
     with pytest.raises(HostError, match="catalog") as caught:
         write.refresh(tmp_path)
     assert catalog.FILE in caught.value.remedy
@@ -222,7 +230,9 @@ def test_links_into_the_folder_are_not_followed(tmp_path: Path) -> None:
 
 def test_match_names_the_wheel_that_fits_first(tmp_path: Path) -> None:
     old = write_wheel(tmp_path / "packages", tag="cp36-cp36m-linux_x86_64")
-    new = write_wheel(tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64")
+    new = write_wheel(
+        tmp_path / "packages", version="2.0", tag="cp36-cp36m-linux_x86_64"
+    )
     needs = {old.name: ("glibc", "2.17"), new.name: ("glibc", "2.31")}
     notes = {name: {"needs": (need,)} for name, need in needs.items()}
     write.refresh(tmp_path, notes)
@@ -254,7 +264,9 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
     write_wheel(tmp_path / "packages", version="1.0+cpu")
     write.refresh(tmp_path)
     with server.listening(tmp_path) as listener:
-        thread = threading.Thread(target=listener.serve_forever, args=(0.01,), daemon=True)
+        thread = threading.Thread(
+            target=listener.serve_forever, args=(0.01,), daemon=True
+        )
         thread.start()
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
         try:

@@ -32,7 +32,9 @@ EPOCH = 1_795_305_600  # 2026-11-22
 def test_a_version_says_what_a_wheel_is_for(
     version: str, local: str, commit: str, expected: str
 ) -> None:
-    assert labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
+    assert (
+        labels.labelled_version(version, local, commit=commit, epoch=EPOCH) == expected
+    )
 
 
 def test_a_relabelled_wheel_is_whole_and_can_be_listed(tmp_path: Path) -> None:
@@ -56,7 +58,16 @@ def test_the_same_wheel_and_version_give_the_same_bytes(tmp_path: Path) -> None:
 def test_pip_installs_a_relabelled_wheel(tmp_path: Path) -> None:
     target = labels.relabel(write_wheel(tmp_path), tmp_path / "out", "1.0+cpu")
     place = tmp_path / "installed"
-    argv = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(place)]
+    argv = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-deps",
+        "--target",
+        str(place),
+    ]
     subprocess.run([*argv, str(target)], check=True, capture_output=True)
     assert (place / "demo-1.0+cpu.dist-info/METADATA").is_file()
 

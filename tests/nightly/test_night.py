@@ -78,7 +78,9 @@ def test_a_plan_says_why_and_changes_nothing(tmp_path: Path) -> None:
     assert sorted(path for path in tmp_path.rglob("*") if path.is_file()) == before
 
 
-def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(tmp_path: Path) -> None:
+def test_a_failure_touches_no_other_recipe_and_keeps_the_good_wheel(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a", "b")
     pass_night(host)
     for name in ("a", "b"):
@@ -139,7 +141,10 @@ def test_rot_is_seen_before_it_is_needed(tmp_path: Path) -> None:
     pass_night(host)
     builder(host).rotten.add("a")
     pass_night(host)
-    assert "not reproduced on 2026-01-02: 1 file differs" in (host.site / "index.html").read_text()
+    assert (
+        "not reproduced on 2026-01-02: 1 file differs"
+        in (host.site / "index.html").read_text()
+    )
 
 
 def test_a_server_that_does_not_answer_blocks_one_recipe(tmp_path: Path) -> None:
@@ -164,7 +169,9 @@ def test_a_full_disk_blocks_builds_and_still_makes_the_page(tmp_path: Path) -> N
     assert "only 1.0 GB are free" in (host.site / "index.html").read_text()
 
 
-def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(tmp_path: Path) -> None:
+def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a", "b")
     builder(host).raises["a"] = OSError(28, "No space left on device")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
@@ -178,7 +185,9 @@ def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> No
     assert "a flaw in tfwright, fake.py" in (host.site / "index.html").read_text()
 
 
-def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(tmp_path: Path) -> None:
+def test_a_name_with_other_bytes_is_kept_out_and_says_what_to_bump(
+    tmp_path: Path,
+) -> None:
     host = host_with(tmp_path, "a")
     pass_night(host)
     # The same version from another toolchain: the fake names a wheel by its fingerprint.
@@ -338,10 +347,14 @@ def test_a_second_host_says_who_holds_the_directory(tmp_path: Path) -> None:
             time.sleep(60)
     """
     argv = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=own_path()) as other:
+    with subprocess.Popen(
+        argv, stdout=subprocess.PIPE, text=True, env=own_path()
+    ) as other:
         assert other.stdout
         other.stdout.readline()
-        with pytest.raises(HostError, match=rf"Another night runs .*process {other.pid}"):
+        with pytest.raises(
+            HostError, match=rf"Another night runs .*process {other.pid}"
+        ):
             night.run(host)
         other.kill()
     assert pass_night(host).verdicts == {"a": "good"}
@@ -378,11 +391,16 @@ def test_a_night_that_is_killed_at_any_moment_goes_on(tmp_path: Path) -> None:
                 kills += 1
         delay = 0.25 + (delay + 0.07) % 1.5
         assert_site_is_whole(tmp_path / "site")
-        ended = subprocess.run(argv, cwd=ROOT, env=own_path(), check=False, capture_output=True)
+        ended = subprocess.run(
+            argv, cwd=ROOT, env=own_path(), check=False, capture_output=True
+        )
         assert ended.returncode == 0, ended.stderr.decode()
         assert_site_is_whole(tmp_path / "site")
         page = json.loads((tmp_path / "site/latest.json").read_text())
-        assert {target["state"] for target in page["targets"]} <= {"good", "good-unchanged"}
+        assert {target["state"] for target in page["targets"]} <= {
+            "good",
+            "good-unchanged",
+        }
     assert kills > 10
 
 

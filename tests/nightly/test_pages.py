@@ -90,13 +90,17 @@ def test_the_first_page_says_what_broke_and_what_helps(tmp_path: Path) -> None:
     assert "0 of 1 recipes have a current wheel: 1 newly failing." in text
     assert "error: no member named foo" in text
     assert "What helps:" in text
-    build = next(path for path in host.builds.iterdir() if (path / "index.html").exists())
+    build = next(
+        path for path in host.builds.iterdir() if (path / "index.html").exists()
+    )
     assert f"builds/{build.name}" in text or len(list(host.builds.iterdir())) == 2
 
 
 def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "error: broken")
-    text = max(host.builds.glob("*/index.html"), key=lambda path: path.stat().st_mtime).read_text()
+    text = max(
+        host.builds.glob("*/index.html"), key=lambda path: path.stat().st_mtime
+    ).read_text()
     checked = Checked(text)
     assert "L2" in checked.ids
     assert "#L2" in checked.links
@@ -112,7 +116,9 @@ def test_pages_are_made_for_any_number_of_recipes(tmp_path: Path, count: int) ->
 
 
 @pytest.mark.slow
-def test_two_hundred_recipes_after_four_hundred_nights_stay_light(tmp_path: Path) -> None:
+def test_two_hundred_recipes_after_four_hundred_nights_stay_light(
+    tmp_path: Path,
+) -> None:
     names = [f"linux-r2.{number}-cuda12.8-sm120" for number in range(200)]
     host = host_with(tmp_path, *names, hours=168.0, url="https://wheels.example/")
     night.run(host)
@@ -199,7 +205,12 @@ def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
 
 def profile(path: Path, seconds: dict[str, float]) -> Path:
     events = [
-        {"cat": "action processing", "name": name, "ts": 1e6 * number, "dur": 1e6 * time}
+        {
+            "cat": "action processing",
+            "name": name,
+            "ts": 1e6 * number,
+            "dur": 1e6 * time,
+        }
         for number, (name, time) in enumerate(seconds.items())
     ]
     lines = ",\n".join(json.dumps(event) for event in events)
@@ -209,8 +220,12 @@ def profile(path: Path, seconds: dict[str, float]) -> Path:
 
 
 def test_two_timelines_are_compared_by_action(tmp_path: Path) -> None:
-    before = timeline.read(profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0}))
-    now = timeline.read(profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0}))
+    before = timeline.read(
+        profile(tmp_path / "a.gz", {"Compiling a.cc": 10.0, "Linking": 5.0})
+    )
+    now = timeline.read(
+        profile(tmp_path / "b.gz", {"Compiling a.cc": 90.0, "Compiling b.cc": 2.0})
+    )
     changes = timeline.difference(before, now)
     assert [(change.name, change.seconds) for change in changes] == [
         ("Compiling a.cc", 80.0),
@@ -224,7 +239,9 @@ def test_each_action_is_a_box_in_a_lane_of_its_own_while_it_runs() -> None:
     now = Timeline(tuple(TimedAction(*action) for action in actions))
     drawn = ET.fromstring(timeline.lanes(now))  # noqa: S314 our own text
     boxes = {box[0].text: box.attrib for box in drawn.iter("rect")}
-    lanes = {str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()}
+    lanes = {
+        str(name)[0]: int(box["y"]) // timeline.LANE for name, box in boxes.items()
+    }
     # "c" takes the lane that "b" has left, and "d" needs a third one.
     assert lanes == {"a": 0, "b": 1, "c": 1, "d": 2}
     assert boxes["b, 2.0 s"]["x"] == "100.0"
@@ -260,7 +277,10 @@ def test_a_sweep_without_a_point_draws_nothing(curves: Curves) -> None:
 
 
 def test_a_sweep_has_a_line_for_each_device() -> None:
-    curves = {"CPU": [(64.0, 5.0), (128.0, 20.0)], "GPU": [(64.0, 50.0), (128.0, 900.0)]}
+    curves = {
+        "CPU": [(64.0, 5.0), (128.0, 20.0)],
+        "GPU": [(64.0, 50.0), (128.0, 900.0)],
+    }
     drawn = ET.fromstring(drawing.sweep(curves))  # noqa: S314 our own text
     assert [group.attrib["class"] for group in drawn.iter("g")] == ["cpu", "gpu"]
     # The last point of the faster device is the highest one, near the upper edge.
@@ -269,10 +289,14 @@ def test_a_sweep_has_a_line_for_each_device() -> None:
 
 
 def test_a_profile_that_was_cut_off_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
-    path = profile(tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)})
+    path = profile(
+        tmp_path / "a.gz", {f"Compiling {number}": 1.0 for number in range(5000)}
+    )
     path.write_bytes(path.read_bytes()[:-200])
     assert timeline.read(path).actions == () or len(timeline.read(path).actions) <= 5000
-    (tmp_path / "plain.json").write_text('{"cat": "action processing", "name": 1}\nnot json\n[1,')
+    (tmp_path / "plain.json").write_text(
+        '{"cat": "action processing", "name": 1}\nnot json\n[1,'
+    )
     assert timeline.read(tmp_path / "plain.json").actions == ()
 
 
@@ -287,14 +311,21 @@ def test_a_hostile_profile_cannot_break_the_page(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "said"),
-    [(0.2, "0.2 s"), (59, "59 s"), (125, "2 min 05 s"), (3000, "50 min"), (7500, "2 h 05 min")],
+    [
+        (0.2, "0.2 s"),
+        (59, "59 s"),
+        (125, "2 min 05 s"),
+        (3000, "50 min"),
+        (7500, "2 h 05 min"),
+    ],
 )
 def test_times_are_said_in_the_units_that_matter(seconds: float, said: str) -> None:
     assert words.duration(seconds) == said
 
 
 @pytest.mark.parametrize(
-    ("count", "said"), [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")]
+    ("count", "said"),
+    [(0, "0 B"), (999, "999 B"), (1500, "1.5 kB"), (612_000_000, "612 MB")],
 )
 def test_sizes_are_said_with_two_to_four_digits(count: int, said: str) -> None:
     assert words.size(count) == said

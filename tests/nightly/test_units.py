@@ -39,7 +39,9 @@ def written(schedule: Schedule, folder: Path) -> dict[str, Path]:
 
 @pytest.mark.skipif(not ANALYZE, reason="systemd is not installed")
 @pytest.mark.parametrize("user", ["", "root"])
-def test_systemd_finds_no_fault_in_the_units(schedule: Schedule, tmp_path: Path, user: str) -> None:
+def test_systemd_finds_no_fault_in_the_units(
+    schedule: Schedule, tmp_path: Path, user: str
+) -> None:
     own = Schedule(**{**vars(schedule), "user": user})
     paths = written(own, tmp_path)
     argv = [str(ANALYZE), "verify", "--man=no", *(["--user"] if not user else [])]
@@ -63,7 +65,9 @@ def test_a_system_unit_gives_up_what_it_does_not_need(
     assert float(level[1]) <= EXPOSED[name]
 
 
-def test_the_timer_catches_up_after_a_host_was_off(schedule: Schedule, tmp_path: Path) -> None:
+def test_the_timer_catches_up_after_a_host_was_off(
+    schedule: Schedule, tmp_path: Path
+) -> None:
     text = written(schedule, tmp_path)["tfwright-nightly.timer"].read_text()
     assert "OnCalendar=*-*-* 02:30:00" in text
     assert "Persistent=true" in text
@@ -77,7 +81,9 @@ def test_a_path_that_systemd_would_misread_is_refused(schedule: Schedule) -> Non
             units.systemd(bad, Path("/x"))
 
 
-def test_the_property_list_runs_a_night_at_its_time(schedule: Schedule, tmp_path: Path) -> None:
+def test_the_property_list_runs_a_night_at_its_time(
+    schedule: Schedule, tmp_path: Path
+) -> None:
     (file,) = units.launchd(schedule, tmp_path)
     content = plistlib.loads(file.text.encode())
     assert content["StartCalendarInterval"] == {"Hour": 2, "Minute": 30}

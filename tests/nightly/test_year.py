@@ -71,9 +71,15 @@ class Year:
             self.fates[name] = fate
             revision = str(self.revisions[name])
             self.builder.parts[name] = {"recipe": revision, "commit": "a" * 40}
-        broken = Breakage(stage="compile", line="error: broken", log="compile.log", number=2)
-        self.builder.broken = {name: broken for name in NAMES if self.fates[name] == "broken"}
-        self.builder.unreachable = {name for name in NAMES if self.fates[name] == "blocked"}
+        broken = Breakage(
+            stage="compile", line="error: broken", log="compile.log", number=2
+        )
+        self.builder.broken = {
+            name: broken for name in NAMES if self.fates[name] == "broken"
+        }
+        self.builder.unreachable = {
+            name for name in NAMES if self.fates[name] == "blocked"
+        }
 
     def compare(self) -> None:
         """Read the page's states, and hold them against the rules."""
@@ -88,7 +94,9 @@ class Year:
 
 
 def play(folder: Path, nights: int, seed: int) -> None:
-    host = host_with(folder, *NAMES, notices={"stale_nights": 3}, retention={"hidden_days": 3})
+    host = host_with(
+        folder, *NAMES, notices={"stale_nights": 3}, retention={"hidden_days": 3}
+    )
     year = Year(host, random.Random(seed))
     for _ in range(nights):
         year.throw()

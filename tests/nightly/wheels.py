@@ -36,5 +36,7 @@ def write_wheel(  # noqa: PLR0913, PLR0917 a wheel says as much of itself
 
 
 def _record_line(name: str, text: str) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=")
+    digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(
+        b"="
+    )
     return f"{name},sha256={digest.decode()},{len(text.encode())}\n"

@@ -80,7 +80,8 @@ def nest(job: BuildRequest) -> BuildRequest:
 
 def with_target(job: BuildRequest, target: str) -> BuildRequest:
     return replace(
-        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)})
+        job,
+        recipe=job.recipe.model_copy(update={"compile": CompileTable(target=target)}),
     )
 
 
@@ -110,7 +111,9 @@ def test_the_plan_of_a_fresh_build_says_what_follows_what(nest: BuildRequest) ->
     assert RUNS == []
 
 
-def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(nest: BuildRequest) -> None:
+def test_a_changed_recipe_table_runs_its_stage_and_the_plan_says_so(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     changed = with_target(nest, "//egg:duck")
     assert reasons(changed)[0] == "the recipe's [compile] changed"
@@ -122,7 +125,9 @@ def test_a_changed_outside_file_runs_its_stage_and_is_named(nest: BuildRequest) 
     assert reasons(nest)[0] == "the nest changed"
 
 
-def test_a_stage_that_makes_the_same_again_does_not_run_the_next(nest: BuildRequest) -> None:
+def test_a_stage_that_makes_the_same_again_does_not_run_the_next(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     SURROUNDINGS["the nest"] = "feathers"
     RUNS.clear()
@@ -162,13 +167,17 @@ def test_an_artefact_that_is_gone_is_made_again(nest: BuildRequest) -> None:
     assert reasons(nest)[0] == "egg is gone"
 
 
-def test_an_artefact_that_was_only_touched_is_believed_after_a_look(nest: BuildRequest) -> None:
+def test_an_artefact_that_was_only_touched_is_believed_after_a_look(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     os.utime(nest.places.own / "bird")
     assert reasons(nest) == ["", ""]
 
 
-def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest) -> None:
+def test_a_failed_stage_is_named_and_what_came_before_is_kept(
+    nest: BuildRequest,
+) -> None:
     stone = with_target(nest, "//egg:stone")
     with pytest.raises(ToolError) as caught:
         engine.build(stone)
@@ -176,7 +185,9 @@ def test_a_failed_stage_is_named_and_what_came_before_is_kept(nest: BuildRequest
     assert reasons(stone) == ["", "not done yet"]
 
 
-def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(nest: BuildRequest) -> None:
+def test_a_stage_that_fails_leaves_no_stamp_of_an_earlier_success(
+    nest: BuildRequest,
+) -> None:
     engine.build(nest)
     with pytest.raises(ToolError):
         engine.build(with_target(nest, "//egg:stone"))
@@ -229,7 +240,9 @@ def test_a_build_is_told_who_holds_the_lock_and_a_killed_holder_frees_it(
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
-        with pytest.raises(HostError, match=rf"process {other.pid} .*invoke build --recipe small"):
+        with pytest.raises(
+            HostError, match=rf"process {other.pid} .*invoke build --recipe small"
+        ):
             engine.build(nest)
         other.kill()
     engine.build(nest)
@@ -255,7 +268,10 @@ def test_an_offline_build_takes_the_network_from_the_programs_of_a_stage(
 
 
 def test_a_stage_that_keeps_its_network_offline_says_so(
-    nest: BuildRequest, monkeypatch: pytest.MonkeyPatch, listener: Listener, notes: list[str]
+    nest: BuildRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    listener: Listener,
+    notes: list[str],
 ) -> None:
     monkeypatch.setattr(isolation, "obstacle", lambda: "this system has none")
     engine.build(replace(nest, offline=True, listener=listener))
@@ -265,9 +281,7 @@ def test_a_stage_that_keeps_its_network_offline_says_so(
 def test_what_is_being_built_cannot_be_cleaned(nest: BuildRequest) -> None:
     engine.build(nest)
     program = "import sys; from pathlib import Path; from tfwright.tools.process import file_lock\n"
-    program += (
-        "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
-    )
+    program += "with file_lock.held(Path(sys.argv[1]), 'x'): print('held', flush=True); sys.stdin.read()"
     holder = [sys.executable, "-c", program, str(nest.places.lock)]
     with subprocess.Popen(
         holder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True

@@ -49,12 +49,16 @@ CHANGES: Mapping[str, Mapping[str, Any]] = {
         "source": {"patches": [*DEMO["source"]["patches"], "second.patch"]},
     },
     "source.assets": {
-        "source": {"assets": {**DEMO["source"]["assets"], "tensorflow/new.txt": "new.txt"}}
+        "source": {
+            "assets": {**DEMO["source"]["assets"], "tensorflow/new.txt": "new.txt"}
+        }
     },
     "source.exclude": {"source": {"exclude": ["README.md"]}},
     "host.system": {"host": {"system": "Linux"}},
     "host.machine": {"host": {"machine": "x86_64"}},
-    "host.requirements": {"host": {"requirements": ["setuptools==80.9.0", "wheel==0.45.0"]}},
+    "host.requirements": {
+        "host": {"requirements": ["setuptools==80.9.0", "wheel==0.45.0"]}
+    },
     "host.gcc": {"host": {"gcc": "99"}},
     "host.programs": {"host": {"programs": ["sed"]}},
     "host.sha256": {"host": {"sha256": {"cuda": "0" * 64}}},
@@ -198,12 +202,16 @@ def test_every_key_is_changed_or_has_a_reason() -> None:
 
 
 @pytest.mark.parametrize("key", CHANGES)
-def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(builder: Builder, key: str) -> None:
+def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(
+    builder: Builder, key: str
+) -> None:
     incremental, fresh = builder.wheels(CHANGES[key])
     assert incremental == fresh
 
 
-def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(builder: Builder) -> None:
+def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
+    builder: Builder,
+) -> None:
     before, _ = builder.wheels({})
     builder.wheels(CHANGES["summary"])
     after, fresh = builder.wheels({})

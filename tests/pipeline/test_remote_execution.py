@@ -38,7 +38,9 @@ def test_nothing_is_passed_without_them(tmp_path: Path) -> None:
     assert remote_execution.flags(job(tmp_path), "0.17.2") == ()
 
 
-@pytest.mark.parametrize("flag", ["--config=opt", "-c", "remote", "--remote_executor=a\nb"])
+@pytest.mark.parametrize(
+    "flag", ["--config=opt", "-c", "remote", "--remote_executor=a\nb"]
+)
 def test_other_flags_are_refused_by_the_host_file(flag: str) -> None:
     with pytest.raises(ValidationError):
         HostFile(remote_execution=(flag,))

@@ -35,7 +35,9 @@ def test_the_second_of_two_recipes_with_one_wheel_is_refused_before_its_build(
     published.parent.mkdir(parents=True)
     published.touch()
     second = request_of("two", job)
-    with pytest.raises(RecipeError, match="wheel of two would replace the one of one") as caught:
+    with pytest.raises(
+        RecipeError, match="wheel of two would replace the one of one"
+    ) as caught:
         engine.build(second)
     assert "project_name" in caught.value.remedy
     assert not second.places.stamps.exists()

@@ -27,13 +27,17 @@ class Host:
         shutil.copytree(ROOT / "src/tfwright/demo/tree", self.origin)
         self.git("init", "-q", "-b", "main")
         self.commit("Begin")
-        host = f'build_out = "{folder}/out"\n[mirrors]\n"{URL}" = "file://{self.origin}"\n'
+        host = (
+            f'build_out = "{folder}/out"\n[mirrors]\n"{URL}" = "file://{self.origin}"\n'
+        )
         (folder / "host.toml").write_text(host)
 
     def git(self, *arguments: str) -> str:
         identity = ["-c", "user.name=A", "-c", "user.email=a@example.org"]
         argv = ["git", *identity, *arguments]
-        done = subprocess.run(argv, cwd=self.origin, check=True, capture_output=True, text=True)
+        done = subprocess.run(
+            argv, cwd=self.origin, check=True, capture_output=True, text=True
+        )
         return done.stdout.strip()
 
     def commit(self, subject: str, *options: str) -> str:

@@ -26,7 +26,18 @@ OF_LINE = {pinned.version: pinned for pinned in RELEASES.values()}
 QUESTIONS = "2 3 3 5 6 9 9 11 12 13 14 15 15 16 16 16 17 11 10 10 10 10 9 8 8 7 7 7"
 """Of a CPU configure on Linux, release by release."""
 ASKED_BY_DEFAULT = dict(zip(OF_LINE, map(int, QUESTIONS.split()), strict=True))
-FEATURES = ("GCP", "HDFS", "S3", "AWS", "KAFKA", "IGNITE", "GDR", "VERBS", "NGRAPH", "JEMALLOC")
+FEATURES = (
+    "GCP",
+    "HDFS",
+    "S3",
+    "AWS",
+    "KAFKA",
+    "IGNITE",
+    "GDR",
+    "VERBS",
+    "NGRAPH",
+    "JEMALLOC",
+)
 
 Scenario = Callable[[Site], "tuple[dict[str, Answer], Path | None] | None"]
 """Returns the answers and the place of CUDA, or None where a version has no such choice."""
@@ -69,7 +80,9 @@ def downloaded_clang(site: Site) -> tuple[dict[str, Answer], Path] | None:
     """Compile CUDA by a clang that Bazel downloads."""
     if site.release < Release(1, 6):
         return None
-    return site.answers("TF_NEED_CUDA", "TF_CUDA_CLANG", "TF_DOWNLOAD_CLANG"), site.toolkit()
+    return site.answers(
+        "TF_NEED_CUDA", "TF_CUDA_CLANG", "TF_DOWNLOAD_CLANG"
+    ), site.toolkit()
 
 
 def tensorrt(site: Site) -> tuple[dict[str, Answer], Path] | None:
@@ -151,12 +164,16 @@ def test_what_is_rendered_is_what_the_real_configure_writes(
 
 
 @pytest.mark.parametrize("name", OF_LINE)
-def test_a_cpu_configure_asks_as_many_questions_as_ever(name: str, tmp_path: Path) -> None:
+def test_a_cpu_configure_asks_as_many_questions_as_ever(
+    name: str, tmp_path: Path
+) -> None:
     site = Site(OF_LINE[name], tmp_path)
     assert len(site.run(site.answers()).asked) == ASKED_BY_DEFAULT[name]
 
 
-def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(tmp_path: Path) -> None:
+def test_the_environment_cannot_answer_0_11_which_the_recipe_alone_tells(
+    tmp_path: Path,
+) -> None:
     site = Site(OF_LINE["0.11"], tmp_path)
     with pytest.raises(RecipeError, match="PYTHON_LIB_PATH"):
         site.run(site.answers(), by="environment")

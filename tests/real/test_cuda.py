@@ -16,7 +16,10 @@ KERNEL = """\
 __global__ void twice(float* values) { values[threadIdx.x] *= 2; }
 extern "C" void run(float* values) { twice<<<1, 32>>>(values); }
 """
-CODE = "-gencode=arch=compute_75,code=sm_75", "-gencode=arch=compute_86,code=[sm_86,compute_86]"
+CODE = (
+    "-gencode=arch=compute_75,code=sm_75",
+    "-gencode=arch=compute_86,code=[sm_86,compute_86]",
+)
 
 
 @pytest.fixture(scope="module")

@@ -45,7 +45,8 @@ def maker() -> ModuleType:
 
 
 @pytest.mark.skipif(
-    "TFWRIGHT_TENSORFLOW_MIRRORS" not in os.environ, reason="needs TFWRIGHT_TENSORFLOW_MIRRORS"
+    "TFWRIGHT_TENSORFLOW_MIRRORS" not in os.environ,
+    reason="needs TFWRIGHT_TENSORFLOW_MIRRORS",
 )
 def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -> None:
     mirrors = os.environ["TFWRIGHT_TENSORFLOW_MIRRORS"].split(":")
@@ -58,7 +59,9 @@ def test_nearly_every_message_of_the_configuration_at_every_tag_is_explained() -
     assert len(unexplained) < 0.05 * len(messages), unexplained
 
 
-@pytest.mark.skipif("TFWRIGHT_CUDA_INCLUDE" not in os.environ, reason="needs TFWRIGHT_CUDA_INCLUDE")
+@pytest.mark.skipif(
+    "TFWRIGHT_CUDA_INCLUDE" not in os.environ, reason="needs TFWRIGHT_CUDA_INCLUDE"
+)
 @pytest.mark.parametrize("header", HEADERS)
 def test_every_status_of_a_cuda_header_is_explained(header: str) -> None:
     text = (Path(os.environ["TFWRIGHT_CUDA_INCLUDE"]) / header).read_text("latin-1")

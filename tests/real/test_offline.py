@@ -20,7 +20,15 @@ from tfwright.errors import SupplyError, ToolError
 from tfwright.pipeline import invocation
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Built, Configured, Copied, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import (
+    Built,
+    Configured,
+    Copied,
+    HostFacts,
+    Inputs,
+    Programs,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import compile as compiling
 from tfwright.tools.bazel import client as bazel_client
@@ -32,7 +40,9 @@ from tfwright.vault.store import Store
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle())),
+    pytest.mark.skipif(
+        isolation.obstacle() is not None, reason=str(isolation.obstacle())
+    ),
 ]
 
 VERSIONS = ("0.17.2", "0.24.1", "0.26.1")
@@ -133,7 +143,9 @@ def binary(request: pytest.FixtureRequest, obtain_bazel: Callable[[str], Path]) 
 def project(job: BuildRequest, tmp_path: Path, upstream: Path) -> BuildRequest:
     """Return an offline job whose tree wants the archives and the clone; none of them is here."""
     release = job.recipe.model_copy(
-        update={"source": job.recipe.source.model_copy(update={"release": Release(1, 0)})}
+        update={
+            "source": job.recipe.source.model_copy(update={"release": Release(1, 0)})
+        }
     )
     made = replace(
         job,
@@ -167,7 +179,9 @@ def digest(content: bytes) -> str:
 def copied(project: BuildRequest, upstream: Path) -> Copied:
     """Bring what is cloned."""
     wanted = Clone(REMOTE, git(upstream, "rev-parse", "main~"))
-    repository = clones.bring(wanted, project.places.git, Origin.of(str(upstream)), offline=False)
+    repository = clones.bring(
+        wanted, project.places.git, Origin.of(str(upstream)), offline=False
+    )
     return Copied(remote=wanted.remote, commit=wanted.commit, repository=repository)
 
 
@@ -192,7 +206,9 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
     programs = Programs(
         bazel=Artefact.of(binary), bazel_origin="a test", python=Path(sys.executable)
     )
-    inputs = Inputs(mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied)
+    inputs = Inputs(
+        mirror=job.places.git, commit=commit, epoch=0, programs=programs, clones=copied
+    )
     tree = Tree(
         path=job.places.tree,
         commit=commit,
@@ -201,13 +217,24 @@ def build(job: BuildRequest, binary: Path, *copied: Copied) -> Built:
         content="1" * 40,
     )
     configured = Configured(
-        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"), asked=(), never_asked=()
+        bazelrc=Artefact.of(job.places.tree / "tools/bazel.rc"),
+        asked=(),
+        never_asked=(),
     )
     table = CompileTable(
-        target="//:sentence", flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone")
+        target="//:sentence",
+        flags=("--spawn_strategy=standalone", "--genrule_strategy=standalone"),
     )
     return compiling.run(
-        job, table, job.recipe.bazel, ConfigureTable(), NcclTable(), facts, inputs, tree, configured
+        job,
+        table,
+        job.recipe.bazel,
+        ConfigureTable(),
+        NcclTable(),
+        facts,
+        inputs,
+        tree,
+        configured,
     )
 
 
@@ -223,7 +250,8 @@ def test_the_same_build_without_the_store_fails_and_names_what_it_wanted(
     project: BuildRequest, binary: Path, copied: Copied
 ) -> None:
     with pytest.raises(
-        SupplyError, match=r"offline, and Bazel wanted to download https://gone\.invalid/"
+        SupplyError,
+        match=r"offline, and Bazel wanted to download https://gone\.invalid/",
     ):
         build(project, binary, copied)
 

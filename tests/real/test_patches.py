@@ -13,7 +13,9 @@ from tfwright.documents.recipe import PATCHES
 pytestmark = pytest.mark.real
 
 MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
+    Path(path)
+    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
+    if path
 ]
 REAL = [name for name in recipes.names() if not name.startswith("demo")]
 PATCHED = [name for name in REAL if recipes.read(name).source.patches]
@@ -47,9 +49,14 @@ def touched(patch: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("name", PATCHED)
-def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(name: str, tmp_path: Path) -> None:
+def test_a_recipes_patches_apply_in_order_to_the_pinned_commit(
+    name: str, tmp_path: Path
+) -> None:
     source = recipes.read(name).source
-    mirror, patches = mirror_of(source.commit), [PATCHES / patch for patch in source.patches]
+    mirror, patches = (
+        mirror_of(source.commit),
+        [PATCHES / patch for patch in source.patches],
+    )
     git("init", "--quiet", cwd=tmp_path)
     for file in sorted(set().union(*map(touched, patches))):
         path = tmp_path / file

@@ -16,7 +16,9 @@ from tfwright.rules import repositories
 
 pytestmark = pytest.mark.real
 MIRRORS = [
-    Path(path) for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":") if path
+    Path(path)
+    for path in os.environ.get("TFWRIGHT_TENSORFLOW_MIRRORS", "").split(":")
+    if path
 ]
 V1_8, V1_15, V2_1 = (
     "93bc2e2072e0daccbcff7a90d397b704a9e8f778",
@@ -36,7 +38,9 @@ def texts(commit: str) -> dict[str, str]:
         git = ["git", "-C", str(mirror)]
         if (
             subprocess.run(
-                [*git, "cat-file", "-e", f"{commit}^{{commit}}"], capture_output=True, check=False
+                [*git, "cat-file", "-e", f"{commit}^{{commit}}"],
+                capture_output=True,
+                check=False,
             ).returncode
             == 0
         ):
@@ -49,7 +53,10 @@ def texts(commit: str) -> dict[str, str]:
             paths = [path for path in listed if repositories.relevant(path)]
             return {
                 path: subprocess.run(
-                    [*git, "show", f"{commit}:{path}"], capture_output=True, text=True, check=True
+                    [*git, "show", f"{commit}:{path}"],
+                    capture_output=True,
+                    text=True,
+                    check=True,
                 ).stdout
                 for path in paths
             }

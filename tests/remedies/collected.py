@@ -15,7 +15,9 @@ OTHERS = {"ROOM", "PLACE", "REDO", "UNUSABLE", "FORGED"}
 """Constants that are remedies by another name."""
 BLANK = "…"
 """What stands for the parts of a text that are known only when it is printed."""
-COMMAND = re.compile(r"'?\binvoke ((?:--)?[a-z][a-z-]*)((?: +(?:--[a-z][a-z-]*|[\w./…=-]+))*)")
+COMMAND = re.compile(
+    r"'?\binvoke ((?:--)?[a-z][a-z-]*)((?: +(?:--[a-z][a-z-]*|[\w./…=-]+))*)"
+)
 
 
 @dataclass(frozen=True)
@@ -83,4 +85,6 @@ def _said(text: ast.expr) -> str:
     if isinstance(text, ast.Constant):
         return str(text.value)
     parts = text.values if isinstance(text, ast.JoinedStr) else []
-    return "".join(str(part.value) if isinstance(part, ast.Constant) else BLANK for part in parts)
+    return "".join(
+        str(part.value) if isinstance(part, ast.Constant) else BLANK for part in parts
+    )

@@ -36,7 +36,10 @@ def test_every_command_that_a_remedy_names_exists_with_its_options() -> None:
                 wrong.append(f"{remedy.file}:{remedy.line}: no command {command!r}")
                 continue
             unknown = set(given) - options(command)
-            wrong += [f"{remedy.file}:{remedy.line}: {command} {flag}" for flag in sorted(unknown)]
+            wrong += [
+                f"{remedy.file}:{remedy.line}: {command} {flag}"
+                for flag in sorted(unknown)
+            ]
     assert wrong == []
 
 
@@ -45,7 +48,9 @@ def test_every_table_that_a_remedy_names_is_one_of_a_document() -> None:
     wrong = [
         f"{remedy.file}:{remedy.line}: [{name}]"
         for remedy in REMEDIES
-        for name in re.findall(r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text)
+        for name in re.findall(
+            r"(?<![\w\]=])\[{1,2}([a-z_]+)(?:\.[\w.…]+)?\]", remedy.text
+        )
         if name not in tables
     ]
     assert wrong == []

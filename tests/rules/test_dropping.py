@@ -19,7 +19,9 @@ def of(release: str = "1.8", python: str = "3.6", **answers: bool) -> Recipe:
     host = recipe.host.model_copy(update={"python": python})
     given = {**recipe.configure.answers, **answers}
     configure = recipe.configure.model_copy(update={"answers": given})
-    return recipe.model_copy(update={"source": source, "host": host, "configure": configure})
+    return recipe.model_copy(
+        update={"source": source, "host": host, "configure": configure}
+    )
 
 
 def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
@@ -38,7 +40,9 @@ def answer(drop_when: str, recipe: Recipe, **facts: object) -> str:
         "some day; release >= 1.9",
     ],
 )
-def test_a_release_makes_a_patch_due_in_a_short_form_and_in_a_sentence(drop_when: str) -> None:
+def test_a_release_makes_a_patch_due_in_a_short_form_and_in_a_sentence(
+    drop_when: str,
+) -> None:
     assert answer(drop_when, of("1.12")) == "due"
     assert answer(drop_when, of("1.9")) == "due"
     assert answer(drop_when, of("1.8")) != "due"
@@ -64,7 +68,9 @@ def test_a_sentence_that_only_people_understand_is_left_to_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "drop_when", ["answer TF_NEED_S3", "the recipe sets TF_NEED_S3."], ids=["short", "sentence"]
+    "drop_when",
+    ["answer TF_NEED_S3", "the recipe sets TF_NEED_S3."],
+    ids=["short", "sentence"],
 )
 def test_an_answer_makes_a_patch_due(drop_when: str) -> None:
     assert answer(drop_when, of()) == "not due"
@@ -82,7 +88,9 @@ def test_a_substitute_that_is_gone_makes_its_patch_due(name: str) -> None:
 
 def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
     def rules(folder: str) -> Rules:
-        rule = Repository("grpc", "tf_http_archive", "workspace.bzl", 1, strip_prefix=folder)
+        rule = Repository(
+            "grpc", "tf_http_archive", "workspace.bzl", 1, strip_prefix=folder
+        )
         return Rules((rule,), ())
 
     for drop_when in ("pins grpc >= 1.22", "the release pins gRPC 1.22 or later"):
@@ -96,7 +104,9 @@ def test_the_version_of_a_pinned_archive_makes_a_patch_due() -> None:
 def git(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def test_an_upstream_commit_in_the_history_makes_a_patch_due(tmp_path: Path) -> None:
@@ -122,7 +132,9 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
     for number in range(3):
         git(whole, "commit", "--quiet", "--allow-empty", "-m", str(number))
     first, newest = git(whole, "rev-parse", "HEAD~2"), git(whole, "rev-parse", "HEAD")
-    git(tmp_path, "clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut))
+    git(
+        tmp_path, "clone", "--quiet", "--bare", "--depth=1", f"file://{whole}", str(cut)
+    )
     recipe = of()
     source = recipe.source.model_copy(update={"commit": newest})
     recipe = recipe.model_copy(update={"source": source})
@@ -131,7 +143,14 @@ def test_where_history_is_cut_off_nothing_is_claimed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "drop_when",
-    ["release => 1.9", "release >= one", "release>1.9.x", "upstream 12", "pins grpc", "glibc = 2"],
+    [
+        "release => 1.9",
+        "release >= one",
+        "release>1.9.x",
+        "upstream 12",
+        "pins grpc",
+        "glibc = 2",
+    ],
 )
 def test_a_short_form_that_cannot_be_read_is_found(drop_when: str) -> None:
     assert dropping.misspelt(drop_when)

@@ -32,7 +32,9 @@ def patches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "patches"
     folder.mkdir()
     for number in (1, 2, 3):
-        (folder / f"000{number}.patch").write_text(changing(number * 5, f"new {number}"), "utf-8")
+        (folder / f"000{number}.patch").write_text(
+            changing(number * 5, f"new {number}"), "utf-8"
+        )
     monkeypatch.setattr(recipes, "PATCHES", folder)
     return folder
 
@@ -43,7 +45,12 @@ def applied(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     names: list[str] = []
     plain = patching.apply_to
 
-    def apply(tree: Path, before: str, patch: Path, *more: Any) -> patching.AppliedPatch:  # noqa: ANN401 as it takes them
+    def apply(
+        tree: Path,
+        before: str,
+        patch: Path,
+        *more: Any,  # noqa: ANN401 as it takes them
+    ) -> patching.AppliedPatch:
         names.append(patch.name)
         return plain(tree, before, patch, *more)
 
@@ -68,7 +75,9 @@ def make(tmp_path: Path, patches: Path) -> Make:
             release="1.8",
             patches=named,
         )
-        return PatchedTree(tmp_path / "scratch", table, tmp_path / "upstream/.git", pinned)
+        return PatchedTree(
+            tmp_path / "scratch", table, tmp_path / "upstream/.git", pinned
+        )
 
     return opened
 
@@ -77,7 +86,9 @@ def op_of(content: str, tmp_path: Path) -> str:
     return git.text(git.repository_of(tmp_path / "scratch"), f"{content}:op.cc")
 
 
-def test_a_second_run_applies_nothing_and_gives_the_same(make: Make, applied: list[str]) -> None:
+def test_a_second_run_applies_nothing_and_gives_the_same(
+    make: Make, applied: list[str]
+) -> None:
     first = make().patched()
     assert applied == ["0001.patch", "0002.patch", "0003.patch"]
     assert make().patched() == first
@@ -93,7 +104,11 @@ def test_after_a_changed_patch_it_and_the_later_ones_are_applied(
     content = make().patched()
     assert applied == ["0002.patch", "0003.patch"]
     text = op_of(content, tmp_path)
-    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "other", "new 3"]
+    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == [
+        "new 1",
+        "other",
+        "new 3",
+    ]
 
 
 def test_a_patch_that_was_dropped_leaves_nothing_behind(
@@ -109,8 +124,12 @@ def test_a_patch_that_was_dropped_leaves_nothing_behind(
 def test_all_patches_are_tried_before_any_misfit_is_reported(
     make: Make, patches: Path, applied: list[str]
 ) -> None:
-    (patches / "0001.patch").write_text(changing(5, "x").replace("-line 5", "-line y"), "utf-8")
-    (patches / "0003.patch").write_text(changing(15, "x").replace("op.cc", "gone.cc"), "utf-8")
+    (patches / "0001.patch").write_text(
+        changing(5, "x").replace("-line 5", "-line y"), "utf-8"
+    )
+    (patches / "0003.patch").write_text(
+        changing(15, "x").replace("op.cc", "gone.cc"), "utf-8"
+    )
     with pytest.raises(RecipeError, match="2 patches do not fit") as caught:
         make().patched()
     assert "0001.patch does not fit" in caught.value.what
@@ -130,7 +149,9 @@ def test_patches_that_fit_after_a_misfit_was_mended_give_the_same_as_from_nothin
     assert make().patched() == expected
 
 
-@pytest.mark.parametrize("damage", ["object", "missing object", "steps", "index", "lock"])
+@pytest.mark.parametrize(
+    "damage", ["object", "missing object", "steps", "index", "lock"]
+)
 def test_what_was_damaged_meanwhile_is_made_again(
     make: Make, damage: str, patches: Path, tmp_path: Path
 ) -> None:
@@ -152,7 +173,11 @@ def test_what_was_damaged_meanwhile_is_made_again(
     # The last patch changes, so that the index itself is needed as well.
     (patches / "0003.patch").write_text(changing(15, "other"), "utf-8")
     text = op_of(make().patched(), tmp_path)
-    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == ["new 1", "new 2", "other"]
+    assert [text.splitlines()[line - 1] for line in (5, 10, 15)] == [
+        "new 1",
+        "new 2",
+        "other",
+    ]
 
 
 def test_files_that_are_replaced_are_another_step(make: Make) -> None:

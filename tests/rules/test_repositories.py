@@ -52,7 +52,9 @@ def only(found: Rules) -> Repository:
     return found.repositories[0]
 
 
-def archive(url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: str = "a") -> str:
+def archive(
+    url: str = '"https://example.org/a.zip"', sha256: str = ONE, name: str = "a"
+) -> str:
     """Return a rule, with a url as Starlark writes it."""
     return f'http_archive(name = "{name}", sha256 = "{sha256}", urls = [{url}])\n'
 
@@ -65,17 +67,22 @@ def test_a_rule_is_read_with_its_file_and_line() -> None:
     assert found.lockable
 
 
-def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> None:
+def test_a_macro_that_forwards_its_arguments_is_the_rule_and_no_second_declaration() -> (
+    None
+):
     found = read(
         'load("//third_party:repo.bzl", "tf_http_archive", "mirrored")\ntf_http_archive(name = '
         f'"z", sha256 = "{ONE}", urls = mirrored("https://example.org/z"))',
         repo=REPO,
     )
     reached = [repository for repository in found.repositories if repository.reached]
-    assert [(repository.rule, repository.file, repository.line) for repository in reached] == [
-        ("tf_http_archive", "WORKSPACE", 2)
-    ]
-    assert reached[0].urls == ("https://mirror.example.org/example.org/z", "https://example.org/z")
+    assert [
+        (repository.rule, repository.file, repository.line) for repository in reached
+    ] == [("tf_http_archive", "WORKSPACE", 2)]
+    assert reached[0].urls == (
+        "https://mirror.example.org/example.org/z",
+        "https://example.org/z",
+    )
     assert found.unreadable == ()
 
 
@@ -124,9 +131,12 @@ def _impl(ctx):
     _get(ctx, platform, digests[platform])
 clang = repository_rule(implementation = _impl)
 """
-    found = read('load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang)
+    found = read(
+        'load("//third_party:clang.bzl", "clang")\nclang(name = "clang")', clang=clang
+    )
     assert [
-        (repository.name, repository.urls, repository.sha256) for repository in found.repositories
+        (repository.name, repository.urls, repository.sha256)
+        for repository in found.repositories
     ] == [
         ("clang", ("https://example.org/Win/clang-7.tgz",), ONE),
         ("clang", ("https://example.org/Linux/clang-7.tgz",), TWO),
@@ -139,7 +149,9 @@ def test_a_download_that_only_running_would_reveal_is_reported_where_it_is() -> 
         'def _impl(ctx):\n    ctx.download(ctx.os.environ["URL"], "x")\nhidden = '
         "repository_rule(implementation = _impl)"
     )
-    found = read('load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden)
+    found = read(
+        'load("//third_party:hidden.bzl", "hidden")\nhidden(name = "x")', hidden=hidden
+    )
     assert [(place.file, place.line) for place in found.unreadable] == [
         ("third_party/hidden.bzl", 2)
     ]
@@ -159,7 +171,9 @@ def test_a_macro_of_a_file_that_is_not_there_is_reported_where_it_is_called() ->
 
 def test_a_rule_without_a_digest_is_listed_as_not_lockable() -> None:
     found = only(
-        read('new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")')
+        read(
+            'new_git_repository(name = "g", remote = "git@example.org:g.git", commit = "abc")'
+        )
     )
     assert not found.lockable
     assert (found.urls, found.commit) == (("git@example.org:g.git",), "abc")
@@ -172,7 +186,11 @@ def test_a_container_is_listed_with_its_digest_and_is_not_lockable() -> None:
             '"sha256:12")'
         )
     )
-    assert (found.urls, found.commit, found.lockable) == (("gcr.io/tf/c",), "sha256:12", False)
+    assert (found.urls, found.commit, found.lockable) == (
+        ("gcr.io/tf/c",),
+        "sha256:12",
+        False,
+    )
 
 
 def test_a_rule_with_several_files_gives_each_with_its_own_digest() -> None:
@@ -183,7 +201,8 @@ java_import_external(name = "j", jar_sha256 = "{ONE}", jar_urls = ["https://exam
 srcjar_sha256 = "{TWO}", srcjar_urls = ["https://example.org/s"])
 """)
     assert [
-        (repository.name, repository.sha256, repository.urls) for repository in found.repositories
+        (repository.name, repository.sha256, repository.urls)
+        for repository in found.repositories
     ] == [
         ("f", ONE, ("https://example.org/1",)),
         ("f", TWO, ("https://example.org/2",)),
@@ -199,7 +218,9 @@ def test_an_artifact_of_maven_is_found_where_maven_keeps_it() -> None:
             'server_urls = ["https://example.org/m2/"])'
         )
     )
-    assert found.urls == ("https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",)
+    assert found.urls == (
+        "https://example.org/m2/com/google/guava/18.0/guava-18.0.jar",
+    )
 
 
 def test_both_branches_of_a_condition_count() -> None:
@@ -215,13 +236,17 @@ def test_each_turn_of_a_loop_counts() -> None:
         f'for n in ["x", "y"]:\n    http_archive(name = n, sha256 = "{ONE}", url = '
         '"https://example.org/" + n)'
     )
-    assert [(repository.name, repository.urls) for repository in found.repositories] == [
+    assert [
+        (repository.name, repository.urls) for repository in found.repositories
+    ] == [
         ("x", ("https://example.org/x",)),
         ("y", ("https://example.org/y",)),
     ]
 
 
-def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> None:
+def test_of_what_bazel_itself_declares_only_rules_of_languages_count_as_reached() -> (
+    None
+):
     text = 'load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")\n'
     text += (
         f'http_archive(name = "remotejdk11_win", sha256 = "{ONE}", urls = '
@@ -264,7 +289,9 @@ def test_a_rule_that_clones_pins_what_it_clones_only_by_a_whole_commit_id(
             )
         }
     ).repositories
-    assert repository.clone == (Clone("https://example.org/r.git", commit) if cloned else None)
+    assert repository.clone == (
+        Clone("https://example.org/r.git", commit) if cloned else None
+    )
 
 
 def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
@@ -283,7 +310,9 @@ def test_bazels_own_maybe_and_one_of_the_tree_are_seen_through() -> None:
         '"https://example.org/theirs")\ndeps()',
         own=own,
     )
-    assert sorted((repository.name, repository.sha256) for repository in found.repositories) == [
+    assert sorted(
+        (repository.name, repository.sha256) for repository in found.repositories
+    ) == [
         ("own", ONE),
         ("theirs", TWO),
     ]
@@ -295,9 +324,7 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
     )
     call = Nested("closure", "closure/defs.bzl", "closure_repositories", "WORKSPACE", 2)
     assert found == Rules((), (), (call,))
-    repositories = (
-        'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
-    )
+    repositories = 'load("@closure//closure:versions.bzl", "V")\nload("@other//:deps.bzl", "deps")\n'
     repositories += (
         "def closure_repositories(omit_a = False):\n    if not omit_a:\n        "
         + archive('"https://example.org/" + V')
@@ -309,12 +336,16 @@ def test_a_macro_of_another_repository_is_nested_until_that_is_there() -> None:
         "closure/versions.bzl": 'V = "v1"',
     }
     followed = rules.follow(call, files)
-    deeper = Nested("other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6)
+    deeper = Nested(
+        "other", "deps.bzl", "deps", "@closure//closure/repositories.bzl", 6
+    )
     assert (only(followed).file, only(followed).urls) == (
         "@closure//closure/repositories.bzl",
         ("https://example.org/v1",),
     )
-    assert rules.joined(found, {call: followed}) == Rules(followed.repositories, (), (deeper,))
+    assert rules.joined(found, {call: followed}) == Rules(
+        followed.repositories, (), (deeper,)
+    )
 
 
 def test_a_nested_macro_that_is_not_in_its_repository_is_reported() -> None:
@@ -339,11 +370,14 @@ HOSTILE = {
     "a width from outside": archive('"https://example.org/%*d" % (999999999, 1)'),
     "a wide format": archive('"https://example.org/{:>999999999}".format("a")'),
     "a nested format": archive('"https://example.org/{:{}}".format("a", 999999999)'),
-    "an attribute in a format": archive('"https://example.org/{0.__class__}".format("a")'),
+    "an attribute in a format": archive(
+        '"https://example.org/{0.__class__}".format("a")'
+    ),
     "a doubled text": 'x0 = "aaaaaaaa"\n'
     + "".join(f"x{i + 1} = x{i} + x{i}\n" for i in range(100))
     + archive("x100"),
-    "a huge number": f"x = 0x{'f' * 100_000}\n" + archive('"https://example.org/%d" % x'),
+    "a huge number": f"x = 0x{'f' * 100_000}\n"
+    + archive('"https://example.org/%d" % x'),
     "deep brackets": "[" * 100_000 + "]" * 100_000,
     "many signs": "-" * 200_000 + "1",
     "a long sum": archive("+".join(['"a"'] * 50_000)),
@@ -363,7 +397,9 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
-def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(text: str) -> None:
+def test_a_hostile_text_is_reported_and_neither_hangs_nor_fills_memory(
+    text: str,
+) -> None:
     started = time.monotonic()
     found = read(text)
     assert found.unreadable
@@ -398,7 +434,10 @@ def test_work_without_end_is_given_up_with_a_reason(
 def test_a_macro_that_calls_itself_is_read_once() -> None:
     assert (
         only(
-            read('load("//third_party:a.bzl", "f")\nf()', a=f"def f():\n  f()\n  {archive()}")
+            read(
+                'load("//third_party:a.bzl", "f")\nf()',
+                a=f"def f():\n  f()\n  {archive()}",
+            )
         ).name
         == "a"
     )

@@ -9,9 +9,13 @@ from tfwright.wheel.compare.difference import Difference
 SIDES = Side("a.whl", "0" * 64, 10, 2, 20), Side("b.whl", "1" * 64, 11, 2, 21)
 
 
-def test_files_that_differ_alike_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_that_differ_alike_are_told_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     alike = tuple(
-        Difference("code", f"{number}.so", "differs in .text", (".text: 1 of 2 bytes differ",))
+        Difference(
+            "code", f"{number}.so", "differs in .text", (".text: 1 of 2 bytes differ",)
+        )
         for number in range(30)
     )
     page.show_comparison(Comparison(*SIDES, differences=alike), as_json=False)
@@ -30,7 +34,9 @@ def test_no_more_of_a_group_is_told_than_is_read_and_all_of_it_to_machines(
         for number in range(page.MOST + 3)
     )
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=False)
-    assert capsys.readouterr().out.endswith("  and 3 more differences; --json lists all\n")
+    assert capsys.readouterr().out.endswith(
+        "  and 3 more differences; --json lists all\n"
+    )
     page.show_comparison(Comparison(*SIDES, differences=many), as_json=True)
     assert len(json.loads(capsys.readouterr().out)["differences"]) == len(many)
 

@@ -22,7 +22,10 @@ def test_an_error_says_what_what_to_do_where_to_look_and_how_to_resume(
         "No compiler",
         remedy="Install g++.",
         evidence=Evidence(
-            command=("cc", "a b.c"), status=1, log=Path("logs/x.log"), lines=("cc: not found",)
+            command=("cc", "a b.c"),
+            status=1,
+            log=Path("logs/x.log"),
+            lines=("cc: not found",),
         ),
     )
     fault.stage = "check"
@@ -50,7 +53,9 @@ def test_without_a_terminal_progress_is_a_line_now_and_then(
         capsys.readouterr().err
         == "  compile    1,790 of 4,024 actions (44%), 2 failed: Compiling core.cc\n"
     )
-    terminal.progress(Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30))
+    terminal.progress(
+        Progress(1790, 4024, doing="Compiling core.cc", held=5 << 29, room=24 << 30)
+    )
     assert (
         capsys.readouterr().err
         == "  compile    1,790 of 4,024 actions (44%), 2.5 of 24 GiB: Compiling core.cc\n"
@@ -65,7 +70,8 @@ def test_a_plan_shows_commands_environment_and_files_of_the_stages_that_run(
         Writes(Path("/tree/rc"), "build --x\n"),
     )
     page.show_plan(
-        [Planned(PIPELINE[0], "", ()), Planned(PIPELINE[4], "not done yet", steps)], as_json=False
+        [Planned(PIPELINE[0], "", ()), Planned(PIPELINE[4], "not done yet", steps)],
+        as_json=False,
     )
     assert capsys.readouterr().out == (
         f"keep check      {PIPELINE[0].summary}\nrun  compile    not done yet\n       $ make 'a b'\n           in /tree\n           TZ=UTC\n       writes /tree/rc\n           build --x\n"

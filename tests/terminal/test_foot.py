@@ -2,7 +2,9 @@ from tfwright.progress import Progress, RunningAction
 from tfwright.terminal import foot
 
 ACTIONS = tuple(
-    RunningAction(f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc", 100.0 - number)
+    RunningAction(
+        f"Compiling tensorflow/core/kernels/cwise_op_number_{number}.cc", 100.0 - number
+    )
     for number in range(9)
 )
 BUSY = Progress(
@@ -13,7 +15,8 @@ BUSY = Progress(
 def plain(progress: Progress, room: int) -> list[str]:
     rows = foot.rows_of("compile", progress, room)
     return [
-        "".join(str(part if isinstance(part, str) else part.text) for part in row) for row in rows
+        "".join(str(part if isinstance(part, str) else part.text) for part in row)
+        for row in rows
     ]
 
 
@@ -23,7 +26,10 @@ def test_the_foot_shows_how_far_the_build_is_and_what_takes_long() -> None:
         "  compile    1,234 of 4,174 actions (30%), 1 failed, about 25 min 00 s left, 3.0 of 24 GiB"
     )
     assert len(others) == foot.MOST
-    assert "1 min 40 s   Compiling tensorflow/core/kernels/cwise_op_number_0.cc" in others[0]
+    assert (
+        "1 min 40 s   Compiling tensorflow/core/kernels/cwise_op_number_0.cc"
+        in others[0]
+    )
 
 
 def test_no_line_of_the_foot_is_wider_than_the_terminal() -> None:

@@ -14,7 +14,8 @@ HOSTILE = "</li><script>alert(1)</script>|`"
 
 
 def report(
-    wheel: str = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl", reason: str = "went well"
+    wheel: str = "tensorflow-1.8.0-cp36-cp36m-linux_x86_64.whl",
+    reason: str = "went well",
 ) -> SmokeReport:
     points: JsonValue = [
         {"size": size, "seconds": size / 1e6, "gflops": size / 10} for size in (32, 64)
@@ -23,7 +24,9 @@ def report(
         TrialOutcome("imports", "passed", reason),
         TrialOutcome("memory", "skipped", "needs a GPU"),
         TrialOutcome("cnn", "failed", reason, numbers={"cpu_seconds": 0.5}),
-        TrialOutcome("sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}),
+        TrialOutcome(
+            "sweep", "passed", "fast", 1.0, {"curves": {"cpu": points, "gpu": points}}
+        ),
     )
     return SmokeReport(
         wheel,
@@ -62,7 +65,8 @@ def test_the_page_holds_every_outcome_the_plot_and_the_numbers(
     assert Tags(text).seen.count("svg") == 1
     assert (tmp_path / "sweep.png").read_bytes().startswith(b"\x89PNG")
     assert (
-        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"] == "needs a GPU"
+        json.loads((tmp_path / "smoke.json").read_bytes())["outcomes"][1]["reason"]
+        == "needs a GPU"
     )
     assert "smoke.html" in capsys.readouterr().err
 
@@ -74,7 +78,9 @@ def test_nothing_that_a_wheel_says_becomes_part_of_the_page(tmp_path: Path) -> N
 
 def test_a_report_without_a_sweep_has_no_plot(tmp_path: Path) -> None:
     whole = report()
-    page.write_report(SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path)
+    page.write_report(
+        SmokeReport(**{**vars(whole), "outcomes": whole.outcomes[:2]}), tmp_path
+    )
     assert "svg" not in Tags((tmp_path / "smoke.html").read_text("utf-8")).seen
     assert not (tmp_path / "sweep.png").exists()
 

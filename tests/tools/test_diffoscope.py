@@ -10,7 +10,9 @@ def test_it_is_given_both_files_by_full_path_and_its_status_is_returned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "diffoscope"
-    program.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8")
+    program.write_text(
+        f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/asked\nexit 1\n', "utf-8"
+    )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.chdir(tmp_path)

@@ -7,7 +7,9 @@ import pytest
 from tfwright.tools import files
 
 
-def test_a_block_that_fails_leaves_the_old_content_and_no_litter(tmp_path: Path) -> None:
+def test_a_block_that_fails_leaves_the_old_content_and_no_litter(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "file"
     files.write(path, "old")
     with pytest.raises(FileNotFoundError), files.replacing(path) as temporary:

@@ -15,7 +15,10 @@ from tfwright.tools.registry import RegistryPackage
 def package(path: Path) -> Path:
     """Make a package of npm's form with one archive in it."""
     with tarfile.open(path, "w:gz") as packed:
-        for name, content in {"package/deps/a.tar.gz": b"bytes", "../evil": b"evil"}.items():
+        for name, content in {
+            "package/deps/a.tar.gz": b"bytes",
+            "../evil": b"evil",
+        }.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             packed.addfile(info, io.BytesIO(content))
@@ -43,14 +46,19 @@ def program(path: Path, text: str) -> None:
         ("pkg:npm/@bazel/x@1.0", RegistryPackage("npm", "@bazel/x", "1.0")),
         ("pkg:pypi/six@1.10.0", RegistryPackage("pypi", "six", "1.10.0")),
         ("pkg:deb/debian/pcre3", RegistryPackage("deb", "pcre3", "")),
-        ("pkg:deb/debian/pcre3@2:8.39-15", RegistryPackage("deb", "pcre3", "2:8.39-15")),
+        (
+            "pkg:deb/debian/pcre3@2:8.39-15",
+            RegistryPackage("deb", "pcre3", "2:8.39-15"),
+        ),
     ],
 )
 def test_a_package_url_is_read(url: str, read: RegistryPackage) -> None:
     assert RegistryPackage.of(url) == read
 
 
-@pytest.mark.parametrize("url", ["pkg:npm/--x@1", "pkg:gem/a@1", "npm:a", "pkg:npm/a@1 --x"])
+@pytest.mark.parametrize(
+    "url", ["pkg:npm/--x@1", "pkg:gem/a@1", "npm:a", "pkg:npm/a@1 --x"]
+)
 def test_anything_else_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="is not a package URL"):
         RegistryPackage.of(url)
@@ -59,7 +67,10 @@ def test_anything_else_is_refused(url: str) -> None:
 def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     clients: Path, tmp_path: Path
 ) -> None:
-    program(clients / "npm", f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p")} x.tgz')
+    program(
+        clients / "npm",
+        f'[ "$2" = --ignore-scripts ] && cp {package(tmp_path / "p")} x.tgz',
+    )
     wanted = RegistryPackage("npm", "a", "1")
     registry.extract(wanted, "package/deps/a.tar.gz", tmp_path / "target")
     assert (tmp_path / "target").read_bytes() == b"bytes"
@@ -69,7 +80,9 @@ def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
 
 def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:
     program(clients / "npm", "echo npm error code E404; exit 1")
-    with pytest.raises(SupplyError, match="could not be downloaded: npm error code E404"):
+    with pytest.raises(
+        SupplyError, match="could not be downloaded: npm error code E404"
+    ):
         registry.extract(RegistryPackage("npm", "a", "1"), "b", tmp_path / "target")
 
 
@@ -90,7 +103,9 @@ def test_a_source_package_is_asked_of_the_hosts_own_servers_with_lists_of_its_ow
         'case "$*" in *update) cat "${2#-oDir::Etc::SourceList=}" '
         f"> {tmp_path}/asked;; *) printf orig > a.orig.tar.bz2;; esac",
     )
-    registry.extract(RegistryPackage("deb", "a", ""), "a.orig.tar.bz2", tmp_path / "target")
+    registry.extract(
+        RegistryPackage("deb", "a", ""), "a.orig.tar.bz2", tmp_path / "target"
+    )
     assert (tmp_path / "target").read_bytes() == b"orig"
     assert "deb-src" in (tmp_path / "asked").read_text("utf-8")
     assert "mirror.example" in (tmp_path / "asked").read_text("utf-8")

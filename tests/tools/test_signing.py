@@ -35,7 +35,9 @@ def test_what_a_key_signed_its_public_half_verifies(pair: Pair, tmp_path: Path) 
     assert file.read_bytes().count(b"\n") == 1
 
 
-def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_path: Path) -> None:
+def test_another_key_is_told_from_it(
+    pair: Pair, keys: Callable[..., Pair], tmp_path: Path
+) -> None:
     file = tmp_path / "envelope"
     file.write_bytes(signing.sign(b"{}", KIND, pair[0]))
     with pytest.raises(WheelError, match="no valid signature of the key") as caught:
@@ -47,10 +49,13 @@ def test_another_key_is_told_from_it(pair: Pair, keys: Callable[..., Pair], tmp_
 
 
 @pytest.mark.parametrize("field", ["payload", "payloadType"])
-def test_a_changed_envelope_does_not_verify(pair: Pair, tmp_path: Path, field: str) -> None:
+def test_a_changed_envelope_does_not_verify(
+    pair: Pair, tmp_path: Path, field: str
+) -> None:
     file = tmp_path / "envelope"
     file.write_text(
-        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}), "utf-8"
+        json.dumps({**json.loads(signing.sign(b"{}", KIND, pair[0])), field: "e30K"}),
+        "utf-8",
     )
     with pytest.raises(WheelError, match="no valid signature"):
         signing.verified(file, KIND, pair[1])
@@ -92,12 +97,16 @@ def test_a_missing_envelope_is_named(keys: Callable[..., Pair], tmp_path: Path) 
         signing.verified(tmp_path / "envelope", KIND, keys()[1])
 
 
-def test_an_encrypted_key_is_not_asked_for_its_passphrase(keys: Callable[..., Pair]) -> None:
+def test_an_encrypted_key_is_not_asked_for_its_passphrase(
+    keys: Callable[..., Pair],
+) -> None:
     with pytest.raises(HostError, match="is encrypted"):
         signing.signer(keys(passphrase=b"secret")[0])
 
 
-def test_a_key_that_only_agrees_on_secrets_cannot_sign(keys: Callable[..., Pair]) -> None:
+def test_a_key_that_only_agrees_on_secrets_cannot_sign(
+    keys: Callable[..., Pair],
+) -> None:
     with pytest.raises(HostError, match="not a private key that can sign"):
         signing.signer(keys(private=x25519.X25519PrivateKey.generate())[0])
 

@@ -31,7 +31,9 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
-def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(path: Path) -> None:
+def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(
+    path: Path,
+) -> None:
     toml_editing.put_section(path, "a.b", "[a.b]\ny = 3\n")
     changed = TEXT.replace('y = [\n    "p",\n]\n', "y = 3\n")
     assert path.read_text("utf-8") == changed

@@ -45,7 +45,9 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_every_change_shows_at_a_glance_and_in_the_content(root: Path, change: str) -> None:
+def test_every_change_shows_at_a_glance_and_in_the_content(
+    root: Path, change: str
+) -> None:
     before = trees.glance(root), trees.content(root).sha256
     CHANGES[change](root)
     after = trees.glance(root), trees.content(root).sha256
@@ -56,7 +58,10 @@ def test_every_change_shows_at_a_glance_and_in_the_content(root: Path, change: s
 def test_touching_a_file_changes_the_glance_and_not_the_content(root: Path) -> None:
     before = trees.glance(root), trees.content(root)
     os.utime(root / "program")
-    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (True, True)
+    assert (trees.glance(root) != before[0], trees.content(root) == before[1]) == (
+        True,
+        True,
+    )
 
 
 def test_the_content_does_not_depend_on_the_place(root: Path) -> None:

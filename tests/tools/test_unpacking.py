@@ -31,7 +31,9 @@ def into(tmp_path: Path) -> Path:
     return folder
 
 
-def tarred(path: Path, mode: str, *members: tarfile.TarInfo | tuple[str, bytes]) -> Path:
+def tarred(
+    path: Path, mode: str, *members: tarfile.TarInfo | tuple[str, bytes]
+) -> Path:
     with tarfile.open(path, mode) as tar:  # type: ignore[call-overload]  # a mode that the test chose
         for member in members:
             if isinstance(member, tarfile.TarInfo):
@@ -60,9 +62,12 @@ def self_extracting(path: Path, payload: bytes, ran: Path) -> Path:
 
 
 @pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz", "w:bz2"])
-def test_a_tar_is_unpacked_in_any_compression(tmp_path: Path, into: Path, mode: str) -> None:
+def test_a_tar_is_unpacked_in_any_compression(
+    tmp_path: Path, into: Path, mode: str
+) -> None:
     unpacking.unpack(
-        tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")), into
+        tarred(tmp_path / "a", mode, ("cuda/bin/nvcc", b"x"), link("cuda/lib", "bin")),
+        into,
     )
     assert (into / "cuda/lib/nvcc").read_bytes() == b"x"
     assert (into / "cuda/bin/nvcc").stat().st_mode & 0o111
@@ -78,14 +83,22 @@ def test_a_wheel_is_unpacked(tmp_path: Path, into: Path) -> None:
 def test_of_a_self_extracting_archive_only_the_payload_is_read_and_nothing_is_run(
     tmp_path: Path, into: Path
 ) -> None:
-    payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
-    unpacking.unpack(self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran"), into)
+    payload = tarred(
+        tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")
+    ).read_bytes()
+    unpacking.unpack(
+        self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran"), into
+    )
     assert (into / "EULA.txt").read_text("utf-8") == "be good"
     assert not (tmp_path / "ran").exists()
 
 
-def test_the_stand_in_for_makeself_really_extracts_itself(tmp_path: Path, into: Path) -> None:
-    payload = tarred(tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")).read_bytes()
+def test_the_stand_in_for_makeself_really_extracts_itself(
+    tmp_path: Path, into: Path
+) -> None:
+    payload = tarred(
+        tmp_path / "payload", "w:gz", ("EULA.txt", b"be good")
+    ).read_bytes()
     subprocess.run(
         ["sh", self_extracting(tmp_path / "cuda.run", payload, tmp_path / "ran")],
         cwd=into,
@@ -104,7 +117,15 @@ def test_what_the_real_makeself_writes_is_unpacked(
     source.mkdir()
     (source / "EULA.txt").write_text("be good", "utf-8")
     subprocess.run(
-        ["makeself", "--quiet", compression, source, tmp_path / "cuda.run", "CUDA", "true"],
+        [
+            "makeself",
+            "--quiet",
+            compression,
+            source,
+            tmp_path / "cuda.run",
+            "CUDA",
+            "true",
+        ],
         check=True,
         stdout=subprocess.DEVNULL,
     )
@@ -148,7 +169,9 @@ def test_what_reaches_outside_is_refused(
 
 
 @pytest.mark.parametrize("name", ["../out", "/out", "a/../../out", "..\\out"])
-def test_a_zip_that_reaches_outside_is_refused(tmp_path: Path, into: Path, name: str) -> None:
+def test_a_zip_that_reaches_outside_is_refused(
+    tmp_path: Path, into: Path, name: str
+) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr(name, "x")
     with pytest.raises(SupplyError, match="outside"):
@@ -181,9 +204,13 @@ def test_a_damaged_archive_is_reported(
 def test_what_unpacks_to_more_than_the_disk_holds_is_refused_before_it_fills_it(
     tmp_path: Path, into: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000)
+    monkeypatch.setattr(
+        unpacking, "KEPT_FREE", shutil.disk_usage(tmp_path).free - 10_000
+    )
     with pytest.raises(HostError, match="does not fit"):
-        unpacking.unpack(tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into)
+        unpacking.unpack(
+            tarred(tmp_path / "a", "w:gz", ("zeros", bytes(1 << 20))), into
+        )
     assert list(into.iterdir()) == []
 
 
@@ -193,7 +220,10 @@ def test_an_endless_number_of_members_is_refused(
     monkeypatch.setattr(unpacking, "MOST_MEMBERS", 3)
     with pytest.raises(HostError, match="does not fit"):
         unpacking.unpack(
-            tarred(tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))), into
+            tarred(
+                tmp_path / "a", "w:gz", *((str(number), b"") for number in range(4))
+            ),
+            into,
         )
 
 
@@ -201,7 +231,9 @@ def ar(members: dict[str, bytes]) -> bytes:
     """Return an ar archive, as Debian packages are."""
     made = b"!<arch>\n"
     for name, content in members.items():
-        made += f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+        made += (
+            f"{name:<16}{0:<12}{0:<6}{0:<6}{100644:<8}{len(content):<10}`\n".encode()
+        )
         made += content + b"\n" * (len(content) % 2)
     return made
 
@@ -224,7 +256,9 @@ def packaged(files: dict[str, bytes], link: tuple[str, str] | None = None) -> by
 def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_host(
     tmp_path: Path, into: Path
 ) -> None:
-    data = packaged({"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile"))
+    data = packaged(
+        {"./usr/bin/nvcc": b"x"}, ("./usr/bin/nvcc.profile", "/etc/nvcc.profile")
+    )
     members = {"debian-binary": b"2.0\n", "control.tar.xz": b"odd", "data.tar.xz": data}
     archive = tmp_path / "cuda.deb"
     archive.write_bytes(ar(members))
@@ -233,7 +267,9 @@ def test_a_debian_package_is_unpacked_without_its_scripts_and_links_into_the_hos
     assert not list(into.rglob("nvcc.profile"))
 
 
-def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into: Path) -> None:
+def test_a_debian_package_that_zstd_compressed_is_unpacked(
+    tmp_path: Path, into: Path
+) -> None:
     plain = lzma.decompress(packaged({"./usr/bin/nvcc": b"x" * 100_000}))
     data = zstandard.ZstdCompressor().compress(plain)
     archive = tmp_path / "cuda.deb"
@@ -244,7 +280,11 @@ def test_a_debian_package_that_zstd_compressed_is_unpacked(tmp_path: Path, into:
 
 @pytest.mark.parametrize(
     "members",
-    [{"debian-binary": b"2.0\n"}, {"data.tar.zst": b"no zstd"}, {"data.tar.xz": b"no tar"}],
+    [
+        {"debian-binary": b"2.0\n"},
+        {"data.tar.zst": b"no zstd"},
+        {"data.tar.xz": b"no tar"},
+    ],
     ids=["no files", "damaged zstd", "damaged"],
 )
 def test_a_debian_package_that_cannot_be_read_is_refused(

@@ -33,7 +33,9 @@ def run(tmp_path: Path) -> Callable[..., TrialOutcome]:
 def test_a_result_is_found_though_something_else_has_the_last_word(
     run: Callable[..., TrialOutcome],
 ) -> None:
-    outcome = run(f"print('warning'); print('''{RESULT}'''); print('{{}}'); print('bye')")
+    outcome = run(
+        f"print('warning'); print('''{RESULT}'''); print('{{}}'); print('bye')"
+    )
     assert (outcome.status, outcome.reason, outcome.numbers) == (
         "passed",
         "it went well",
@@ -49,7 +51,9 @@ def test_a_program_says_itself_why_it_failed(run: Callable[..., TrialOutcome]) -
     assert (outcome.status, outcome.reason) == ("failed", "no GPU")
 
 
-def test_a_crash_is_named_with_what_it_usually_means(run: Callable[..., TrialOutcome]) -> None:
+def test_a_crash_is_named_with_what_it_usually_means(
+    run: Callable[..., TrialOutcome],
+) -> None:
     outcome = run("os.kill(os.getpid(), signal.SIGILL)")
     assert outcome.status == "failed"
     assert outcome.reason == (
@@ -58,8 +62,12 @@ def test_a_crash_is_named_with_what_it_usually_means(run: Callable[..., TrialOut
     )
 
 
-def test_a_crash_after_the_work_is_a_failure_all_the_same(run: Callable[..., TrialOutcome]) -> None:
-    outcome = run(f"print('''{RESULT}''', flush=True); os.kill(os.getpid(), signal.SIGSEGV)")
+def test_a_crash_after_the_work_is_a_failure_all_the_same(
+    run: Callable[..., TrialOutcome],
+) -> None:
+    outcome = run(
+        f"print('''{RESULT}''', flush=True); os.kill(os.getpid(), signal.SIGSEGV)"
+    )
     assert outcome.status == "failed"
     assert outcome.reason.startswith(
         "it crashed (SIGSEGV, after it had done its work): usually a library"
@@ -68,11 +76,16 @@ def test_a_crash_after_the_work_is_a_failure_all_the_same(run: Callable[..., Tri
 
 def test_a_program_that_hangs_is_ended(run: Callable[..., TrialOutcome]) -> None:
     outcome = run("print('started', flush=True); time.sleep(600)", seconds=0.5)
-    assert (outcome.status, outcome.reason) == ("failed", "it hung, and was ended after 0.5 s")
+    assert (outcome.status, outcome.reason) == (
+        "failed",
+        "it hung, and was ended after 0.5 s",
+    )
     assert outcome.seconds < 30
 
 
-def test_no_result_is_a_failure_with_the_last_line(run: Callable[..., TrialOutcome]) -> None:
+def test_no_result_is_a_failure_with_the_last_line(
+    run: Callable[..., TrialOutcome],
+) -> None:
     assert run("import nothing_of_this_name").reason.endswith(
         "(exit status 1): ModuleNotFoundError: No module named 'nothing_of_this_name'"
     )
@@ -85,8 +98,12 @@ def test_a_program_that_claims_to_have_passed_and_exits_otherwise_is_not_believe
     assert run(f"print('''{RESULT}'''); sys.exit(3)").status == "failed"
 
 
-def test_what_would_move_the_cursor_is_not_passed_on(run: Callable[..., TrialOutcome]) -> None:
-    outcome = run(r"""print('{"status": "passed", "reason": "a\\u001b[2Jb\\nc", "numbers": {}}')""")
+def test_what_would_move_the_cursor_is_not_passed_on(
+    run: Callable[..., TrialOutcome],
+) -> None:
+    outcome = run(
+        r"""print('{"status": "passed", "reason": "a\\u001b[2Jb\\nc", "numbers": {}}')"""
+    )
     assert outcome.reason == "a [2Jb c"
 
 
@@ -101,7 +118,10 @@ def test_what_would_move_the_cursor_is_not_passed_on(run: Callable[..., TrialOut
     ],
 )
 def test_curves_that_cannot_be_drawn_are_none(curves: JsonValue) -> None:
-    assert trying.curves([TrialOutcome("sweep", "passed", "", numbers={"curves": curves})]) == {}
+    assert (
+        trying.curves([TrialOutcome("sweep", "passed", "", numbers={"curves": curves})])
+        == {}
+    )
 
 
 def test_every_program_is_in_the_order_and_says_what_it_shows() -> None:

@@ -89,11 +89,18 @@ def add(
     link: str = "",
 ) -> None:
     info = tarfile.TarInfo(name)
-    info.size, info.mtime, info.type, info.linkname = len(content), bundle.DATED, kind, link
+    info.size, info.mtime, info.type, info.linkname = (
+        len(content),
+        bundle.DATED,
+        kind,
+        link,
+    )
     archive.addfile(info, io.BytesIO(content))
 
 
-def described(name: str = "one.whl", content: bytes = b"x", **more: object) -> dict[str, Any]:
+def described(
+    name: str = "one.whl", content: bytes = b"x", **more: object
+) -> dict[str, Any]:
     return {
         "kind": "tool",
         "name": name,
@@ -121,7 +128,9 @@ def test_it_is_a_tar_that_any_tar_reads(made: Path) -> None:
         ]
 
 
-def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "one.whl").write_bytes(b"before")
     content = Content.of("tool", tmp_path / "one.whl")
     (tmp_path / "one.whl").write_bytes(b"beyond")
@@ -135,7 +144,9 @@ def test_a_file_that_changes_while_it_is_packed_leaves_no_bundle(tmp_path: Path)
     assert not (tmp_path / "made.tar").exists()
 
 
-def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(tmp_path: Path) -> None:
+def test_a_name_longer_than_a_header_takes_is_carried_all_the_same(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "file").write_bytes(b"x")
     content = Content.of("patch", tmp_path / "file", "/".join(["folder"] * 40))
     bundle.write(
@@ -191,7 +202,9 @@ def test_more_behind_the_end_is_refused(made: Path) -> None:
 def test_something_else_is_no_bundle(tmp_path: Path) -> None:
     for content in (b"", b"no tar at all", bytes(2048), b"9" * 4096):
         (tmp_path / "other").write_bytes(content)
-        with pytest.raises(SupplyError, match=r"at manifest\.json: it does not begin as one"):
+        with pytest.raises(
+            SupplyError, match=r"at manifest\.json: it does not begin as one"
+        ):
             bundle.read(tmp_path / "other")
     with pytest.raises(SupplyError, match="cannot be read"):
         bundle.read(tmp_path / "missing")
@@ -213,7 +226,9 @@ def test_something_else_is_no_bundle(tmp_path: Path) -> None:
         "\ud800",
     ],
 )
-def test_a_manifest_that_names_a_place_outside_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_manifest_that_names_a_place_outside_is_refused(
+    tmp_path: Path, name: str
+) -> None:
     path = forged(tmp_path, {"members": [described(name)]}, lambda _: None)
     with pytest.raises(SupplyError, match=r"at manifest\.json"):
         bundle.read(path)
@@ -236,7 +251,9 @@ def test_a_recipe_named_like_a_path_is_refused(tmp_path: Path, recipe: str) -> N
         (tarfile.DIRTYPE, ""),
     ],
 )
-def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes, link: str) -> None:
+def test_what_is_no_plain_file_is_refused(
+    tmp_path: Path, kind: bytes, link: str
+) -> None:
     path = forged(
         tmp_path,
         {"members": [described(content=b"")]},
@@ -252,7 +269,9 @@ def test_what_is_no_plain_file_is_refused(tmp_path: Path, kind: bytes, link: str
 def test_a_member_with_another_name_than_the_manifest_says_is_refused(
     tmp_path: Path, name: str
 ) -> None:
-    path = forged(tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x"))
+    path = forged(
+        tmp_path, {"members": [described()]}, lambda archive: add(archive, name, b"x")
+    )
     with pytest.raises(SupplyError, match=r"at tool/one\.whl: its header"):
         unpack(path, tmp_path)
 
@@ -302,7 +321,9 @@ def test_a_member_that_is_larger_than_the_disk_is_refused_before_anything_is_wri
 @pytest.mark.parametrize("size", [-1, 2**40, "1", 1.5, None, True])
 def test_a_size_that_is_none_is_refused(tmp_path: Path, size: object) -> None:
     with pytest.raises(SupplyError, match=r"at manifest\.json: members\.0\.size"):
-        bundle.read(forged(tmp_path, {"members": [described(size=size)]}, lambda _: None))
+        bundle.read(
+            forged(tmp_path, {"members": [described(size=size)]}, lambda _: None)
+        )
 
 
 def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
@@ -318,7 +339,9 @@ def test_a_sparse_file_is_refused(tmp_path: Path) -> None:
 def test_a_header_that_changes_the_next_one_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "forged.tar"
     whole = forged(
-        tmp_path, {"members": [described()]}, lambda archive: add(archive, "tool/one.whl", b"x")
+        tmp_path,
+        {"members": [described()]},
+        lambda archive: add(archive, "tool/one.whl", b"x"),
     ).read_bytes()
     info = tarfile.TarInfo("tool/one.whl")
     info.size, info.mtime, info.pax_headers = (

@@ -26,10 +26,20 @@ RULES = Rules(
     repositories=(
         Repository("zlib", "http_archive", "WORKSPACE", 3, (URL,), TWO),
         Repository(
-            "also_zlib", "http_archive", "WORKSPACE", 9, ("https://example.org/b.zip", URL), TWO
+            "also_zlib",
+            "http_archive",
+            "WORKSPACE",
+            9,
+            ("https://example.org/b.zip", URL),
+            TWO,
         ),
         Repository(
-            "", "download", "third_party/clang.bzl", 18, ("https://example.org/clang",), ONE
+            "",
+            "download",
+            "third_party/clang.bzl",
+            18,
+            ("https://example.org/clang",),
+            ONE,
         ),
         Repository(
             "horovod",
@@ -67,7 +77,9 @@ GATHERED = Gathered(
     sizes={TWO: 12},
     wanted={"zlib": ""},
     substitutes=(
-        LockedSubstitute(sha256=ONE, source="git:0123", reason="the server is gone", used=THREE),
+        LockedSubstitute(
+            sha256=ONE, source="git:0123", reason="the server is gone", used=THREE
+        ),
     ),
 )
 
@@ -103,9 +115,14 @@ def test_an_archive_has_all_names_and_urls_that_rules_give_it(made: Lock) -> Non
 def test_an_archive_that_bazel_did_not_want_is_not_needed_and_one_it_was_not_asked_about_is_open(
     recipe: Recipe, made: Lock
 ) -> None:
-    assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [False]
+    assert [archive.needed for archive in made.archives if archive.sha256 == ONE] == [
+        False
+    ]
     unasked = lock.of(
-        recipe.source, recipe.bazel, RULES, Gathered(tree="a" * 40, binaries={}, files={})
+        recipe.source,
+        recipe.bazel,
+        RULES,
+        Gathered(tree="a" * 40, binaries={}, files={}),
     )
     assert [archive.needed for archive in unasked.archives] == [None, None]
 
@@ -128,9 +145,15 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
         ONE: False,
         TWO: True,
     }
-    stands_in = LockedSubstitute(sha256=ONE, source="git:0123", reason="gone", used=THREE)
+    stands_in = LockedSubstitute(
+        sha256=ONE, source="git:0123", reason="gone", used=THREE
+    )
     replaced = Gathered(
-        tree="a" * 40, binaries={}, files={}, wanted={"zlib": THREE}, substitutes=(stands_in,)
+        tree="a" * 40,
+        binaries={},
+        files={},
+        wanted={"zlib": THREE},
+        substitutes=(stands_in,),
     )
     assert {
         archive.sha256: archive.needed
@@ -144,7 +167,10 @@ def test_of_several_archives_by_one_name_the_one_that_bazel_took_or_a_substitute
 def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
     assert made.clones == (
         Cloned(
-            names=("docker",), remote="https://example.org/d.git", commit="d" * 40, needed=False
+            names=("docker",),
+            remote="https://example.org/d.git",
+            commit="d" * 40,
+            needed=False,
         ),
     )
     moved = made.model_copy(
@@ -156,13 +182,19 @@ def test_a_commit_that_a_rule_clones_is_locked_by_its_id(made: Lock) -> None:
     ]
 
 
-def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(made: Lock) -> None:
+def test_what_bazel_itself_declares_is_no_difference_where_no_bazel_runs(
+    made: Lock,
+) -> None:
     own = made.model_copy(
         update={
             "archives": (
                 *made.archives,
                 LockedArchive(
-                    names=("rules_cc",), urls=(), sha256=THREE, needed=True, of_bazel=True
+                    names=("rules_cc",),
+                    urls=(),
+                    sha256=THREE,
+                    needed=True,
+                    of_bazel=True,
                 ),
             )
         }
@@ -193,9 +225,13 @@ def test_a_written_lock_is_read_as_it_was(tmp_path: Path, made: Lock) -> None:
     assert lock.write(lock.read(path)) == path.read_text("utf-8")
 
 
-def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made: Lock) -> None:
+def test_the_order_in_which_inputs_were_found_does_not_show(
+    recipe: Recipe, made: Lock
+) -> None:
     turned = Rules(
-        RULES.repositories[1::-1] + RULES.repositories[:1:-1], RULES.unreadable, RULES.nested
+        RULES.repositories[1::-1] + RULES.repositories[:1:-1],
+        RULES.unreadable,
+        RULES.nested,
     )
     again = lock.of(recipe.source, recipe.bazel, turned, GATHERED)
     assert [archive.sha256 for archive in again.archives] == [
@@ -204,7 +240,9 @@ def test_the_order_in_which_inputs_were_found_does_not_show(recipe: Recipe, made
     assert again.unlockable == made.unlockable
 
 
-def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lock) -> None:
+def test_one_changed_archive_changes_only_its_own_lines(
+    recipe: Recipe, made: Lock
+) -> None:
     changed = tuple(
         Repository(**{**vars(repository), "sha256": THREE})
         if repository.sha256 == ONE
@@ -213,14 +251,17 @@ def test_one_changed_archive_changes_only_its_own_lines(recipe: Recipe, made: Lo
     )
     after = lock.write(
         lock.of(
-            recipe.source, recipe.bazel, Rules(changed, RULES.unreadable, RULES.nested), GATHERED
+            recipe.source,
+            recipe.bazel,
+            Rules(changed, RULES.unreadable, RULES.nested),
+            GATHERED,
         )
     ).splitlines()
     before = lock.write(made).splitlines()
     assert len(before) == len(after)
-    assert [(old, new) for old, new in zip(before, after, strict=True) if old != new] == [
-        (f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')
-    ]
+    assert [
+        (old, new) for old, new in zip(before, after, strict=True) if old != new
+    ] == [(f'sha256 = "{ONE}"', f'sha256 = "{THREE}"')]
 
 
 def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
@@ -238,7 +279,11 @@ def test_every_item_of_a_list_has_a_line_of_its_own(made: Lock) -> None:
         ('"also_zlib"', '"../zlib"', "archives.0.names.0"),
         ('"also_zlib"', '"/zlib"', "archives.0.names.0"),
         ('"https://example.org/b.zip"', '"ext::sh -c id"', "archives.0.urls.1"),
-        ('"https://example.org/b.zip"', '"https://example.org/b\\u0007"', "archives.0.urls.1"),
+        (
+            '"https://example.org/b.zip"',
+            '"https://example.org/b\\u0007"',
+            "archives.0.urls.1",
+        ),
         ('"https://example.org/clang"', '"-o/etc/passwd"', "archives.1.urls.0"),
         ('"r1.8/a.patch"', '"/etc/passwd"', "files.0.path"),
         ('"r1.8/a.patch"', '"r1.8/../../x"', "files.0.path"),
@@ -259,7 +304,9 @@ def test_a_malicious_entry_is_refused(
     assert told.exit_status == 2
 
 
-def test_a_fault_is_told_with_the_line_of_its_own_entry(tmp_path: Path, made: Lock) -> None:
+def test_a_fault_is_told_with_the_line_of_its_own_entry(
+    tmp_path: Path, made: Lock
+) -> None:
     digest = f'sha256 = "{ONE}"'
     told = fault(tmp_path, made, digest, 'sha256 = "1"')
     line = lock.write(made).split(digest)[0].count("\n") + 1
@@ -304,7 +351,9 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         Rules(changed, (), RULES.nested),
         Gathered(
             tree="b" * 40,
-            binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
+            binaries={
+                "linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)
+            },
             files={"r1.8/a.patch": THREE},
             requirements=GATHERED.requirements[:1],
             substitutes=GATHERED.substitutes,
@@ -313,7 +362,9 @@ def test_each_difference_names_its_entry(recipe: Recipe, made: Lock) -> None:
         update={
             "bazel": LockedBazel(
                 version="0.24.1",
-                binaries={"linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)},
+                binaries={
+                    "linux-x86_64": LockedBinary(url=URL, sha256=ONE, size=150_000_000)
+                },
             )
         }
     )

@@ -72,8 +72,21 @@ def mirror(tmp_path: Path) -> Path:
     work.mkdir(parents=True)
     (work / "file.txt").write_text("content", "utf-8")
     (work / "test.txt").write_text("large", "utf-8")
-    git = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(work))
-    for command in (("init", "-q"), ("add", "."), ("commit", "-qm", "One"), ("tag", "v1.0")):
+    git = (
+        "git",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-C",
+        str(work),
+    )
+    for command in (
+        ("init", "-q"),
+        ("add", "."),
+        ("commit", "-qm", "One"),
+        ("tag", "v1.0"),
+    ):
         subprocess.run([*git, *command], check=True)
     return work / ".git"
 
@@ -82,7 +95,10 @@ def obtain(
     wanted: WantedArchive, store: Store, host_file: HostFile, *, offline: bool = False
 ) -> Supply:
     return origins.obtain(
-        [wanted], store, Origins(host_file, store.root.parent / "git", offline), SILENCE.progress
+        [wanted],
+        store,
+        Origins(host_file, store.root.parent / "git", offline),
+        SILENCE.progress,
     )
 
 
@@ -93,13 +109,17 @@ def test_what_the_vault_holds_is_not_asked_for(store: Store) -> None:
     assert obtain(wanted, store, HostFile()).ways == {wanted.sha256: VAULT}
 
 
-def test_the_urls_come_first(store: Store, served: tuple[str, Path], tmp_path: Path) -> None:
+def test_the_urls_come_first(
+    store: Store, served: tuple[str, Path], tmp_path: Path
+) -> None:
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     (tmp_path / "drop").mkdir()
     (tmp_path / "drop/a").write_bytes(b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{address}/a.tar.gz",))
-    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {wanted.sha256: URL}
+    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop")).ways == {
+        wanted.sha256: URL
+    }
     assert store.path(wanted.sha256).read_bytes() == b"archive"
 
 
@@ -109,9 +129,9 @@ def test_the_host_file_puts_another_beginning_before_the_rest_of_a_url(
     address, folder = served
     (folder / "a.tar.gz").write_bytes(b"archive")
     wanted = WantedArchive("a", digest(b"archive"), (f"{NOWHERE}/a.tar.gz",))
-    assert obtain(wanted, store, HostFile(downloads={f"{NOWHERE}/": f"{address}/"})).ways == {
-        wanted.sha256: MIRROR
-    }
+    assert obtain(
+        wanted, store, HostFile(downloads={f"{NOWHERE}/": f"{address}/"})
+    ).ways == {wanted.sha256: MIRROR}
 
 
 def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_needed(
@@ -119,7 +139,9 @@ def test_an_archive_of_github_is_made_again_from_a_mirror_and_no_network_is_need
 ) -> None:
     made = tmp_path / "made"
     regenerate(SourceArchive("o", "r", "v1.0", "tar.gz"), mirror, made)
-    wanted = WantedArchive("r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",))
+    wanted = WantedArchive(
+        "r", files.sha256(made), ("https://github.com/o/r/archive/v1.0.tar.gz",)
+    )
     host_file = HostFile(
         mirrors={
             "https://github.com/{owner}/{name}.git": f"{tmp_path}/mirrors/{{owner}}/{{name}}/.git"
@@ -132,7 +154,10 @@ def test_a_packed_commit_has_the_same_bytes_again_without_the_files_that_were_le
     store: Store, mirror: Path, tmp_path: Path
 ) -> None:
     commit = subprocess.run(
-        ["git", "-C", mirror, "rev-parse", "HEAD"], check=True, capture_output=True, text=True
+        ["git", "-C", mirror, "rev-parse", "HEAD"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.strip()
     wanted = Pack("https://example.org/r.git", commit, "r-1.0/", ("test.txt",))
     pack(wanted, mirror, tmp_path / "made")
@@ -158,7 +183,9 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one_and_not_compressed(
         tmp_path / "made",
     )
     with zipfile.ZipFile(tmp_path / "made") as made:
-        assert [(member.filename, member.compress_type) for member in made.infolist()] == [
+        assert [
+            (member.filename, member.compress_type) for member in made.infolist()
+        ] == [
             ("r-1.0/", zipfile.ZIP_STORED),
             ("r-1.0/file.txt", zipfile.ZIP_STORED),
         ]
@@ -186,9 +213,9 @@ def test_a_dropped_file_is_found_by_its_digest_whatever_its_name_and_copied(
     dropped.parent.mkdir(parents=True)
     dropped.write_bytes(b"given")
     wanted = WantedArchive("a", digest(b"given"), ())
-    assert obtain(wanted, store, HostFile(drop=tmp_path / "drop"), offline=True).ways == {
-        wanted.sha256: DROP
-    }
+    assert obtain(
+        wanted, store, HostFile(drop=tmp_path / "drop"), offline=True
+    ).ways == {wanted.sha256: DROP}
     dropped.write_bytes(b"other")
     assert store.path(wanted.sha256).read_bytes() == b"given"
 
@@ -202,10 +229,17 @@ def test_wrong_bytes_never_enter_whatever_the_way(
     host_file = HostFile(
         mirrors={"https://github.com/o/r.git": str(mirror)}, drop=tmp_path / "served"
     )
-    (lacking,) = obtain(WantedArchive("r", "1" * 64, urls[:1]), store, host_file).missing
+    (lacking,) = obtain(
+        WantedArchive("r", "1" * 64, urls[:1]), store, host_file
+    ).missing
     assert "sha256" in lacking.attempts[0].why
-    (lacking,) = obtain(WantedArchive("r", "1" * 64, urls), store, host_file, offline=True).missing
-    assert [attempt.source.partition(",")[0] for attempt in lacking.attempts] == [GIT, DROP]
+    (lacking,) = obtain(
+        WantedArchive("r", "1" * 64, urls), store, host_file, offline=True
+    ).missing
+    assert [attempt.source.partition(",")[0] for attempt in lacking.attempts] == [
+        GIT,
+        DROP,
+    ]
     assert store.digests() == []
 
 
@@ -225,7 +259,12 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     store: Store, tmp_path: Path
 ) -> None:
     wanted = [
-        WantedArchive(name, sha256 * 64, (f"{NOWHERE}/{name}.zip", f"{NOWHERE}/x/{name}.zip"), 1234)
+        WantedArchive(
+            name,
+            sha256 * 64,
+            (f"{NOWHERE}/{name}.zip", f"{NOWHERE}/x/{name}.zip"),
+            1234,
+        )
         for name, sha256 in (("a", "1"), ("b", "2"))
     ]
     (tmp_path / "drop").mkdir()
@@ -246,11 +285,15 @@ def test_all_that_is_missing_is_named_at_once_with_each_source_in_the_log(
     assert "Then run 'invoke fetch --recipe small'." in fault.remedy
 
 
-def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(tmp_path: Path) -> None:
+def test_the_remedy_says_how_to_name_a_drop_folder_where_there_is_none(
+    tmp_path: Path,
+) -> None:
     lacking = Missing(WantedArchive("a", "1" * 64, (f"{NOWHERE}/a.zip",)), ())
     fault = Shortage("small", [lacking], {}).error(HostFile(), tmp_path / "log")
     assert 'drop = "/path/to/folder"' in fault.remedy
-    assert fault.evidence.lines == [f"a: {NOWHERE}/a.zip: not asked, this build is offline"]
+    assert fault.evidence.lines == [
+        f"a: {NOWHERE}/a.zip: not asked, this build is offline"
+    ]
 
 
 def test_the_count_of_a_note_agrees_with_its_names() -> None:
@@ -275,7 +318,9 @@ def test_a_blob_of_a_repository_is_a_source(store: Store, mirror: Path) -> None:
     assert supply.ways == {wanted.sha256: RECIPE}
 
 
-def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(store: Store, mirror: Path) -> None:
+def test_a_blob_that_a_repository_lacks_is_said_to_be_missing(
+    store: Store, mirror: Path
+) -> None:
     wanted = WantedArchive("a", digest(b"content"), ())
     supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), blob="0" * 40)
     assert "has no file with the id 000" in supply.missing[0].attempts[0].why
@@ -291,10 +336,16 @@ def test_another_forges_archive_is_made_of_a_tag(
         capture_output=True,
     ).stdout
     made.write_bytes(
-        subprocess.run(["gzip", "-n"], input=packed, check=True, capture_output=True).stdout
+        subprocess.run(
+            ["gzip", "-n"], input=packed, check=True, capture_output=True
+        ).stdout
     )
-    wanted = WantedArchive("a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",))
-    supply = from_recipe(store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0")
+    wanted = WantedArchive(
+        "a", files.sha256(made), (f"{NOWHERE}/o/r/-/archive/v1.0.tar.gz",)
+    )
+    supply = from_recipe(
+        store, wanted, git=mirror.parent.as_uri(), ref="v1.0", prefix="r-v1.0"
+    )
     assert supply.ways == {wanted.sha256: RECIPE}
 
 
@@ -309,7 +360,9 @@ def test_another_repository_can_give_a_forges_archive(
     table = FetchTable.model_validate(
         {"sources": [{"sha256": wanted.sha256, "git": mirror.parent.as_uri()}]}
     )
-    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(wanted)
+    sources = Origins(HostFile(), store.root.parent / "git", fetch=table).sources(
+        wanted
+    )
     assert [source.where for source in sources] == [mirror.parent.as_uri()]
     sources[0].fill(tmp_path / "again")
     assert files.sha256(tmp_path / "again") == wanted.sha256
@@ -323,7 +376,9 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
         blob = run_git(mirror, "rev-parse", f"HEAD:{name}")
         (mirror / "objects" / blob[:2] / blob[2:]).unlink()
     wanted = Pack("https://example.org/r.git", commit, "r/", ())
-    with pytest.raises(SupplyError, match=r"lacks files of .*: file\.txt, test\.txt") as caught:
+    with pytest.raises(
+        SupplyError, match=r"lacks files of .*: file\.txt, test\.txt"
+    ) as caught:
         pack(wanted, mirror, tmp_path / "packed")
     assert 'exclude = ["file.txt", "test.txt"]' in caught.value.remedy
 
@@ -331,13 +386,17 @@ def test_all_files_that_a_mirror_lacks_are_named_at_once_with_the_line_to_write(
 def run_git(mirror: Path, *arguments: str) -> str:
     """Return what git prints."""
     argv = ["git", f"--git-dir={mirror}", *arguments]
-    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        argv, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 def test_a_mirror_that_is_not_there_is_one_more_source_that_failed(
     store: Store, tmp_path: Path
 ) -> None:
-    wanted = WantedArchive("a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",))
+    wanted = WantedArchive(
+        "a", "1" * 64, ("https://github.com/o/r/archive/v1.0.tar.gz",)
+    )
     gone = HostFile(mirrors={"https://github.com/o/r.git": str(tmp_path / "gone")})
     (lacking,) = obtain(wanted, store, gone, offline=True).missing
     assert lacking.attempts[0].why == f"{tmp_path}/gone is not a repository"

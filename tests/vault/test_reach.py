@@ -95,7 +95,9 @@ class Giver:
 def locked(**needed: bool) -> Lock:
     digests = {"outer": ONE, "two": TWO}
     archives = tuple(
-        LockedArchive(names=(name,), urls=(), sha256=digests[name], size=7, needed=value)
+        LockedArchive(
+            names=(name,), urls=(), sha256=digests[name], size=7, needed=value
+        )
         for name, value in needed.items()
     )
     return Lock(
@@ -110,14 +112,19 @@ def test_what_an_archive_declares_is_obtained_too_once_that_is_there(
 ) -> None:
     outer = tarred(tmp_path / "outer.tar.gz")
     giver = Giver(store, outer)
-    reached = reach.bring(tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone))
+    reached = reach.bring(
+        tree(files.sha256(outer)), {}, None, store, Suppliers(giver, no_clone)
+    )
     assert giver.asked == [["outer", "two"], ["inner"]]
     assert {repository.name for repository in reached.rules.repositories} == {
         "outer",
         "two",
         "inner",
     }
-    assert [missing.wanted.name for missing in reached.supply.missing] == ["two", "inner"]
+    assert [missing.wanted.name for missing in reached.supply.missing] == [
+        "two",
+        "inner",
+    ]
 
 
 def test_an_archive_that_is_not_there_leaves_its_call_nested(store: Store) -> None:
@@ -146,7 +153,9 @@ def test_what_the_lock_knows_to_be_of_no_use_is_not_brought_unless_it_declares_m
     store: Store,
 ) -> None:
     giver = Giver(store)
-    reach.bring(tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone))
+    reach.bring(
+        tree(), {}, locked(outer=False, two=False), store, Suppliers(giver, no_clone)
+    )
     assert giver.asked == [["outer"]]
 
 
@@ -176,11 +185,15 @@ def test_what_a_cloned_repository_declares_is_obtained_too(
     giver = Giver(store)
     suppliers = Suppliers(
         giver,
-        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=False),
+        lambda clone: clones.bring(
+            clone, tmp_path / "git", Origin.of(clone.remote), offline=False
+        ),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert giver.asked == [[], ["inner"]]
-    assert reached.clones == {definitions: clones.place(tmp_path / "git", definitions.remote)}
+    assert reached.clones == {
+        definitions: clones.place(tmp_path / "git", definitions.remote)
+    }
     assert list(reached.notes())[1:] == [
         f"The commits that rules clone are on this host: {definitions.remote}"
     ]
@@ -191,7 +204,9 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
 ) -> None:
     suppliers = Suppliers(
         Giver(store),
-        lambda clone: clones.bring(clone, tmp_path / "git", Origin.of(clone.remote), offline=True),
+        lambda clone: clones.bring(
+            clone, tmp_path / "git", Origin.of(clone.remote), offline=True
+        ),
     )
     reached = reach.bring(cloning(definitions), {}, None, store, suppliers)
     assert "is not here" in next(reached.notes())
@@ -212,7 +227,9 @@ def test_a_commit_that_is_not_found_is_missed_where_workspace_loads_a_file_of_it
     assert list(reached.needed_and_refused(None)) == [definitions]
 
 
-def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(definitions: Clone) -> None:
+def test_a_commit_that_the_lock_knows_to_be_of_no_use_is_not_cloned(
+    definitions: Clone,
+) -> None:
     idle = locked().model_copy(
         update={
             "clones": (
@@ -239,7 +256,9 @@ def test_what_bazel_declares_is_brought_once_a_lock_knows_that_it_is_needed() ->
         }
     )
     assert reach.wanted(own, {}, None) == []
-    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == ["outer"]
+    assert [archive.name for archive in reach.wanted(own, {}, locked(outer=True))] == [
+        "outer"
+    ]
 
 
 def names(missing: Sequence[Missing]) -> list[str]:
@@ -259,7 +278,9 @@ def test_only_what_the_lock_knows_to_be_needed_must_be_there(store: Store) -> No
     assert names(reached.needed_and_missing(None)) == []
 
 
-@pytest.mark.parametrize("lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"])
+@pytest.mark.parametrize(
+    "lock", [None, locked(outer=False, two=False)], ids=["no lock", "lock"]
+)
 def test_an_archive_that_workspace_loads_a_file_of_must_be_there_whatever_the_lock_says(
     store: Store, lock: Lock | None
 ) -> None:
@@ -282,14 +303,22 @@ def test_of_an_archive_that_a_substitute_stands_in_for_the_substitute_must_be_th
             )
         }
     )
-    table = SubstituteTable(reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",))
-    reached = reach.bring(found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone))
+    table = SubstituteTable(
+        reason="gone", sha256=INNER, urls=("https://example.org/other.tar.gz",)
+    )
+    reached = reach.bring(
+        found, {"outer": table}, None, store, Suppliers(Giver(store), no_clone)
+    )
     known = locked(outer=True).model_copy(
         update={
-            "substitutes": (LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),)
+            "substitutes": (
+                LockedSubstitute(sha256=ONE, source="x", reason="gone", used=INNER),
+            )
         }
     )
-    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == ["outer"]
+    assert [missing.wanted.name for missing in reached.needed_and_missing(known)] == [
+        "outer"
+    ]
 
 
 def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
@@ -303,11 +332,15 @@ def test_two_rules_with_one_digest_are_one_file_with_the_urls_of_both() -> None:
         }
     )
     assert reach.wanted(found, {}, None) == [
-        WantedArchive("a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip"))
+        WantedArchive(
+            "a, b", ONE, ("https://a.example/x.zip", "https://b.example/x.zip")
+        )
     ]
 
 
-def test_zip_files_are_read_as_well_and_other_files_have_no_rules(tmp_path: Path) -> None:
+def test_zip_files_are_read_as_well_and_other_files_have_no_rules(
+    tmp_path: Path,
+) -> None:
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as packed:
         packed.writestr("a-1/defs.bzl", DEFINITIONS)
         packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")

@@ -71,10 +71,16 @@ def test_the_first_url_is_on_the_trees_own_mirror_which_its_rules_insist_on() ->
 
 
 def test_a_packed_commit_leaves_urls_and_directory_as_they_are() -> None:
-    packed = table(urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",))
+    packed = table(
+        urls=(), git="https://example.org/eigen.git", commit="a" * 40, exclude=("test",)
+    )
     made = substitutes.rewritten(TEXTS, {"eigen_archive": packed})
     before, after = found({}, "eigen_archive"), found(made, "eigen_archive")
-    assert (after.urls, after.strip_prefix, after.sha256) == (before.urls, before.strip_prefix, NEW)
+    assert (after.urls, after.strip_prefix, after.sha256) == (
+        before.urls,
+        before.strip_prefix,
+        NEW,
+    )
     wanted = substitutes.wanted("eigen_archive", packed, before)
     assert wanted.pack == Pack(
         "https://example.org/eigen.git", "a" * 40, "eigen-6913f0cf7d06/", ("test",)
@@ -87,26 +93,47 @@ def test_a_packed_commit_in_the_place_of_a_zip_file_is_one() -> None:
     wanted = substitutes.wanted(
         "r",
         packed,
-        Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64),
+        Repository(
+            "r",
+            "http_archive",
+            "WORKSPACE",
+            1,
+            ("https://example.org/r.zip",),
+            "2" * 64,
+        ),
     )
     assert wanted.pack is not None
     assert wanted.pack.zipped
 
 
-def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> None:
-    own = Repository("r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64)
+def test_what_another_repository_declares_by_the_same_name_is_not_what_is_replaced() -> (
+    None
+):
+    own = Repository(
+        "r", "http_archive", "WORKSPACE", 1, ("https://example.org/r.zip",), "2" * 64
+    )
     other = Repository(
-        "r", "http_archive", "@closure//defs.bzl", 1, ("https://example.org/older.zip",), "3" * 64
+        "r",
+        "http_archive",
+        "@closure//defs.bzl",
+        1,
+        ("https://example.org/older.zip",),
+        "3" * 64,
     )
     assert substitutes.replaced("r", (other, own)) == own
     with pytest.raises(
-        RecipeError, match=r"@closure//defs\.bzl:1 declares it, which is not in the tree"
+        RecipeError,
+        match=r"@closure//defs\.bzl:1 declares it, which is not in the tree",
     ):
         substitutes.replaced("r", (other,))
 
 
-def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> None:
-    packed = table(urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft")
+def test_a_packed_commit_goes_into_its_own_directory_where_the_rule_strips_none() -> (
+    None
+):
+    packed = table(
+        urls=(), git="https://example.org/fft.git", commit="a" * 40, prefix="fft"
+    )
     wanted = substitutes.wanted("fft2d", packed, found({}, "fft2d"))
     assert wanted.pack is not None
     assert wanted.pack.prefix == "fft/"
@@ -130,7 +157,10 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
 @pytest.mark.parametrize(
     ("texts", "why"),
     [
-        ({"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"}, "names no archive"),
+        (
+            {"tensorflow/workspace.bzl": "def tf_workspace():\n  pass\n"},
+            "names no archive",
+        ),
         (
             {
                 "tensorflow/workspace.bzl": RULES
@@ -141,7 +171,9 @@ def test_two_rules_of_one_name_are_both_rewritten() -> None:
         ),
     ],
 )
-def test_a_name_that_stands_for_no_one_archive_is_refused(texts: dict[str, str], why: str) -> None:
+def test_a_name_that_stands_for_no_one_archive_is_refused(
+    texts: dict[str, str], why: str
+) -> None:
     with pytest.raises(RecipeError, match=f"fetch.substitutes.fft2d: the tree {why}"):
         substitutes.rewritten({**TEXTS, **texts}, {"fft2d": table()})
 
@@ -153,7 +185,8 @@ def test_a_digest_that_is_not_written_in_the_rule_is_refused() -> None:
     )
     with pytest.raises(RecipeError, match="is not written where the rule is"):
         substitutes.rewritten(
-            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text}, {"fft2d": table()}
+            {"WORKSPACE": WORKSPACE, "tensorflow/workspace.bzl": text},
+            {"fft2d": table()},
         )
 
 
@@ -162,10 +195,17 @@ def test_a_substitute_that_names_the_pinned_archive_is_accepted() -> None:
     substitutes.insist({"fft2d": table(replaces=OLD)}, found)
 
 
-def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> None:
+def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_to_write() -> (
+    None
+):
     found = repositories.read(TEXTS).repositories
-    tables = {"fft2d": table(replaces="3" * 64), "eigen_archive": table(replaces="4" * 64)}
-    with pytest.raises(RecipeError, match=r"pins another archive .*: fft2d, eigen_archive") as told:
+    tables = {
+        "fft2d": table(replaces="3" * 64),
+        "eigen_archive": table(replaces="4" * 64),
+    }
+    with pytest.raises(
+        RecipeError, match=r"pins another archive .*: fft2d, eigen_archive"
+    ) as told:
         substitutes.insist(tables, found)
     eigen = "https://bitbucket.example/eigen/6913f0cf7d06.tar.gz"
     assert told.value.evidence.lines == [
@@ -178,5 +218,7 @@ def test_substitutes_of_another_release_are_refused_all_at_once_with_the_lines_t
 
 def test_a_substitute_that_does_not_state_what_it_replaces_is_refused() -> None:
     found = repositories.read(TEXTS).repositories
-    with pytest.raises(RecipeError, match="does not state which archive it replaces: fft2d"):
+    with pytest.raises(
+        RecipeError, match="does not state which archive it replaces: fft2d"
+    ):
         substitutes.insist({"fft2d": table()}, found)

@@ -47,14 +47,17 @@ def build_out(tmp_path: Path) -> Path:
 def locked(recipe: Recipe, recipe_file: Path) -> tuple[Recipe, Path]:
     """Return a recipe whose lock needs one archive."""
     recipe_file.with_suffix(".lock").write_text(
-        f'commit = "{recipe.source.commit}"\n{ENTRY.format(sha256=sha256("needed"))}', "utf-8"
+        f'commit = "{recipe.source.commit}"\n{ENTRY.format(sha256=sha256("needed"))}',
+        "utf-8",
     )
     return recipe, recipe_file
 
 
 def taken(build_out: Path, *recipes: tuple[Recipe, Path]) -> list[str]:
     heard: list[str] = []
-    usage.collect(build_out, recipes, lambda things: heard.extend(thing.name for thing in things))
+    usage.collect(
+        build_out, recipes, lambda things: heard.extend(thing.name for thing in things)
+    )
     return heard
 
 
@@ -69,7 +72,9 @@ def test_what_a_lock_needs_stays_and_what_nobody_needs_goes(
 
 def test_looking_takes_nothing(build_out: Path, locked: tuple[Recipe, Path]) -> None:
     idle = archive(build_out, "idle")
-    assert [thing.name for thing in usage.look(build_out, [locked]).garbage] == [sha256("idle")]
+    assert [thing.name for thing in usage.look(build_out, [locked]).garbage] == [
+        sha256("idle")
+    ]
     assert idle.is_file()
 
 
@@ -78,9 +83,15 @@ def test_as_long_as_the_archives_of_one_recipe_are_unknown_no_archive_goes(
 ) -> None:
     other = tmp_path / "other.toml"
     other.write_text("another recipe", "utf-8")
-    idle, unlocked = archive(build_out, "idle"), locked[0].model_copy(update={"name": "other"})
+    idle, unlocked = (
+        archive(build_out, "idle"),
+        locked[0].model_copy(update={"name": "other"}),
+    )
     seen = usage.look(build_out, [locked, (unlocked, other)])
-    assert (seen.unknown, [thing.file for thing in seen.undecided]) == (["other"], [idle])
+    assert (seen.unknown, [thing.file for thing in seen.undecided]) == (
+        ["other"],
+        [idle],
+    )
     assert taken(build_out, locked, (unlocked, other)) == []
 
 
@@ -99,7 +110,8 @@ def test_what_was_built_of_a_recipe_elsewhere_counts(
 ) -> None:
     archive(build_out, "of a stranger")
     files.write(
-        build_out / "stranger/stamps/fetch.json", f'{{"sha256": "{sha256("of a stranger")}"}}'
+        build_out / "stranger/stamps/fetch.json",
+        f'{{"sha256": "{sha256("of a stranger")}"}}',
     )
     assert taken(build_out, locked) == []
 
@@ -111,7 +123,9 @@ def test_what_is_new_stays_for_it_may_be_on_its_way_to_somebody(
     assert taken(build_out, locked) == []
 
 
-def test_while_a_build_runs_nothing_goes(build_out: Path, locked: tuple[Recipe, Path]) -> None:
+def test_while_a_build_runs_nothing_goes(
+    build_out: Path, locked: tuple[Recipe, Path]
+) -> None:
     idle = archive(build_out, "idle")
     with (
         file_lock.held(build_out / "small/lock", "invoke build"),
@@ -170,9 +184,9 @@ def test_a_package_that_a_recipe_pins_stays_and_pip_is_shown_no_other(
         packages.keep({tmp_path / name: (name, sha256(name))}, build_out / "vault")
         aged(packages.shelf(build_out / "vault") / sha256(name) / name)
     assert taken(build_out, (pinned, path)) == ["six-1.16.0-py3-none-any.whl"]
-    assert "six-1.16.0" not in (packages.shelf(build_out / "vault") / packages.PAGE).read_text(
-        "utf-8"
-    )
+    assert "six-1.16.0" not in (
+        packages.shelf(build_out / "vault") / packages.PAGE
+    ).read_text("utf-8")
 
 
 def test_a_file_that_is_no_longer_what_it_was_is_found(

@@ -29,7 +29,9 @@ def build_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorded(content: bytes) -> str:
-    digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    digest = (
+        base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+    )
     return f"sha256={digest}"
 
 
@@ -59,7 +61,9 @@ def test_a_venv_as_it_was_installed_is_sound(build_out: Path, venv: Path) -> Non
 
 
 @pytest.mark.parametrize("harm", ["edit", "remove", "add a module", "add a .pth"])
-def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path, harm: str) -> None:
+def test_a_change_in_a_venv_is_noticed_and_repaired(
+    build_out: Path, venv: Path, harm: str
+) -> None:
     site = venv / "lib/python3.11/site-packages"
     changed = {
         "edit": site / "wheel/__init__.py",
@@ -82,13 +86,23 @@ def test_a_change_in_a_venv_is_noticed_and_repaired(build_out: Path, venv: Path,
 def mirror(build_out: Path, tmp_path: Path) -> Path:
     """Make a mirror with one pack."""
     work = tmp_path / "work"
-    git = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(work))
+    git = (
+        "git",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-C",
+        str(work),
+    )
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     (work / "file").write_text("content\n" * 100, "utf-8")
     for command in (("add", "."), ("commit", "-qm", "one"), ("repack", "-adq")):
         subprocess.run([*git, *command], check=True)
     bare = build_out / "git/work-01234567.git"
-    subprocess.run(["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)], check=True)
+    subprocess.run(
+        ["git", "clone", "-q", "--bare", "--no-local", str(work), str(bare)], check=True
+    )
     return bare
 
 
@@ -98,7 +112,9 @@ def test_a_sound_mirror_is_sound(build_out: Path, mirror: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", ["pack", "HEAD", "config"])
-def test_damage_in_a_mirror_is_noticed(build_out: Path, mirror: Path, harm: str) -> None:
+def test_damage_in_a_mirror_is_noticed(
+    build_out: Path, mirror: Path, harm: str
+) -> None:
     path = next(mirror.glob("objects/pack/*.pack")) if harm == "pack" else mirror / harm
     path.chmod(0o644)
     content = bytearray(path.read_bytes())
@@ -107,7 +123,9 @@ def test_damage_in_a_mirror_is_noticed(build_out: Path, mirror: Path, harm: str)
     assert str(mirror) in damaged(build_out).evidence.lines[0]
 
 
-def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out: Path) -> None:
+def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(
+    build_out: Path,
+) -> None:
     root = build_out / "toolkits/cuda-9.2"
     files.write(root / "lib64/libcudart.so", "CUDA")
     part = InstalledPart(
@@ -118,7 +136,9 @@ def test_a_change_in_a_toolkit_is_noticed_and_left_to_its_own_command(build_out:
         on="2026-01-01",
         files=tree.content(root),
     )
-    files.write(root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json())
+    files.write(
+        root / tree.RECORD, ToolkitRecord(parts={"cuda": part}).model_dump_json()
+    )
     vault.verify(build_out, repair=False)
     files.write(root / "lib64/libcudart.so", "other")
     told = damaged(build_out, repair=True)
@@ -141,7 +161,9 @@ def test_a_damaged_record_of_a_bazel_stops_nothing(
     assert bazels.stored("0.26.1", {}, build_out / "vault") == kept
 
 
-def test_damaged_options_of_a_bazel_are_noticed(build_out: Path, tmp_path: Path) -> None:
+def test_damaged_options_of_a_bazel_are_noticed(
+    build_out: Path, tmp_path: Path
+) -> None:
     found = tmp_path / "found"
     found.write_text("a Bazel", "utf-8")
     kept = bazels.put(found, "0.26.1", bazels.here(), build_out / "vault", "a test")

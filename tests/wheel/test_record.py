@@ -23,7 +23,9 @@ def test_a_true_record_has_no_faults(make_wheel: Callable[..., Path]) -> None:
 
 def test_every_difference_is_named(make_wheel: Callable[..., Path]) -> None:
     path = make_wheel({"kept.py": "1", "changed.py": "2", "lost.py": "3"})
-    with rewritten(path, {"changed.py": b"4", "lost.py": None, "new.py": b"5"}) as wheel:
+    with rewritten(
+        path, {"changed.py": b"4", "lost.py": None, "new.py": b"5"}
+    ) as wheel:
         assert record.faults(wheel) == [
             "lost.py is listed and missing",
             "new.py is not listed",

@@ -16,7 +16,9 @@ def faults(path: Path, python: str) -> list[str]:
         return tags.faults(path, wheel, python)
 
 
-def test_a_wheel_for_this_python_and_machine_fits(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_for_this_python_and_machine_fits(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel({"small.so": ""}, f"small-1.0-cp36-cp36m-{HERE}.whl")
     assert faults(path, "3.6.15") == []
 
@@ -66,7 +68,9 @@ def test_a_name_that_is_no_wheels_is_a_fault(make_wheel: Callable[..., Path]) ->
         ("3.14.0", {"cp314"}),
     ],
 )
-@pytest.mark.skipif(platform.system() != "Linux", reason="the platform's tag is Linux's here")
+@pytest.mark.skipif(
+    platform.system() != "Linux", reason="the platform's tag is Linux's here"
+)
 def test_each_python_has_its_own_abis(python: str, abis: set[str]) -> None:
     interpreter = "cp" + "".join(python.split(".")[:2])
     supported = tags.supported_tags(python)

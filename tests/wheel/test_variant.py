@@ -46,7 +46,9 @@ def test_a_wheel_without_machine_code_proves_nothing() -> None:
 
 def test_a_label_holds_as_many_properties_as_fit() -> None:
     assert variant.label_of(CODE) == "sm70_ptx86_v2"
-    many = {"nvidia": {"sm_arch": [f"{number}_real" for number in (70, 75, 80, 86, 90)]}}
+    many = {
+        "nvidia": {"sm_arch": [f"{number}_real" for number in (70, 75, 80, 86, 90)]}
+    }
     assert variant.label_of(many) == "sm70_sm75_sm80"
 
 
@@ -74,7 +76,9 @@ def test_a_variant_wheel_is_whole(tmp_path: Path) -> None:
 
 def test_a_claim_that_is_not_in_the_code_is_refused(tmp_path: Path) -> None:
     made = claiming(tmp_path, variant.document(CODE, "sm70"))
-    with pytest.raises(WheelError, match=r"claims nvidia :: sm_arch :: 70_real") as caught:
+    with pytest.raises(
+        WheelError, match=r"claims nvidia :: sm_arch :: 70_real"
+    ) as caught:
         variants.variant_of(made)
     assert "not in its code: x86_64 :: level :: v2" in caught.value.evidence.lines
 

@@ -16,7 +16,9 @@ from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
 from tfwright.workers import hand_out, schedule
 from tfwright.workers.schedule import Assignment
 
-HOST = RemoteHost("one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml")
+HOST = RemoteHost(
+    "one", "build@one.example", "/srv/tfwright", host_file="/etc/tfwright.toml"
+)
 
 
 OPTIONS = RemoteOptions(("--until=source",))
@@ -36,7 +38,9 @@ def test_a_build_asks_nothing_and_ends_with_the_connection() -> None:
     assert f"env {variables} {program}" in argv[-1]
 
 
-@pytest.mark.parametrize("name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"])
+@pytest.mark.parametrize(
+    "name", ["a b", "$(reboot)", "'; reboot; '", "-oProxyCommand=x"]
+)
 def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
     tmp_path: Path, name: str
 ) -> None:
@@ -51,7 +55,9 @@ def test_a_recipe_name_is_one_word_for_the_shell_on_the_other_side(
 def test_a_machine_without_a_checkout_is_to_blame_itself(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
         script = ssh.command(replace(HOST, directory=str(folder)), ("build",)).argv[-1]
-        ran = subprocess.run(("/bin/sh", "-c", script), capture_output=True, check=False)
+        ran = subprocess.run(
+            ("/bin/sh", "-c", script), capture_output=True, check=False
+        )
         assert RemoteBuild(0.0, ran.returncode).refused
 
 
@@ -77,7 +83,9 @@ def test_what_one_worker_cannot_build_another_one_does() -> None:
         cannot = given.worker == "old" and given.recipe == "modern"
         return RemoteBuild(1.0, 3 if cannot else 0, "no CUDA 11.8" if cannot else "")
 
-    begun = schedule.planned(["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1})
+    begun = schedule.planned(
+        ["modern", "plain"], ["old", "new"], {"modern": 9, "plain": 1}
+    )
     done = hand_out.run(begun, build, lambda _: None)
     assert done.assignments["modern"].refused == ("old",)
     assert done.assignments["modern"].worker == "new"
@@ -101,12 +109,18 @@ def test_a_fault_of_ours_in_a_thread_ends_the_run_and_hangs_nothing() -> None:
 
 
 def site(tmp_path: Path) -> SlurmSite:
-    (tmp_path / "tasks.py").write_text("import sys; print(sys.argv); sys.exit(4)\n", "utf-8")
+    (tmp_path / "tasks.py").write_text(
+        "import sys; print(sys.argv); sys.exit(4)\n", "utf-8"
+    )
     (tmp_path / "room").mkdir()
-    return SlurmSite(tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",))
+    return SlurmSite(
+        tmp_path, tmp_path / "room", sys.executable, most=3, options=("--mem=1G",)
+    )
 
 
-def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(tmp_path: Path) -> None:
+def test_a_task_runs_the_command_of_its_number_and_leaves_its_result(
+    tmp_path: Path,
+) -> None:
     given = site(tmp_path)
     second = OPTIONS.program("second $x")
     lines = [shlex.join(program) for program in (OPTIONS.program("first"), second)]
@@ -167,9 +181,15 @@ def test_a_task_that_slurm_lost_is_run_again_and_both_nodes_are_named(
     assert results[1].nodes == ("dead", "n1")
 
 
-def test_ctrl_c_cancels_the_array(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_cancels_the_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given = site(tmp_path)
-    programs = {"sbatch": "echo 17", "squeue": "echo 17", "scancel": f"echo $1 > {tmp_path}/ended"}
+    programs = {
+        "sbatch": "echo 17",
+        "squeue": "echo 17",
+        "scancel": f"echo $1 > {tmp_path}/ended",
+    }
     for name, line in programs.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n", "utf-8")
         (tmp_path / name).chmod(0o755)

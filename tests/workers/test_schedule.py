@@ -13,13 +13,18 @@ from tfwright.workers.schedule import ATTEMPTS, WorkSchedule
 
 
 def test_the_longest_recipe_starts_first_and_an_unknown_one_before_it() -> None:
-    planned = schedule.planned(["short", "long", "new"], ["one"], {"short": 1, "long": 100})
+    planned = schedule.planned(
+        ["short", "long", "new"], ["one"], {"short": 1, "long": 100}
+    )
     assert planned.waiting == ("new", "long", "short")
 
 
 def test_each_idle_worker_gets_one_recipe() -> None:
     current, begun = schedule.planned(["a", "b", "c"], ["one", "two"], {}).started()
-    assert [(each.recipe, each.worker) for each in begun] == [("a", "one"), ("b", "two")]
+    assert [(each.recipe, each.worker) for each in begun] == [
+        ("a", "one"),
+        ("b", "two"),
+    ]
     assert current.started()[1] == ()
 
 
@@ -77,7 +82,9 @@ def simulated(
 
 
 @pytest.mark.parametrize("losses", [0, 20])
-def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(losses: int) -> None:
+def test_a_thousand_recipes_on_a_hundred_workers_end_near_the_optimum(
+    losses: int,
+) -> None:
     chance = random.Random(2)
     recipes = {f"r{number}": chance.lognormvariate(7, 1) for number in range(1000)}
     begun = time.monotonic()

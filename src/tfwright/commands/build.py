@@ -220,7 +220,9 @@ def verify(wheel: Path) -> None:
     """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
     remedy = "Build the recipe again; look at the disk of the worker."
     try:
-        said = json.loads(wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8"))
+        said = json.loads(
+            wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8")
+        )
         digest = said["subject"][0]["digest"]["sha256"]
         found = files.sha256(wheel)
     except (OSError, ValueError, LookupError, TypeError) as fault:
@@ -229,7 +231,9 @@ def verify(wheel: Path) -> None:
             remedy=remedy,
         ) from fault
     if digest != found:
-        what = f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
+        what = (
+            f"{wheel.name} came as {found[:12]}…, and was built as {str(digest)[:12]}…"
+        )
         raise WheelError(what, remedy=remedy)
 
 
@@ -260,7 +264,9 @@ def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     try:
         rows = json.loads((_room(settings) / "last.json").read_text("utf-8"))
-        return {str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]}
+        return {
+            str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]
+        }
     except (OSError, ValueError, LookupError, TypeError):
         # Times only choose the order of the recipes: without the file, any order will do.
         return {}

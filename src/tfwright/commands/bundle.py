@@ -28,7 +28,12 @@ from tfwright.vault.store import Store
 from tfwright.vault.toolkit import sources
 
 TELLING = {
-    "CUDA": ("version.txt", "version.json", "lib64/libcudart.so", "lib/libcudart.dylib"),
+    "CUDA": (
+        "version.txt",
+        "version.json",
+        "lib64/libcudart.so",
+        "lib/libcudart.dylib",
+    ),
     "cuDNN": (
         "include/cudnn.h",
         "include/cudnn_version.h",
@@ -202,7 +207,12 @@ def _own(job: BuildRequest, folder: Path) -> list[Path]:
     return packages.bring(
         Path(sys.executable),
         # No source distributions: an offline host could not build them.
-        ("--require-hashes", "--only-binary=:all:", "-r", str(ROOT / "requirements.txt")),
+        (
+            "--require-hashes",
+            "--only-binary=:all:",
+            "-r",
+            str(ROOT / "requirements.txt"),
+        ),
         folder,
         job.log("bundle-tool"),
     )
@@ -291,7 +301,9 @@ def _place(
     _refuse_to_replace(documents)
     places = Places(build_out, recipe.name)
     # git reads its bundles in a repository of the scratch directory before anything has its place.
-    _verify_commits(recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git")
+    _verify_commits(
+        recipe, manifest, unpacked, build_out / bundle.UNPACKING / "verified.git"
+    )
     _place_shared(manifest, recipe, unpacked, places)
     _place_clones(manifest, unpacked, places)
     _place_source(recipe, unpacked, places, listener)
@@ -379,7 +391,9 @@ def _places_of_documents(
 
 
 def _refuse_to_replace(documents: Mapping[Path, Path]) -> None:
-    others = [str(target) for source, target in documents.items() if _differs(target, source)]
+    others = [
+        str(target) for source, target in documents.items() if _differs(target, source)
+    ]
     if others:
         # A checkout may hold edits that no commit has, so nothing of it is overwritten.
         further = f", and {len(others) - 1} more" if len(others) > 1 else ""
@@ -452,7 +466,9 @@ def _place_clones(
                 f"The bundle has no member clone/{carried.commit}, of {carried.remote}",
                 remedy="Make the bundle again with 'invoke bundle'.",
             )
-        clones.unpack(Clone(carried.remote, carried.commit), packed[carried.commit], places.git)
+        clones.unpack(
+            Clone(carried.remote, carried.commit), packed[carried.commit], places.git
+        )
 
 
 def _place_source(
@@ -468,4 +484,6 @@ def _place_source(
     for path in _of("source", unpacked).values():
         git_bundle.unpack(path, repository, source.commit)
     # Offline, and past the host file's mirrors: a bundle must hold all that a build needs.
-    mirror.bring(Pin.of(source), places.git, Origin.of(source.url), listener, offline=True)
+    mirror.bring(
+        Pin.of(source), places.git, Origin.of(source.url), listener, offline=True
+    )

@@ -86,7 +86,9 @@ def look(settings: HostFile) -> CacheState:
         for digest, entries in directory.toolchains().items()
     )
     held = directory.held()
-    return CacheState(root, held, limit, settings.cache.server, toolchains, builds, logs)
+    return CacheState(
+        root, held, limit, settings.cache.server, toolchains, builds, logs
+    )
 
 
 def why(settings: HostFile, names: Sequence[str]) -> CacheComparison:
@@ -168,11 +170,16 @@ def _difference(before: LoggedAction, after: LoggedAction) -> tuple[str, str] | 
         key=lambda item: "-out/" in item[0],
     )
     for path, old, new in unequal:
-        return f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}", path
+        return (
+            f"input {path}: {old[:12] or 'absent'} became {new[:12] or 'absent'}",
+            path,
+        )
     return None
 
 
-def _unequal(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def _unequal(
+    before: Mapping[str, str], after: Mapping[str, str]
+) -> Iterator[tuple[str, str, str]]:
     for name in sorted(before.keys() | after.keys()):
         old, new = before.get(name, ""), after.get(name, "")
         if old != new:

@@ -11,7 +11,9 @@ from tfwright.tools.process import capacity
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import show
 
-REMEDY = "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
+REMEDY = (
+    "Run 'python3 tasks.py test' once: it installs the developers' tools into .venv."
+)
 
 
 def run(tool: str, *arguments: str) -> None:
@@ -46,11 +48,13 @@ def attack(seconds: float, seed: int, part: str = "") -> None:
     """
     if part and part not in PARTS:
         raise RecipeError(
-            f"The attacks have no part {part!r}", remedy=f"Use one of: {', '.join(PARTS)}."
+            f"The attacks have no part {part!r}",
+            remedy=f"Use one of: {', '.join(PARTS)}.",
         )
     if not 0 < seconds < math.inf:
         raise RecipeError(
-            f"{seconds:g} is not a time in seconds", remedy="Give --seconds 3600 for an hour."
+            f"{seconds:g} is not a time in seconds",
+            remedy="Give --seconds 3600 for an hour.",
         )
     _insist_on_pytest()
     # By the environment: pytest has no options of ours.

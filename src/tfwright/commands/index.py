@@ -36,7 +36,8 @@ def place(folder: str = "") -> IndexPlace:
         path = Path(folder).resolve()
         if not path.is_dir():
             raise RecipeError(
-                f"The folder {path} does not exist", remedy="Name a folder that holds wheels."
+                f"The folder {path} does not exist",
+                remedy="Name a folder that holds wheels.",
             )
         # A plain folder of wheels is an index too; a build host's has them in a folder below.
         packages = write.PACKAGES if (path / write.PACKAGES).is_dir() else ""
@@ -75,7 +76,10 @@ def yank(found: IndexPlace, filename: str, reason: str | None) -> None:
 def serving(found: IndexPlace, port: int) -> Iterator[tuple[str, Callable[[], None]]]:
     """Listen on loopback; give the address and the function that serves until Ctrl-C."""
     with server.listening(found.folder, port) as listener:
-        yield f"http://{server.LOOPBACK}:{listener.server_address[1]}/", listener.serve_forever
+        yield (
+            f"http://{server.LOOPBACK}:{listener.server_address[1]}/",
+            listener.serve_forever,
+        )
 
 
 def nginx_configuration(found: IndexPlace, port: int, name: str) -> str:

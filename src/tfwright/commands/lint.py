@@ -87,7 +87,9 @@ def lint(name: str) -> list[LintFinding]:
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
     # Only rows of this file: a quoted value could look like a row of another.
-    rows = re.findall(rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE)
+    rows = re.findall(
+        rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE
+    )
     if not rows:
         yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
     for line, what in rows:
@@ -210,7 +212,9 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
         if recipe.host.cuda:
             what = "TF_NEED_CUDA is not true, but [host] names a cuda"
         yield subject.finding("cuda", line, what, "Make the two agree.")
-    version = str(answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or "")
+    version = str(
+        answers.get("TF_CUDA_VERSION") or answers.get("HERMETIC_CUDA_VERSION") or ""
+    )
     if version and recipe.host.cuda and not version.startswith(recipe.host.cuda):
         yield subject.finding(
             "cuda",
@@ -223,7 +227,10 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
 def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
     """Find ``-march=native``, which makes a wheel for the building machine only."""
     recipe = subject.recipe
-    flags = (str(recipe.configure.answers.get("CC_OPT_FLAGS", "")), *recipe.compile.flags)
+    flags = (
+        str(recipe.configure.answers.get("CC_OPT_FLAGS", "")),
+        *recipe.compile.flags,
+    )
     for flag in flags:
         if "native" in flag:
             yield subject.finding(
@@ -287,7 +294,9 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
 
 def _line_of_field(patch: Path, field: str) -> int:
     lines = patch.read_text("utf-8", "surrogateescape").splitlines()
-    return next((number for number, line in enumerate(lines, 1) if line.startswith(field)), 1)
+    return next(
+        (number for number, line in enumerate(lines, 1) if line.startswith(field)), 1
+    )
 
 
 def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
@@ -295,11 +304,15 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     path = subject.path.with_suffix(".lock")
     if not path.is_file():
         return
-    remedy = f"Run 'invoke lock --recipe {subject.recipe.name}', and read what it changes."
+    remedy = (
+        f"Run 'invoke lock --recipe {subject.recipe.name}', and read what it changes."
+    )
     try:
         outdated = locking.outdated(subject.recipe, lock.read(path))
     except RecipeError as fault:
-        yield LintFinding(path, 1, _without_place(path, fault.what), fault.remedy, "lock")
+        yield LintFinding(
+            path, 1, _without_place(path, fault.what), fault.remedy, "lock"
+        )
         return
     for reason in outdated:
         yield LintFinding(path, 1, f"is outdated: {reason}", remedy, "lock")
@@ -400,7 +413,9 @@ def change_since(revision: str) -> RecipeChange:
     changed = {Path(file).stem for file in files if file.startswith("recipes/")}
     for name in recipes.names():
         source = recipes.read(name).source
-        inputs = {f"patches/{file}" for file in (*source.patches, *source.assets.values())}
+        inputs = {
+            f"patches/{file}" for file in (*source.patches, *source.assets.values())
+        }
         if inputs & set(files):
             changed.add(name)
     # A deleted recipe is among the changes, but cannot be planned or built.
@@ -418,7 +433,15 @@ def _repository() -> Path:
 
 def _changed_files(tree: str) -> list[str]:
     # Without renames, both names of a moved file are listed.
-    options = ("--name-only", "--no-renames", tree, "--", "recipes", "patches", "templates")
+    options = (
+        "--name-only",
+        "--no-renames",
+        tree,
+        "--",
+        "recipes",
+        "patches",
+        "templates",
+    )
     differing = git.run(git.command(ROOT / ".git", "diff", *options, tree=ROOT))
     return differing.splitlines()
 

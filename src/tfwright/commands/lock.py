@@ -105,7 +105,9 @@ def _wanted(
     return None, None
 
 
-def _requirements(job: BuildRequest, inputs: Inputs) -> tuple[lock.LockedRequirement, ...]:
+def _requirements(
+    job: BuildRequest, inputs: Inputs
+) -> tuple[lock.LockedRequirement, ...]:
     """Let the target Python's pip choose a file for each requirement, with its checksum."""
     wanted, system = job.recipe.host.requirements, job.recipe.host.system
     if not wanted:

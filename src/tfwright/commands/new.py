@@ -59,7 +59,9 @@ class _Draft:
         self.lines.append(f"{key} = {json.dumps(value)}  # {reason}")
 
 
-def new(wish: Wish, release: Release, host_file: HostFile, folder: Path, ask: Ask) -> NewRecipe:
+def new(
+    wish: Wish, release: Release, host_file: HostFile, folder: Path, ask: Ask
+) -> NewRecipe:
     """Write a recipe for a release into `folder`.
 
     Raises RecipeError if the release was never made for what is wished for, or the file exists;
@@ -71,7 +73,9 @@ def new(wish: Wish, release: Release, host_file: HostFile, folder: Path, ask: As
     # The name says what `invoke lint` asks of names: system, branch and CUDA.
     path = folder / f"{platform}-r{release}-{suffix}.toml"
     if path.exists():
-        raise RecipeError(f"{path} exists already", remedy="Change that one, or rename it.")
+        raise RecipeError(
+            f"{path} exists already", remedy="Change that one, or rename it."
+        )
     draft = _Draft()
     _describe(draft, wish, release, toolkit)
     # Elsewhere the path in this line would lead to nothing.
@@ -131,7 +135,9 @@ def _source(draft: _Draft, release: Release, host_file: HostFile) -> None:
     ]
 
 
-def _host(draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cuda | None) -> None:
+def _host(
+    draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cuda | None
+) -> None:
     draft.table("host")
     draft.pin("system", wish.system or "Linux", "what was asked for")
     draft.pin("machine", "x86_64", "the only machine that these tables know")
@@ -148,10 +154,16 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cu
         reason = f"TensorFlow {release} takes {known}: {known.source}"
     draft.pin("python", python, reason)
     if toolkit:
-        tested = next(row for row in compatibility.tested() if row.releases[0] <= release)
+        tested = next(
+            row for row in compatibility.tested() if row.releases[0] <= release
+        )
         draft.pin("cuda", toolkit.version, f"tested with this release: {tested.source}")
-        draft.pin("cudnn", toolkit.cudnn[1], f"made for this CUDA: {toolkit.source('cudnn')}")
-        draft.pin("gcc", toolkit.gcc, f"the newest for this CUDA: {toolkit.source('gcc')}")
+        draft.pin(
+            "cudnn", toolkit.cudnn[1], f"made for this CUDA: {toolkit.source('cudnn')}"
+        )
+        draft.pin(
+            "gcc", toolkit.gcc, f"the newest for this CUDA: {toolkit.source('gcc')}"
+        )
         oldest, source = compatibility.driver(toolkit, wish.gpu)
         draft.pin("driver", oldest, f"the oldest that runs it: {source}")
     draft.lines += [
@@ -159,7 +171,9 @@ def _host(draft: _Draft, wish: Wish, release: Release, toolkit: compatibility.Cu
         "requirements = []",
     ]
     # pip alone knows what these packages need; `invoke pin` asks it.
-    draft.open.append("the packages of the build: invoke pin --recipe FILE --add numpy --add wheel")
+    draft.open.append(
+        "the packages of the build: invoke pin --recipe FILE --add numpy --add wheel"
+    )
 
 
 def _bazel(draft: _Draft, release: Release) -> None:
@@ -185,7 +199,9 @@ def _answer(
         recipe = recipes.read(str(path))
         interview = expected.interview(recipe, HostFile())
         # Not every release asks for each part of CUDA.
-        useless = [fault.variable for fault in validation.faults(interview) if fault.harmless]
+        useless = [
+            fault.variable for fault in validation.faults(interview) if fault.harmless
+        ]
         for variable in useless:
             draft.answers.pop(variable, None)
         lacking = interview.unanswered()
@@ -193,7 +209,9 @@ def _answer(
             return
         for prompt in lacking:
             draft.answers[prompt.variable] = _asked(draft, recipe, prompt, ask)
-    draft.open.append("some questions of ./configure still have no answer: see 'invoke plan'")
+    draft.open.append(
+        "some questions of ./configure still have no answer: see 'invoke plan'"
+    )
 
 
 def _decided(draft: _Draft, wish: Wish, toolkit: compatibility.Cuda | None) -> None:
@@ -202,7 +220,9 @@ def _decided(draft: _Draft, wish: Wish, toolkit: compatibility.Cuda | None) -> N
     if toolkit:
         draft.answers["TF_CUDA_VERSION"] = json.dumps(toolkit.version)
         draft.answers["TF_CUDNN_VERSION"] = json.dumps(toolkit.cudnn[1])
-        capabilities = wish.gpu or f"{toolkit.capabilities[0]},{toolkit.capabilities[1]}"
+        capabilities = (
+            wish.gpu or f"{toolkit.capabilities[0]},{toolkit.capabilities[1]}"
+        )
         draft.answers["TF_CUDA_COMPUTE_CAPABILITIES"] = json.dumps(capabilities)
 
 
@@ -211,7 +231,9 @@ def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
     default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
     given = ask(prompt, default)
     if given == default and not prompt.yes_no and default == '""':
-        draft.open.append(f"{prompt.variable}: {recipe.name} needs a value that is not empty")
+        draft.open.append(
+            f"{prompt.variable}: {recipe.name} needs a value that is not empty"
+        )
     return given
 
 

@@ -117,7 +117,8 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
     diff = git.difference(tree, CONTEXT, but=tuple(edits.TRACKED))
     if not diff.strip():
         raise RecipeError(
-            f"Nothing differs in {tree}", remedy="Edit the files there, then run this again."
+            f"Nothing differs in {tree}",
+            remedy="Edit the files there, then run this again.",
         )
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{as_text(header)}\n{diff}")
@@ -127,8 +128,14 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
 
 def as_text(header: PatchHeader) -> str:
     """Return a header as patches have it: three fields, further lines indented by one blank."""
-    fields = {"Why": header.why, "Upstream": header.upstream, "Drop when": header.drop_when}
-    return "".join(f"{name}: {' '.join(text.split())}\n" for name, text in fields.items())
+    fields = {
+        "Why": header.why,
+        "Upstream": header.upstream,
+        "Drop when": header.drop_when,
+    }
+    return "".join(
+        f"{name}: {' '.join(text.split())}\n" for name, text in fields.items()
+    )
 
 
 def _workplace(job: BuildRequest) -> Path:
@@ -144,7 +151,8 @@ def _numbered(recipe: Recipe, number: int) -> str:
             return patch
     known = ", ".join(recipe.source.patches) or "none"
     raise RecipeError(
-        f"{recipe.name} has no patch with the number {number}", remedy=f"Its patches: {known}."
+        f"{recipe.name} has no patch with the number {number}",
+        remedy=f"Its patches: {known}.",
     )
 
 
@@ -173,6 +181,7 @@ def _words(name: str) -> str:
     words = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
     if not words:
         raise RecipeError(
-            f"{name!r} names no patch", remedy="Say in a few words why: invoke patch no-numa ..."
+            f"{name!r} names no patch",
+            remedy="Say in a few words why: invoke patch no-numa ...",
         )
     return words

@@ -59,7 +59,9 @@ def _wanted(recipe: Recipe, added: Sequence[str]) -> dict[str, list[str]]:
     # The wheel is compiled against this numpy's C API, and may fail with an older one.
     building = _merged(recipe.host.requirements, added)
     numpy = [line for line in building if packages.name_of(line) == "numpy"]
-    verifying = _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
+    verifying = (
+        _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
+    )
     return {"host.requirements": building, "verify.requirements": verifying}
 
 

@@ -37,12 +37,16 @@ def _row(recipe: Recipe, host_file: HostFile) -> RecipeRow:
     host = recipe.host
     return RecipeRow(
         recipe=recipe.name,
-        tensorflow="-" if recipe.source.interface == "own" else str(recipe.source.release),
+        tensorflow="-"
+        if recipe.source.interface == "own"
+        else str(recipe.source.release),
         bazel=recipe.bazel.version,
         python=host.python,
         cuda=host.cuda or "-",
         cudnn=host.cudnn or "-",
-        platform=host.system if host.system == "any" else f"{host.system}-{host.machine}",
+        platform=host.system
+        if host.system == "any"
+        else f"{host.system}-{host.machine}",
         patches=len(recipe.source.patches),
         # `invoke toolkit` may have made the CUDA of this recipe.
         builds_here=examination.obstacle(recipe, host_file.of(recipe)) or "yes",
@@ -57,5 +61,7 @@ def _verified(recipe: Recipe) -> str:
         return UNVERIFIED
     reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
     if reason:
-        return f"{UNVERIFIED} ({recipe.verified.until} on {recipe.verified.on}; {reason})"
+        return (
+            f"{UNVERIFIED} ({recipe.verified.until} on {recipe.verified.on}; {reason})"
+        )
     return f"{recipe.verified.until} ({recipe.verified.on})"

@@ -37,7 +37,11 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     Raises what the stages up to source raise, and ToolError if ./configure fails or hangs.
     """
     host, inputs, tree = (_made(job, until) for until in ("check", "fetch", "source"))
-    if not (isinstance(host, HostFacts) and isinstance(inputs, Inputs) and isinstance(tree, Tree)):
+    if not (
+        isinstance(host, HostFacts)
+        and isinstance(inputs, Inputs)
+        and isinstance(tree, Tree)
+    ):
         raise TypeError("check makes HostFacts, fetch makes Inputs, source makes Tree")
     # In the environment every question would be an error; here each one is to be heard.
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
@@ -53,7 +57,9 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     (recorder,) = heard
     _enter(path, recorder)
     lines = _enter_difference(path, recorder, written)
-    return RecordedDialogue(path, tuple(recorder.questions), tuple(recorder.answers), lines)
+    return RecordedDialogue(
+        path, tuple(recorder.questions), tuple(recorder.answers), lines
+    )
 
 
 def _made(job: BuildRequest, until: str) -> object:
@@ -76,7 +82,9 @@ def _enter(path: Path, recorder: Recorder) -> None:
     tables = []
     for question in recorder.questions:
         lines = stanzas.table(question.text, question.variable, yes_no=question.yes_no)
-        tables.append("\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""]))
+        tables.append(
+            "\n".join(["", "# Asked by this tree's ./configure; recorded.", *lines, ""])
+        )
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
     files.write(path, path.read_text("utf-8") + "".join(tables))
 

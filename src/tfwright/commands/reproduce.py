@@ -46,7 +46,9 @@ _CHANCE = (
     "Every build differs, also at fixed addresses: a clock, random numbers, "
     "or the order of parallel work"
 )
-_NO_CONTROL = "No control build was made, so chance and the place cannot be distinguished"
+_NO_CONTROL = (
+    "No control build was made, so chance and the place cannot be distinguished"
+)
 """What the control builds show."""
 
 
@@ -217,7 +219,9 @@ def _keys(before: object, now: object) -> list[str]:
     # A part such as `summary` is not a table, and has no keys to name.
     old = before if isinstance(before, dict) else {}
     new = now if isinstance(now, dict) else {}
-    return sorted(key for key in old.keys() | new.keys() if old.get(key) != new.get(key))
+    return sorted(
+        key for key in old.keys() | new.keys() if old.get(key) != new.get(key)
+    )
 
 
 def _files(job: BuildRequest) -> dict[str, str]:
@@ -232,7 +236,9 @@ def _elsewhere(job: BuildRequest, *, cached: bool) -> BuildRequest:
     place = job.places.build_out / FOLDER
     host_file = job.host_file
     directory = host_file.cache_directory
-    cache = host_file.cache.model_copy(update={"enabled": cached, "directory": directory})
+    cache = host_file.cache.model_copy(
+        update={"enabled": cached, "directory": directory}
+    )
     own = host_file.model_copy(update={"build_out": place, "cache": cache})
     # Up to the seal: publishing would put the second wheel in the place of the original.
     elsewhere = replace(
@@ -292,7 +298,9 @@ def _controlled(job: BuildRequest, rebuilt: Path) -> list[str]:
     Return what the builds show, in sentences.
     """
     if why := randomisation.obstacle():
-        return [f"Address-space randomisation stays on, since {why}: no control build was made"]
+        return [
+            f"Address-space randomisation stays on, since {why}: no control build was made"
+        ]
     digest = files.sha256(rebuilt)
     # The control repeats everything but the addresses. If it gives the same wheel, what differs
     # from the original is what the two places differ in.

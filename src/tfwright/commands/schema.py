@@ -143,7 +143,9 @@ def docstrings(table: type[Table]) -> dict[str, str]:
     for node in tree.body[0].body:  # type: ignore[attr-defined]  # a class has a body
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             last = node.target.id
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last:
+        elif (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and last
+        ):
             found[last] = " ".join(str(node.value.value).split())
             last = ""
         else:
@@ -178,7 +180,9 @@ def with_tables(page: str, model: type[Table]) -> str:
 
 def _table(model: type[Table], name: str) -> str:
     table = next(_inner(model.model_fields[name].annotation)) if name else model
-    rows = "".join(f"| `{row.key}` | {row.default} | {row.meaning} |\n" for row in rows_of(table))
+    rows = "".join(
+        f"| `{row.key}` | {row.default} | {row.meaning} |\n" for row in rows_of(table)
+    )
     return f"| key | default | meaning |\n|---|---|---|\n{rows}"
 
 

@@ -17,7 +17,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import Table, load
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, ToolError, WheelError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    ToolError,
+    WheelError,
+)
 from tfwright.host import probes, pythons
 from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files
@@ -144,12 +151,16 @@ def smoke(request: Request, hear: Callable[[TrialOutcome], None]) -> SmokeReport
     with file_lock.held(request.place / "lock", f"smoke {request.wheel.name}"):
         seconds = _install(request, interpreter, version, bounds)
         installed = _installed(request)
-        outcomes = [TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)]
+        outcomes = [
+            TrialOutcome("install", "passed", f"{len(installed)} packages", seconds)
+        ]
         hear(outcomes[0])
         for outcome in _outcomes(request):
             hear(outcome)
             outcomes.append(outcome)
-        report = _report(request, version, (*request.requirements, *bounds), installed, outcomes)
+        report = _report(
+            request, version, (*request.requirements, *bounds), installed, outcomes
+        )
         files.write(request.place / KEPT, report.dump())
         # A venv with TensorFlow takes gigabytes; only a failure makes it worth keeping.
         if not report.failures:
@@ -319,7 +330,9 @@ def _pip(venv: WheelVenv, log: Path, *what: str) -> None:
         if "is not a supported wheel" in complaint:
             remedy = "Give another Python with --python, or the wheel for this machine."
             raise WheelError(
-                complaint.removeprefix("ERROR: "), remedy=remedy, evidence=fault.evidence
+                complaint.removeprefix("ERROR: "),
+                remedy=remedy,
+                evidence=fault.evidence,
             ) from fault
         raise SupplyError(
             f"pip could not install {Path(what[-1]).name}: {complaint}",

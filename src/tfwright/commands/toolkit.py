@@ -17,7 +17,14 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.tools import files, unpacking
 from tfwright.tools.process import file_lock
 from tfwright.vault import lock, locking
-from tfwright.vault.toolkit import directory, layout, nvidia_archive, soundness, sources, tree
+from tfwright.vault.toolkit import (
+    directory,
+    layout,
+    nvidia_archive,
+    soundness,
+    sources,
+    tree,
+)
 from tfwright.vault.toolkit.sources import Obtained, Supplier
 from tfwright.vault.toolkit.tree import InstalledPart, ToolkitRecord
 
@@ -103,7 +110,9 @@ class Provided:
 def downloaded(given: Mapping[str, tuple[str, str]]) -> list[Download]:
     """Return the files that the command line names: path and checksum, by the name of the part."""
     return [
-        Download(KINDS[name], Path(path), sha256) for name, (path, sha256) in given.items() if path
+        Download(KINDS[name], Path(path), sha256)
+        for name, (path, sha256) in given.items()
+        if path
     ]
 
 
@@ -116,7 +125,8 @@ def insist(recipe: Recipe, downloads: Sequence[Download]) -> None:
     remedy = "Name a recipe that does: --recipe; 'invoke recipes' lists them."
     if wanted:
         remedy = (
-            "Give what you downloaded: --cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
+            "Give what you downloaded: "
+            "--cuda FILE, --cudnn FILE, --nccl FILE, --tensorrt FILE."
         )
     raise RecipeError(
         f"Nothing to unpack; {recipe.name} wants {wanted or 'neither CUDA nor cuDNN'}",
@@ -215,12 +225,17 @@ def _provided(
     record = tree.read(root)
     for way, pins in table.ways():
         named = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-        if not (record.has(kind.name, named) and table.takes(way, record.parts[kind.name].tree)):
+        if not (
+            record.has(kind.name, named)
+            and table.takes(way, record.parts[kind.name].tree)
+        ):
             continue
         # One whose files were changed meanwhile is unpacked again.
         if not soundness.changed(root, record.parts[kind.name].files):
             return record.parts[kind.name]
-    obtained = sources.obtain(f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job))
+    obtained = sources.obtain(
+        f"{kind.title} {_pinned(job.recipe, kind)}", table, _supplier(job)
+    )
     # On the toolkit's own disk, so that its files are renamed and not copied.
     with tempfile.TemporaryDirectory(
         dir=root.parent,
@@ -232,7 +247,9 @@ def _provided(
             raise _unaccepted_packages(kind, table, obtained, room, root)
         made = _arranged(kind, obtained, room)
         accepted = bool(table.licence)
-        return _put(job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made)
+        return _put(
+            job, kind, _Origin(obtained.way, _digests(table, obtained), accepted), made
+        )
 
 
 def _supplier(job: BuildRequest) -> Supplier:
@@ -381,7 +398,9 @@ def install(
         # By the person and for each toolkit: NVIDIA's licences bind whoever installs.
         if not licence_accepted:
             shown = root.with_name(f"{root.name}-licences")
-            raise _unaccepted(kind, archive, nvidia_archive.licences(archive, room, shown))
+            raise _unaccepted(
+                kind, archive, nvidia_archive.licences(archive, room, shown)
+            )
         made = _unpacked(kind, archive, room)
         origin = _Origin("by hand", {archive.name: digest}, accepted=True)
         return root, _put(job, kind, origin, made)
@@ -455,7 +474,11 @@ def _pinned_digest(
 ) -> str:
     pins = {str(name): sha256 for name, sha256 in recipe.host.sha256.items()}
     table = dict(recipe.toolkit.parts()).get(kind.name)
-    named = {url.rpartition("/")[2]: pin for url, pin in table.archives.items()} if table else {}
+    named = (
+        {url.rpartition("/")[2]: pin for url, pin in table.archives.items()}
+        if table
+        else {}
+    )
     return pins.get(kind.name) or named.get(archive.name, "")
 
 

@@ -23,7 +23,9 @@ class WheelVariant:
     """The variant wheel."""
 
 
-def variant_of(wheel: Path, *, write: Path | None = None, label: str = "") -> WheelVariant:
+def variant_of(
+    wheel: Path, *, write: Path | None = None, label: str = ""
+) -> WheelVariant:
     """Read off a wheel's code what it needs; with `write`, write the variant wheel into a folder.
 
     Raises WheelError if the wheel already claims something that is not in its code.
@@ -47,7 +49,11 @@ def _insist(wheel: Path, claims: Properties, code: Properties) -> None:
     lies = variant.lies(claims, code)
     if not lies:
         return
-    has = [f"{name} :: {feature}" for name, features in code.items() for feature in features]
+    has = [
+        f"{name} :: {feature}"
+        for name, features in code.items()
+        for feature in features
+    ]
     raise WheelError(
         f"{wheel.name} claims {lies[0]}, and its code does not show that",
         remedy="Do not publish it; make it again with 'invoke variant WHEEL --write FOLDER'.",

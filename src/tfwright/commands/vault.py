@@ -58,7 +58,9 @@ def _remedy(removed: Sequence[Damage], left: Sequence[Damage]) -> str:
     """Say which commands restore the inputs."""
     steps = []
     if any(damage.removable for damage in left):
-        steps.append("Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'.")
+        steps.append(
+            "Run 'invoke vault --verify --repair' to remove them, then 'invoke fetch'."
+        )
     if any(not damage.removable for damage in left):
         steps.append("Install the toolkit again with 'invoke toolkit'.")
     if removed:

@@ -23,12 +23,16 @@ DESCRIBING = {"name", "summary", "verified"}
 def parts(recipe: Recipe, lock: Path | None) -> dict[str, str]:
     """Return a short checksum of each part that decides the wheel, comments left out."""
     source = recipe.source
-    named = {name: source.file(name) for name in (*source.patches, *source.assets.values())}
+    named = {
+        name: source.file(name) for name in (*source.patches, *source.assets.values())
+    }
     # Defaults are left out: a new key with a default must not make every recipe unverified.
     content = recipe.model_dump(mode="json", exclude_defaults=True, exclude=DESCRIBING)
     found = {
         "recipe": _short(json.dumps(content, sort_keys=True)),
-        "patches": _short("".join(f"{name} {files.sha256(named[name])}" for name in named)),
+        "patches": _short(
+            "".join(f"{name} {files.sha256(named[name])}" for name in named)
+        ),
         "tfwright": __version__,
     }
     if lock is not None and lock.is_file():

@@ -8,7 +8,10 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.release import Release
 
-UNKNOWN_PYTHON = {"PYTHON_BIN_PATH": "@PYTHON_BIN_PATH@", "PYTHON_LIB_PATH": "@PYTHON_LIB_PATH@"}
+UNKNOWN_PYTHON = {
+    "PYTHON_BIN_PATH": "@PYTHON_BIN_PATH@",
+    "PYTHON_LIB_PATH": "@PYTHON_LIB_PATH@",
+}
 """Takes the place of the target Python until its path is known."""
 BASE_PATHS_SINCE = Release(1, 14)
 """From here on, one question for the base paths of CUDA and cuDNN replaces one for each."""
@@ -46,7 +49,10 @@ def complete(
     # find_cuda_config.py searches these bases in their order, and stops at the first
     # hit.
     if toolkit and recipe.source.release <= LAST_WITH_TOOLKIT:
-        answers |= {"CUDA_TOOLKIT_PATH": str(toolkit), "CUDNN_INSTALL_PATH": str(library)}
+        answers |= {
+            "CUDA_TOOLKIT_PATH": str(toolkit),
+            "CUDNN_INSTALL_PATH": str(library),
+        }
         if recipe.source.release >= BASE_PATHS_SINCE:
             paths = [*_first(recipe, host_file, toolkit, library), *_paths(recipe)]
             answers["TF_CUDA_PATHS"] = ",".join(dict.fromkeys(paths))
@@ -60,7 +66,9 @@ def _asked_by_itself(recipe: Recipe, host_file: HostFile, cuda: Path | None) -> 
         "CUDA_TOOLKIT_PATH": host_file.cuda or cuda,
         "GCC_HOST_COMPILER_PATH": host_file.compiler,
     }
-    return {name: str(place) for name, place in places.items() if place and name in asked}
+    return {
+        name: str(place) for name, place in places.items() if place and name in asked
+    }
 
 
 def _paths(recipe: Recipe) -> list[str]:

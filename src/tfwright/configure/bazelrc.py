@@ -19,7 +19,9 @@ def name(release: Release) -> str:
 def written_in(release: Release) -> tuple[str, ...]:
     """Return the paths of all files that ./configure spreads the settings over."""
     # 1.1 alone wrote both: tools/bazel.rc was on its way out, and 1.2 dropped it.
-    return ("tools/bazel.rc", ".bazelrc") if release == Release(1, 1) else (name(release),)
+    return (
+        ("tools/bazel.rc", ".bazelrc") if release == Release(1, 1) else (name(release),)
+    )
 
 
 class Setting(NamedTuple):
@@ -68,7 +70,11 @@ def _flags(words: list[str]) -> list[str]:
     # Releases differ in how they write a flag, and Bazel reads both spellings alike.
     flags = list[str]()
     for word in words:
-        if flags and not word.startswith("-") and "=" not in flags[-1].partition(" ")[0]:
+        if (
+            flags
+            and not word.startswith("-")
+            and "=" not in flags[-1].partition(" ")[0]
+        ):
             flags[-1] += f"={word}"
         else:
             flags.append(word)
@@ -105,17 +111,25 @@ def _sorted(settings: Iterable[Setting]) -> tuple[Setting, ...]:
 
 # Lines are compared as settings and not as text: Bazel does not care how a flag is
 # spelled.
-def amended(text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]) -> str:
+def amended(
+    text: str, adds: Iterable[str], omits: Iterable[str], values: Mapping[str, str]
+) -> str:
     """Return a bazelrc without some settings and with others added at its end.
 
     ``@NAME@`` in an added or omitted line stands for the value of NAME.
     """
     unwanted = parse("\n".join(filled(line, values) for line in omits))
-    kept = [line for line in text.splitlines() if not parse(line) or not parse(line) <= unwanted]
+    kept = [
+        line
+        for line in text.splitlines()
+        if not parse(line) or not parse(line) <= unwanted
+    ]
     added = [filled(line, values) for line in adds]
     return "".join(f"{line}\n" for line in (*kept, *added))
 
 
 def filled(line: str, values: Mapping[str, str]) -> str:
     """Put values in the place of ``@NAME@``; a name without a value stays."""
-    return re.sub(r"@([A-Z][A-Z0-9_]*)@", lambda found: values.get(found[1], found[0]), line)
+    return re.sub(
+        r"@([A-Z][A-Z0-9_]*)@", lambda found: values.get(found[1], found[0]), line
+    )

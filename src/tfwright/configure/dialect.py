@@ -70,16 +70,22 @@ def _known(version: ExactRelease, system: str, script: str | None) -> list[Promp
     # Only questions of yes or no: configure.py spells their variables as plain text.
     asked = set(_YES_NO.findall(script))
     own = {prompt.variable for prompt in prompts}
-    prompts = [prompt for prompt in prompts if not prompt.feature or prompt.variable in asked]
+    prompts = [
+        prompt for prompt in prompts if not prompt.feature or prompt.variable in asked
+    ]
     others = [
         prompt.model_copy(update={"optional": True})
         for prompt in catalogue.everything()
-        if prompt.support and prompt.variable in asked - own and prompt.system in {"any", system}
+        if prompt.support
+        and prompt.variable in asked - own
+        and prompt.system in {"any", system}
     ]
     return [*prompts, *others]
 
 
-_YES_NO = re.compile(r"(?:set_build_var|set_action_env_var|get_var)\(\s*environ_cp,\s*'(\w+)'")
+_YES_NO = re.compile(
+    r"(?:set_build_var|set_action_env_var|get_var)\(\s*environ_cp,\s*'(\w+)'"
+)
 """How configure.py asks a question of yes or no."""
 
 

@@ -17,7 +17,9 @@ UNKNOWN_CUDA = Path("@CUDA_TOOLKIT_PATH@")
 UNKNOWN_CUDNN = Path("@CUDNN_INSTALL_PATH@")
 
 
-def interview(recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None) -> Interview:
+def interview(
+    recipe: Recipe, host_file: HostFile, scripts: Scripts | None = None
+) -> Interview:
     """Return the answers of a recipe as far as they are known without a tree.
 
     Paths that are not known yet are written ``@NAME@``. `scripts` are the files of the tree that
@@ -77,7 +79,9 @@ def render(interview: Interview, table: ConfigureTable) -> str | None:
     answers = interview.answers.items()
     places = {name: value for name, value in answers if isinstance(value, str)}
     if not interview.dialect.own:
-        return bazelrc.amended(rendering.render(interview), changes.adds, changes.omits, places)
+        return bazelrc.amended(
+            rendering.render(interview), changes.adds, changes.omits, places
+        )
     # Nothing is known of what such a program writes until somebody has recorded it.
     if not changes.lines:
         return None

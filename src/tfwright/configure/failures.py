@@ -9,8 +9,12 @@ from tfwright.tools.process import dialogue
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.dialogue import Spoken
 
-_TOO_OLD = re.compile(r"Please upgrade your bazel installation to version (\S+) or higher")
-_TOO_NEW = re.compile(r"Please downgrade your bazel installation to version (\S+) or lower")
+_TOO_OLD = re.compile(
+    r"Please upgrade your bazel installation to version (\S+) or higher"
+)
+_TOO_NEW = re.compile(
+    r"Please downgrade your bazel installation to version (\S+) or lower"
+)
 _CRASH = re.compile(r"Traceback \(most recent call last\):.*", re.DOTALL)
 _NOT_FOUND = re.compile(
     r"Could not find any (?P<what>\S+?)\*?(?: matching version '(?P<version>[^']*)')? "
@@ -24,7 +28,9 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
     # The status proves nothing: several releases exit with 0 after an error.
     crash = _CRASH.search(spoken.text)
     lines = dialogue.last_lines(crash[0] if crash else spoken.text)
-    evidence = Evidence(command=command.argv, status=spoken.status, log=log, lines=lines)
+    evidence = Evidence(
+        command=command.argv, status=spoken.status, log=log, lines=lines
+    )
     # Up to 1.12 configure.py exits with 0 after this, having written nothing.
     for pattern, limit in ((_TOO_OLD, "newer"), (_TOO_NEW, "older")):
         found = pattern.search(spoken.text)
@@ -46,9 +52,13 @@ def explained(spoken: Spoken, command: Command, log: Path, bazel: str) -> Tfwrig
             remedy="Correct the answer to the last question in the log.",
             evidence=evidence,
         )
-    ending = f"status {spoken.status}" if spoken.status else "status 0 and wrote no bazelrc"
+    ending = (
+        f"status {spoken.status}" if spoken.status else "status 0 and wrote no bazelrc"
+    )
     remedy = "Its last lines say what it needs."
-    return ToolError(f"./configure exited with {ending}", remedy=remedy, evidence=evidence)
+    return ToolError(
+        f"./configure exited with {ending}", remedy=remedy, evidence=evidence
+    )
 
 
 def _not_found(text: str) -> Iterator[re.Match[str]]:
@@ -69,6 +79,8 @@ def _toolkit_lacks(
             command=command.argv,
             status=spoken.status,
             log=log,
-            lines=tuple(line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()),
+            lines=tuple(
+                line.rstrip()[: dialogue.LONGEST_LINE] for line in rest if line.strip()
+            ),
         ),
     )

@@ -45,10 +45,14 @@ class Interview:
         else:
             prompts = self.dialect.prompts
             wanted = {
-                prompt.variable for prompt in prompts if _is_exported(prompt, everything=everything)
+                prompt.variable
+                for prompt in prompts
+                if _is_exported(prompt, everything=everything)
             }
         return {
-            variable: self._exported(variable) for variable in self.answers if variable in wanted
+            variable: self._exported(variable)
+            for variable in self.answers
+            if variable in wanted
         }
 
     def _unasked(self) -> set[str]:

@@ -41,7 +41,9 @@ def render(interview: Interview) -> str:
 def _clang_major(answers: dict[str, Answer]) -> str:
     """Return the major version of clang, as its path says it."""
     # ./configure runs the program; a plan must work on hosts that do not have it.
-    variable = "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
+    variable = (
+        "CLANG_CUDA_COMPILER_PATH" if answers["TF_NEED_CUDA"] else "CLANG_COMPILER_PATH"
+    )
     found = re.search(r"(?:llvm|clang)-(\d+)", str(answers.get(variable, "")))
     return found[1] if found else ""
 
@@ -72,7 +74,11 @@ def _settle(interview: Interview, variable: str, value: str) -> str:
         return "".join(value.split())
     if variable == "TF_SYSTEM_LIBS":
         return _sorted_libraries(value, by_blanks=traits["system_libs_by_blanks"])
-    if value.startswith(("/", "~")) and _follows(interview) and _followed(interview, variable):
+    if (
+        value.startswith(("/", "~"))
+        and _follows(interview)
+        and _followed(interview, variable)
+    ):
         # configure itself calls these two, and pathlib treats '..' in another way.
         return os.path.realpath(os.path.expanduser(value))  # noqa: PTH111
     return value
@@ -132,7 +138,13 @@ def _library_folder(interview: Interview, answers: dict[str, Answer]) -> str:
     return str(prefix)
 
 
-_NCCL_FOLDERS = ("lib", "lib64", "lib/powerpc64le-linux-gnu", "lib/x86_64-linux-gnu", "")
+_NCCL_FOLDERS = (
+    "lib",
+    "lib64",
+    "lib/powerpc64le-linux-gnu",
+    "lib/x86_64-linux-gnu",
+    "",
+)
 """Where configure looks for NCCL's library, in this order."""
 
 
@@ -156,7 +168,9 @@ def exported(interview: Interview) -> dict[str, str]:
     if not Release(0, 10) <= interview.dialect.release < FIRST_OWN_FILE:
         return {}
     answers = interview.answers
-    return {name: as_text(answers[name], "1", "0") for name in _EXPORTED if name in answers}
+    return {
+        name: as_text(answers[name], "1", "0") for name in _EXPORTED if name in answers
+    }
 
 
 _EXPORTED = (

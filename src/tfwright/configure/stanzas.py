@@ -64,7 +64,9 @@ def variable_in(script: str, question: str) -> str:
     words = feature[1] if feature else question.partition("[")[0].strip()
     # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
     for found in re.finditer(re.escape(words), script):
-        named = re.findall(r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:])
+        named = re.findall(
+            r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:]
+        )
         if named:
             return str(named[-1])
     return ""
@@ -92,7 +94,11 @@ def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:
     lines = ["[configure.bazelrc]"]
     for key, settings in (("adds", found.only_written), ("omits", found.only_rendered)):
         if settings:
-            lines += [f"{key} = [", *(_line(setting, places) for setting in settings), "]"]
+            lines += [
+                f"{key} = [",
+                *(_line(setting, places) for setting in settings),
+                "]",
+            ]
     return _indented(lines)
 
 

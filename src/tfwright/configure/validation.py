@@ -49,8 +49,12 @@ def faults(interview: Interview) -> list[AnswerFault]:
     return [*found, *_of_platforms(interview), *_of_the_way(interview)]
 
 
-def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[AnswerFault]:
-    prompts = [prompt for prompt in interview.dialect.prompts if prompt.variable == variable]
+def _of_answer(
+    interview: Interview, variable: str, answer: Answer
+) -> Iterator[AnswerFault]:
+    prompts = [
+        prompt for prompt in interview.dialect.prompts if prompt.variable == variable
+    ]
     if variable in RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
@@ -62,7 +66,9 @@ def _of_answer(interview: Interview, variable: str, answer: Answer) -> Iterator[
         yield _not_asked(interview, variable, answer)
 
 
-def _without_effect(interview: Interview, prompt: Prompt, answer: Answer) -> AnswerFault:
+def _without_effect(
+    interview: Interview, prompt: Prompt, answer: Answer
+) -> AnswerFault:
     what = f"{interview.dialect} asks for it only with {prompt.when}"
     remedy = f"Remove {prompt.variable} from the recipe, or answer what it depends on."
     return AnswerFault(prompt.variable, what, remedy, harmless=answer is not True)
@@ -86,7 +92,9 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
         what += f"; {ended[-1].afterwards}"
     built_in = "built in" in what
     remedy = f"Remove {variable} from the recipe."
-    return AnswerFault(variable, what, remedy, harmless=answer is False and not built_in)
+    return AnswerFault(
+        variable, what, remedy, harmless=answer is False and not built_in
+    )
 
 
 def _unheard_of(interview: Interview, variable: str) -> AnswerFault:
@@ -115,7 +123,9 @@ def _end(prompt: Prompt) -> tuple[int, int, int]:
     return last_of(prompt.until)
 
 
-def _of_value(interview: Interview, prompt: Prompt, answer: Answer) -> Iterator[AnswerFault]:
+def _of_value(
+    interview: Interview, prompt: Prompt, answer: Answer
+) -> Iterator[AnswerFault]:
     """Judge one answer by what its prompt takes."""
     if prompt.yes_no:
         # A text that is not empty would count as a yes, even "no".
@@ -201,7 +211,10 @@ def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
             shlex.split(word)
         except ValueError:
             what = f"configure splits flags at blanks, so the quotes of {word} do not match"
-            return what, "Use flags without blanks inside; compile.flags takes any flag of Bazel's."
+            return (
+                what,
+                "Use flags without blanks inside; compile.flags takes any flag of Bazel's.",
+            )
     return None
 
 

@@ -98,7 +98,15 @@ def _sentence(kind: str, name: str, shown: str) -> str:
         return f"{what} came with Bazel {first}{': this one is older' if sure else ''}."
     if went:
         after = versions[versions.index(last) + 1]
-        rest = f": this one is newer than {last}" if sure else ", and switched off by a flag before"
+        rest = (
+            f": this one is newer than {last}"
+            if sure
+            else ", and switched off by a flag before"
+        )
         return f"{what} is gone from Bazel {after} on{rest}."
-    rest = "this one is older, or newer" if sure else "a flag can switch it off (--incompatible_…)"
+    rest = (
+        "this one is older, or newer"
+        if sure
+        else "a flag can switch it off (--incompatible_…)"
+    )
     return f"Bazel {_bounds()} have {shown}: {rest}."

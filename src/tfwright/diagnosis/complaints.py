@@ -37,7 +37,17 @@ _STEMS = (
         "nable",
         "xception",
     ),
-    *(" found", "CUDA", "issing", "nrecognized", "enied", "ould", "version", "warning", "package"),
+    *(
+        " found",
+        "CUDA",
+        "issing",
+        "nrecognized",
+        "enied",
+        "ould",
+        "version",
+        "warning",
+        "package",
+    ),
 )
 """Parts that many literals share: looking for one of these finds all of them."""
 _REMARK = re.compile(
@@ -131,7 +141,9 @@ def _unwritten(number: int, row: bytes) -> list[Line]:
     if len(parts) > MOST_OVERWRITTEN:
         del parts[0]
     texts = [lines.decoded(part) for part in parts]
-    return [Line(number, text) for text in texts[:-1] if text] + [Line(number, texts[-1])]
+    return [Line(number, text) for text in texts[:-1] if text] + [
+        Line(number, texts[-1])
+    ]
 
 
 def _both_ends(items: Sequence[Item], most: int) -> Sequence[Item]:
@@ -157,7 +169,9 @@ def find(kept_lines: Sequence[Line], shown: Facts) -> list[Complaint]:
     found = []
     for at, line in enumerate(kept_lines):
         known = tuple(
-            reading for reading in judged.get(line.text, ()) if shown.allow(reading.family)
+            reading
+            for reading in judged.get(line.text, ())
+            if shown.allow(reading.family)
         )
         if known:
             found.append(_ranked(Complaint(at, known, known[0].family.rank), shown))
@@ -210,7 +224,9 @@ def _judge(text: str, stems: Iterable[str]) -> Judged:
 @cache
 def _of_remarks() -> frozenset[int]:
     """Return the numbers of the families that speak of information and warnings."""
-    return frozenset(number for number, family in enumerate(everything()) if family.remark)
+    return frozenset(
+        number for number, family in enumerate(everything()) if family.remark
+    )
 
 
 def _readings(said: str, numbers: Iterable[int]) -> Judged:

@@ -20,13 +20,17 @@ _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)*")
 _COMPILERS = ("gcc", "clang", "nvcc", "ld")
 
 
-def of(family: Family, place: Path, parameters: Mapping[str, str] | None = None) -> tuple[str, ...]:
+def of(
+    family: Family, place: Path, parameters: Mapping[str, str] | None = None
+) -> tuple[str, ...]:
     """Return what can be seen here of a family's cause.
 
     `place` is where the build writes. Of the parameters, an absolute path is looked at.
     """
     seen = [_LOOK[fact](place) for fact in family.evidence]
-    seen += [_path(value) for value in (parameters or {}).values() if value.startswith("/")]
+    seen += [
+        _path(value) for value in (parameters or {}).values() if value.startswith("/")
+    ]
     return tuple(text for text in dict.fromkeys(seen) if text)
 
 
@@ -49,7 +53,9 @@ def _disk(place: Path) -> str:
 
 def _memory(_: Path) -> str:
     kills = capacity.kills()
-    killed = f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
+    killed = (
+        f"; the kernel has killed {kills} programs for lack of memory" if kills else ""
+    )
     free = capacity.memory() / capacity.GIB
     return f"{free:.1f} GiB of memory are free, {capacity.cores()} processors{killed}"
 
@@ -71,31 +77,45 @@ def _driver(_: Path) -> str:
 def _python(_: Path) -> str:
     found = shutil.which("python3")
     return (
-        f"python3 on PATH is {found}; this is Python {platform.python_version()}" if found else ""
+        f"python3 on PATH is {found}; this is Python {platform.python_version()}"
+        if found
+        else ""
     )
 
 
 def _compiler(_: Path) -> str:
     """Name the compilers on PATH; their versions are in the names that links resolve to."""
     found = {name: shutil.which(name) for name in _COMPILERS}
-    named = [f"{name} is {Path(path).resolve()}" for name, path in found.items() if path]
+    named = [
+        f"{name} is {Path(path).resolve()}" for name, path in found.items() if path
+    ]
     return ", ".join(named)
 
 
 def _cuda(_: Path) -> str:
     """Say where a toolkit lies, and of which version it is."""
-    places = [Path(each).resolve() for each in (os.environ.get("CUDA_HOME", ""), *_CUDA) if each]
+    places = [
+        Path(each).resolve()
+        for each in (os.environ.get("CUDA_HOME", ""), *_CUDA)
+        if each
+    ]
     named = [_toolkit(place) for place in dict.fromkeys(places) if place.is_dir()]
     if named:
         return "CUDA lies in " + ", ".join(named)
-    return "no CUDA toolkit lies in the usual places" if sys.platform != "darwin" else ""
+    return (
+        "no CUDA toolkit lies in the usual places" if sys.platform != "darwin" else ""
+    )
 
 
 def _toolkit(place: Path) -> str:
     """Name a toolkit with the version that a file of its own states."""
     for name in ("version.json", "version.txt"):
         file = place / name
-        found = _VERSION.search(file.read_text("utf-8", "replace")) if file.is_file() else None
+        found = (
+            _VERSION.search(file.read_text("utf-8", "replace"))
+            if file.is_file()
+            else None
+        )
         if found:
             return f"{place} (version {found[0]})"
     return str(place)

@@ -54,7 +54,9 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
     action = where = command = ""
     if report is not None:
         reported = _ACTION.match(lines.said(kept[report].text))
-        action, where = (reported["what"], reported["where"] or "") if reported else ("", "")
+        action, where = (
+            (reported["what"], reported["where"] or "") if reported else ("", "")
+        )
         command = _command(kept, report)
     own = _BUILD_FILE.match(lines.said(line.text))
     following = _following(kept, found.at)
@@ -65,7 +67,10 @@ def around(kept: Sequence[Line], found: Complaint) -> Excerpt:
         where=lines.shown(own["where"] if own else where),
         command=command,
         lines=tuple(lines.shown(text) for text in following),
-        before=tuple(lines.shown(each.text) for each in kept[max(0, found.at - BEFORE) : found.at]),
+        before=tuple(
+            lines.shown(each.text)
+            for each in kept[max(0, found.at - BEFORE) : found.at]
+        ),
         last=line.number + len(following) - 1,
     )
 

@@ -19,14 +19,24 @@ _SHOWN: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"(?P<value>\d+\.\d+(?:\.\d+)?)(?![\d.]*-dist)"
         ),
     ),
-    ("release", re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)")),
+    (
+        "release",
+        re.compile(r"tensorflow(?:_gpu|_cpu|-gpu|-cpu)?-(?P<value>\d+\.\d+(?:\.\d+)?)"),
+    ),
     (
         "python",
-        re.compile(r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"),
+        re.compile(
+            r"(?:/python|site-packages/python|lib/python|Python )(?P<value>[23]\.\d{1,2})"
+        ),
     ),
 )
 _SYSTEM = (
-    ("Darwin", re.compile(r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx")),
+    (
+        "Darwin",
+        re.compile(
+            r"/Users/|darwin|\.dylib|/Library/Developer|/private/var|xcrun|macosx"
+        ),
+    ),
     ("Windows", re.compile(r"[A-Z]:[\\/]|\.dll|msys|\bcl\.exe|DLL load")),
     (
         "Linux",
@@ -91,7 +101,9 @@ class Facts:
         if parts is None:
             return None
         if parts["how"]:
-            return _compared(str(getattr(self, parts["fact"])), parts["how"], parts["value"])
+            return _compared(
+                str(getattr(self, parts["fact"])), parts["how"], parts["value"]
+            )
         if need == "cuda":
             return self.cuda
         if need == "gpu":
@@ -129,7 +141,11 @@ def _stated(found: Facts, name: str, value: str) -> Facts:
     """Return the facts with one version added."""
     if name == "bazel":
         return replace(found, bazel=value)
-    return replace(found, release=value) if name == "release" else replace(found, python=value)
+    return (
+        replace(found, release=value)
+        if name == "release"
+        else replace(found, python=value)
+    )
 
 
 def _gpu(text: str) -> bool | None:

@@ -53,7 +53,9 @@ Rank = Literal["root", "weak", "wrapper", "summary", "harmless"]
 ``wrapper``: one tool reports that another one failed. ``summary``: the end of a failed run.
 ``harmless``: it looks bad and means nothing.
 """
-Fact = Literal["disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda"]
+Fact = Literal[
+    "disk", "memory", "glibc", "xcode", "driver", "python", "compiler", "cuda"
+]
 """What can be looked at on this host."""
 
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
@@ -74,7 +76,9 @@ def _bounded(pattern: str) -> str:
         message = f"not a regular expression: {fault}"
         raise ValueError(message) from fault
     if not literals.required(pattern):
-        message = "a pattern needs a literal of two characters that every match contains"
+        message = (
+            "a pattern needs a literal of two characters that every match contains"
+        )
         raise ValueError(message)
     return pattern
 
@@ -83,7 +87,9 @@ class Family(Table):
     """One kind of failure. ``docs/diagnosis.md`` says how to write one."""
 
     id: Line
-    stage: Literal["configure", "fetch", "source", "compile", "package", "verify", "any"] = "any"
+    stage: Literal[
+        "configure", "fetch", "source", "compile", "package", "verify", "any"
+    ] = "any"
     retry: Retry = "no"
     rank: Rank = "root"
     pattern: Annotated[str, AfterValidator(_bounded)]
@@ -125,7 +131,8 @@ class Family(Table):
     def links(self) -> tuple[str, ...]:
         """The sources; a thread on GitHub becomes a URL."""
         return tuple(
-            _THREAD.sub(r"https://github.com/\1/issues/\2", source) for source in self.sources
+            _THREAD.sub(r"https://github.com/\1/issues/\2", source)
+            for source in self.sources
         )
 
     def match(self, line: str) -> dict[str, str] | None:

@@ -65,7 +65,8 @@ def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Comp
     return [
         complaint
         for complaint in complaints
-        if complaint.at not in ignored and (complaint.at > last or complaint.family.fatal)
+        if complaint.at not in ignored
+        and (complaint.at > last or complaint.family.fatal)
     ]
 
 
@@ -96,7 +97,9 @@ def _before_any_action(
     for complaint in complaints:
         if action is None or complaint.at >= action.at:
             break
-        if complaint.rank == "root" and lines.said(kept[complaint.at].text).startswith("ERROR: "):
+        if complaint.rank == "root" and lines.said(kept[complaint.at].text).startswith(
+            "ERROR: "
+        ):
             return complaint
     return None
 
@@ -151,7 +154,9 @@ def _innermost(
     return causes[-1]
 
 
-def with_tracebacks(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Complaint]:
+def with_tracebacks(
+    kept: Sequence[Line], complaints: Sequence[Complaint]
+) -> list[Complaint]:
     """Return the complaints as tracebacks change them.
 
     What a traceback quotes is source code. The exception that ends it is a complaint, whatever its
@@ -198,7 +203,9 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
     return None
 
 
-def _ending(text: str, traceback: Traceback, known: Complaint | None) -> Complaint | None:
+def _ending(
+    text: str, traceback: Traceback, known: Complaint | None
+) -> Complaint | None:
     """Return the complaint that ends a traceback."""
     if known and known.rank != "weak":
         return known

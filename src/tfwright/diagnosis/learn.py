@@ -19,7 +19,10 @@ _LONGEST = 200
 """Characters of the message that a pattern is made of."""
 _GAPS = (
     (re.compile(r"(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
-    (re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"), r"\S{1,300}"),
+    (
+        re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"),
+        r"\S{1,300}",
+    ),
     (re.compile(r"0x[0-9a-f]+"), r"0x\w{1,16}"),
     (
         re.compile(r"(?<=['\"`\u2018])[^'\"`\u2018\u2019]{1,200}(?=['\"\u2019])"),
@@ -53,7 +56,9 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
             f"No line of {log} reports an error",
             remedy="Name the log of a failed build; Bazel writes to standard error.",
         )
-    family = next((match.entry.id for match in found.matches if match.explains), "general-error")
+    family = next(
+        (match.entry.id for match in found.matches if match.explains), "general-error"
+    )
     message = lines.said(first.what)[:_LONGEST].strip()
     name = f"{family}-{_slug(message)}"
     entry = (
@@ -98,4 +103,6 @@ def _slug(message: str) -> str:
 
 def _quoted(text: str) -> str:
     """Return a text as a TOML string."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
+    return (
+        '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
+    )

@@ -64,7 +64,10 @@ def shown(text: str, most: int = SHOWN) -> str:
     """Return a line as it can be shown: of at most that many characters, and printable."""
     short = text[:most]
     if not short.isprintable():
-        letters = (letter if letter.isprintable() or letter == "\t" else "?" for letter in short)
+        letters = (
+            letter if letter.isprintable() or letter == "\t" else "?"
+            for letter in short
+        )
         short = "".join(letters)
     return short + (" …" if len(text) > most else "")
 

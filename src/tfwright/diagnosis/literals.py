@@ -59,7 +59,10 @@ def _parse(pattern: str) -> list[Node]:
         elif token["bar"]:
             stack[-1].append([])
         elif token["times"]:
-            _repeat(sequence, optional=token["times"][0] in "*?" or token["times"][:2] == "{0")
+            _repeat(
+                sequence,
+                optional=token["times"][0] in "*?" or token["times"][:2] == "{0",
+            )
         else:
             sequence.append(token["escaped"] or token["plain"])
     branches = stack[0]

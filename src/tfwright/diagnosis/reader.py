@@ -66,7 +66,9 @@ class Diagnosis:
     @property
     def understood(self) -> bool:
         """Whether the root error is of a kind that is known, and not only of a known form."""
-        return any(match.explains and match.entry.rank == "root" for match in self.matches)
+        return any(
+            match.explains and match.entry.rank == "root" for match in self.matches
+        )
 
 
 def read(stream: LogStream, known: Facts | None = None) -> Diagnosis:
@@ -143,5 +145,7 @@ def _harmless(kept: Sequence[Line], found: Sequence[Complaint]) -> list[Match]:
         if complaint.rank == "harmless" and complaint.family.id not in matches:
             line = kept[complaint.at]
             reading = complaint.readings[0]
-            matches[complaint.family.id] = _match(line, reading, Facts(), explains=False)
+            matches[complaint.family.id] = _match(
+                line, reading, Facts(), explains=False
+            )
     return list(matches.values())

@@ -41,6 +41,5 @@ def text(excerpt: Excerpt, log: str) -> str:
 def _versions() -> str:
     """Name what ran here, for whoever reads the report."""
     libc = " ".join(platform.libc_ver())
-    return (
-        f"tfwright {__version__}, Python {platform.python_version()}, {platform.platform()}, {libc}"
-    )
+    python = platform.python_version()
+    return f"tfwright {__version__}, Python {python}, {platform.platform()}, {libc}"

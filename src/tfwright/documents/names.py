@@ -97,10 +97,14 @@ def inner_path(text: str) -> str:
         )
     for component in path.parts:
         if is_git_directory(component):
-            message = f"must not contain {component}, which some file systems take for .git"
+            message = (
+                f"must not contain {component}, which some file systems take for .git"
+            )
             raise ValueError(message)
         if len(component.encode("utf-8", "replace")) > LONGEST_COMPONENT:
-            message = f"must not have a component of more than {LONGEST_COMPONENT} bytes"
+            message = (
+                f"must not have a component of more than {LONGEST_COMPONENT} bytes"
+            )
             raise ValueError(message)
     if len(text.encode("utf-8", "replace")) > LONGEST_PATH:
         message = f"must not be longer than {LONGEST_PATH:,} bytes"
@@ -199,7 +203,10 @@ Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
 DebFile = Annotated[
-    str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$")
+    str,
+    StringConstraints(
+        pattern=r"^[a-z0-9][a-z0-9.+-]*_[\w.+~%-]+_(amd64|arm64|all)\.deb$"
+    ),
 ]
 """A Debian package as apt names its file: ``libcudart11.0_11.8.89~11.8.0-5_amd64.deb``."""
 WheelFile = Annotated[

@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from packaging.version import InvalidVersion, Version
-from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 
 from tfwright.documents.host_file import HostPath
 from tfwright.documents.names import Line, Name
@@ -28,7 +34,9 @@ def _bytes(value: object) -> object:
     """Read a size such as ``"200 GiB"``; a plain number is bytes."""
     if not isinstance(value, str):
         return value
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE)
+    found = re.fullmatch(
+        r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE
+    )
     if not found:
         raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')
     # A bare "B" means bytes, as no unit does.
@@ -43,13 +51,17 @@ def _local(text: str) -> str:
     except InvalidVersion:
         local = None
     if not local:
-        raise ValueError('must be a local version such as "cu118.sm86": letters, digits and dots')
+        raise ValueError(
+            'must be a local version such as "cu118.sm86": letters, digits and dots'
+        )
     return local
 
 
 def _web_address(text: str) -> str:
     if not re.fullmatch(r"https?://[\w.:\[\]-]+(/[\w.~%+-]*)*", text):
-        raise ValueError("must be an http:// or https:// address without query or user name")
+        raise ValueError(
+            "must be an http:// or https:// address without query or user name"
+        )
     return text.rstrip("/") + "/"
 
 
@@ -214,7 +226,9 @@ class NightlyFile(Table):
         names = [target.name for target in targets(self)]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
-            raise ValueError(f"recipe: {twice[0]} is listed twice; each name needs its own line")
+            raise ValueError(
+                f"recipe: {twice[0]} is listed twice; each name needs its own line"
+            )
         return self
 
 
@@ -237,7 +251,9 @@ def targets(nightly: NightlyFile) -> list[Target]:
     found = []
     for recipe in nightly.recipe:
         axes = product(recipe.python or ("",), recipe.capabilities or ("",))
-        found += [_target(recipe, python, capabilities) for python, capabilities in axes]
+        found += [
+            _target(recipe, python, capabilities) for python, capabilities in axes
+        ]
     return found
 
 

@@ -5,7 +5,13 @@ import re
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
 
 from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
@@ -61,12 +67,18 @@ SMOKE = (
 def _question(text: str) -> str:
     # Questions may span lines; isprintable takes a line break for a control character.
     if not text.replace("\n", " ").isprintable():
-        raise ValueError("must be printable text; only line breaks may stand in a question")
+        raise ValueError(
+            "must be printable text; only line breaks may stand in a question"
+        )
     if text.count("*") > MOST_WILDCARDS:
-        message = f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
+        message = (
+            f"has more than {MOST_WILDCARDS} asterisks; one matches a whole default"
+        )
         raise ValueError(message)
     if len(text.replace("*", "").strip()) < SHORTEST_QUESTION:
-        raise ValueError("must hold some words of the question; an asterisk matches anything")
+        raise ValueError(
+            "must hold some words of the question; an asterisk matches anything"
+        )
     return text
 
 
@@ -182,7 +194,11 @@ class SourceTable(Table):
         version = self.version or ExactRelease(*self.release)
         # Graphcore's branches carry the SDK's version, not one of TensorFlow's with a suffix.
         of_graphcore = "graphcore" in self.url or "/sdk-release-" in self.branch
-        return version._replace(fork="ipu") if of_graphcore and not version.fork else version
+        return (
+            version._replace(fork="ipu")
+            if of_graphcore and not version.fork
+            else version
+        )
 
 
 class SubstituteTable(Table):
@@ -255,7 +271,9 @@ class FileSourceTable(Table):
         # makes no archive without prefix.
         incomplete = bool(self.ref) != bool(self.prefix)
         if incomplete or (self.ref and self.blob):
-            raise ValueError("give git alone, git with ref and prefix, or git with blob")
+            raise ValueError(
+                "give git alone, git with ref and prefix, or git with blob"
+            )
         if self.package and (self.ref or self.blob):
             raise ValueError("ref and blob belong to git, not to a package")
         return self
@@ -277,7 +295,9 @@ class FetchTable(Table):
 class ImageTable(Table):
     """A container image; the digest decides, name and tag are for people."""
 
-    name: Annotated[str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")]
+    name: Annotated[
+        str, StringConstraints(pattern=r"^[a-z0-9]([a-z0-9._/:-]{0,200}[a-z0-9])?$")
+    ]
     """Registry and repository: ``docker.io/library/debian``."""
     tag: Annotated[str, StringConstraints(pattern=r"^\w[\w.-]{0,127}$")] = "latest"
     """The tag that had this digest; it is shown, and never resolved."""
@@ -332,7 +352,8 @@ class BazelTable(Table):
     version: Version
     """The exact version of Bazel."""
     sha256: dict[
-        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")], Sha256
+        Annotated[str, StringConstraints(pattern=r"^(linux|darwin)-(x86_64|arm64)$")],
+        Sha256,
     ] = {}
     """Checksum of the binary per platform. Without one tfwright trusts the first download, and
     records its checksum."""
@@ -343,7 +364,9 @@ class PromptTable(Table):
 
     variable: Variable
     """The name of the answer in ``[configure.answers]``."""
-    question: Annotated[str, Field(min_length=1, max_length=2000), AfterValidator(_question)]
+    question: Annotated[
+        str, Field(min_length=1, max_length=2000), AfterValidator(_question)
+    ]
     """The text of the question, to its very end; ``*`` matches what differs from host to host."""
     kind: Literal["yes-no", "text"] = "text"
     """Whether the answer is true or false, or a text."""
@@ -362,7 +385,9 @@ class PromptTable(Table):
 def _bazelrc_line(text: str) -> str:
     # import and try-import would let a recipe make Bazel read any file of the host.
     if not re.fullmatch(r"(build|test|run|common)(:[\w.+-]+)? -\S.*", text):
-        raise ValueError("must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'")
+        raise ValueError(
+            "must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'"
+        )
     return one_line(text)
 
 
@@ -410,7 +435,9 @@ class ConfigureTable(Table):
 class CompileTable(Table):
     """What Bazel builds, and how."""
 
-    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = TENSORFLOW_TARGET
+    target: Annotated[str, StringConstraints(pattern=r"^//[\w./:+-]*$")] = (
+        TENSORFLOW_TARGET
+    )
     """The target of ``bazel build``; from 2.17 on ``//tensorflow/tools/pip_package:wheel``."""
     flags: tuple[Line, ...] = ()
     """Flags of ``bazel build``, after the ones that tfwright needs."""
@@ -432,7 +459,9 @@ class NcclTable(Table):
 class PackageTable(Table):
     """How the wheel is made from what was built."""
 
-    project_name: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None = None
+    project_name: (
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*$")] | None
+    ) = None
     """The wheel's name, if it is not TensorFlow's own."""
     program: InnerPath | None = None
     """The program in the tree that makes the wheel, if it is not TensorFlow's
@@ -441,7 +470,9 @@ class PackageTable(Table):
     """The program's arguments; ``@DESTINATION@`` becomes the directory for the wheel."""
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
-    platform: Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None = None
+    platform: (
+        Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None
+    ) = None
     """The platform in the wheel's tag: ``manylinux_2_31_x86_64``. The build fails if auditwheel
     finds that a shared library does not conform to it."""
     libraries: dict[LibraryName, LibraryName] = {}
@@ -456,9 +487,9 @@ class PackageTable(Table):
 class VerifyTable(Table):
     """The checks that the wheel must pass before it is published."""
 
-    imports: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...] = (
-        "tensorflow",
-    )
+    imports: tuple[
+        Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][\w.]*$")], ...
+    ] = ("tensorflow",)
     """Modules that must import in a fresh venv of the target Python."""
     requirements: tuple[PackagePin, ...] = ()
     """Exact pins for what the wheel depends on, at versions that the target Python can run."""
@@ -542,7 +573,9 @@ class Recipe(Table):
         for name, _ in self.toolkit.parts():
             # The compiler's version is part of its package's name: see `ToolkitTable.gcc`.
             if name != "compiler" and getattr(self.host, name) is None:
-                raise ValueError(f"toolkit.{name}: name its version as well: [host] {name}")
+                raise ValueError(
+                    f"toolkit.{name}: name its version as well: [host] {name}"
+                )
         return self
 
     @model_validator(mode="after")
@@ -559,7 +592,9 @@ class Recipe(Table):
     @model_validator(mode="after")
     def _libraries_are_of_a_mac(self) -> Self:
         # A wheel for "any" system may be built on a Mac, so only Linux is refused.
-        if self.host.system == "Linux" and (self.package.libraries or self.package.rpath):
+        if self.host.system == "Linux" and (
+            self.package.libraries or self.package.rpath
+        ):
             raise ValueError(
                 "package.libraries and package.rpath rewrite macOS libraries; a Linux recipe has "
                 "none"
@@ -590,7 +625,9 @@ class Recipe(Table):
                 "for TensorFlow's, state the differences in configure.bazelrc.adds and omits"
             )
         if own and self.compile.target == TENSORFLOW_TARGET:
-            raise ValueError('compile.target must be stated with source.interface = "own"')
+            raise ValueError(
+                'compile.target must be stated with source.interface = "own"'
+            )
         return self
 
 

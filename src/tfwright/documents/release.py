@@ -120,4 +120,8 @@ def last_of(text: str) -> tuple[int, int, int]:
     """Return where a range ends: ``2.4`` means all of 2.4, ``2.4.0`` that version alone."""
     version = ExactRelease.parse(text)
     whole_line = text.count(".") == 1
-    return version.numbers if not whole_line else (version.major, version.minor, LAST_PATCH)
+    return (
+        version.numbers
+        if not whole_line
+        else (version.major, version.minor, LAST_PATCH)
+    )

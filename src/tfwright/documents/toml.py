@@ -95,7 +95,8 @@ def _text(path: Path) -> str:
         ) from fault
     if len(content) > LARGEST:
         raise RecipeError(
-            f"{path} is larger than {LARGEST:,} bytes", remedy="Check that this is the right file."
+            f"{path} is larger than {LARGEST:,} bytes",
+            remedy="Check that this is the right file.",
         )
     try:
         return content.decode("utf-8")
@@ -116,7 +117,9 @@ def _parsed(path: Path, text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as fault:
         found = re.search(r"line (\d+)", str(fault))
         where = f"{path}:{found[1]}" if found else str(path)
-        raise _invalid(where, str(fault), "Correct the line; strings need quotes.") from fault
+        raise _invalid(
+            where, str(fault), "Correct the line; strings need quotes."
+        ) from fault
     # Neither is a TOMLDecodeError: numbers beyond Python's limit, and deep nesting.
     except (ValueError, RecursionError) as fault:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
@@ -138,7 +141,10 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
     skeleton = _STRINGS.sub(lambda found: "\n" * found[0].count("\n"), text)
     # Python converts a long number in quadratic time.
     if number := re.search(rf"[0-9A-Fa-f_]{{{LONGEST_NUMBER},}}", skeleton):
-        yield _line_at(skeleton, number.start()), f"a number of more than {LONGEST_NUMBER} digits"
+        yield (
+            _line_at(skeleton, number.start()),
+            f"a number of more than {LONGEST_NUMBER} digits",
+        )
     # tomllib calls itself for each bracket.
     depth = 0
     for bracket in re.finditer(r"[\[\]{}]", skeleton):
@@ -248,4 +254,7 @@ def line_of(text: str, location: "Location") -> int:
 
 def _dotted(text: str) -> "list[str | int]":
     """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
-    return [quoted or bare for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)]
+    return [
+        quoted or bare
+        for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)
+    ]

@@ -89,7 +89,9 @@ class ToolkitTable(Table):
 
     def gcc(self) -> tuple[str, str] | None:
         """Return program and version of the packaged compiler: ``("gcc-11", "11.3.0")``."""
-        files = self.compiler.debian.files if self.compiler and self.compiler.debian else {}
+        files = (
+            self.compiler.debian.files if self.compiler and self.compiler.debian else {}
+        )
         # Debian names the compiler's package after the
         # program, and libraries otherwise.
         for file in files:

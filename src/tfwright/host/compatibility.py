@@ -24,7 +24,11 @@ class Range:
 
     def __str__(self) -> str:
         if self.least and self.most:
-            return self.least if self.least == self.most else f"{self.least} to {self.most}"
+            return (
+                self.least
+                if self.least == self.most
+                else f"{self.least} to {self.most}"
+            )
         return f"{self.least} or later" if self.least else f"{self.most} or earlier"
 
     def holds(self, version: str) -> bool:
@@ -181,11 +185,15 @@ def capability_of(gpu: str) -> str:
 
 def _ranges(kind: str, fork: str = "") -> list[Range]:
     rows = [row for row in _table()[kind] if row.get("fork", "") == fork]
-    return [Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows]
+    return [
+        Range(_releases(row), row["least"], row["most"], row["source"]) for row in rows
+    ]
 
 
 def _of(release: Release, rows: list[Range]) -> Range | None:
-    return next((row for row in rows if row.releases[0] <= release <= row.releases[1]), None)
+    return next(
+        (row for row in rows if row.releases[0] <= release <= row.releases[1]), None
+    )
 
 
 def _releases(row: dict[str, Any]) -> tuple[Release, Release]:

@@ -32,12 +32,20 @@ def needed(recipe: Recipe) -> bool:
 
 def toolkit(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where the CUDA toolkit must be: as the host file says, else as the recipe says."""
-    return host_file.cuda or _answered(recipe, "CUDA_TOOLKIT_PATH") or Path("/usr/local/cuda")
+    return (
+        host_file.cuda
+        or _answered(recipe, "CUDA_TOOLKIT_PATH")
+        or Path("/usr/local/cuda")
+    )
 
 
 def cudnn(recipe: Recipe, host_file: HostFile) -> Path:
     """Return where cuDNN must be: by default with the toolkit, as TensorFlow has it."""
-    return host_file.cudnn or _answered(recipe, "CUDNN_INSTALL_PATH") or toolkit(recipe, host_file)
+    return (
+        host_file.cudnn
+        or _answered(recipe, "CUDNN_INSTALL_PATH")
+        or toolkit(recipe, host_file)
+    )
 
 
 def prefixes(recipe: Recipe, host_file: HostFile) -> list[Path]:
@@ -68,7 +76,9 @@ def capabilities(recipe: Recipe) -> list[str]:
         or ""
     )
     # compute_120 makes PTX, which the driver compiles, and no machine code.
-    names = [name for name in text.split(",") if name and not name.startswith("compute_")]
+    names = [
+        name for name in text.split(",") if name and not name.startswith("compute_")
+    ]
     return [capability(name) for name in names]
 
 

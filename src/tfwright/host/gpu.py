@@ -31,9 +31,7 @@ SHIELDED = (
     "https://developer.apple.com/library/archive/documentation/Security/Conceptual/"
     "System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
 )
-DISABLING_NOUVEAU = (
-    "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
-)
+DISABLING_NOUVEAU = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
 
 
 def _toolkit(
@@ -251,7 +249,12 @@ def _get_cudnn(recipe: Recipe, host: Host) -> str:
     folder = "cudnn-archive" if versions.newer(wanted, "8") else "rdp/cudnn-archive"
     page = f"https://developer.nvidia.com/{folder}"
     return remedies.of(
-        "cudnn", host.installer, recipe=recipe.name, cudnn=wanted, archive=archive, page=page
+        "cudnn",
+        host.installer,
+        recipe=recipe.name,
+        cudnn=wanted,
+        archive=archive,
+        page=page,
     )
 
 
@@ -360,7 +363,9 @@ def _gcc_too_new(
     )
 
 
-def _clang_too_new(compiler: toolchain.Compiler, ceiling: nvidia.Ceiling) -> Iterator[Finding]:
+def _clang_too_new(
+    compiler: toolchain.Compiler, ceiling: nvidia.Ceiling
+) -> Iterator[Finding]:
     # A header states the first clang that it refuses, and the last gcc that it takes.
     if ceiling.clang and not versions.older(compiler.version, ceiling.clang):
         yield Finding(

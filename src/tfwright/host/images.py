@@ -17,7 +17,9 @@ def findings(recipe: Recipe, host_file: HostFile) -> list[Finding]:
     return list(_findings(recipe, host_file, pinned)) if pinned else []
 
 
-def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterator[Finding]:
+def _findings(
+    recipe: Recipe, host_file: HostFile, pinned: ImageTable
+) -> Iterator[Finding]:
     program = engine.chosen(host_file.container.engine)
     if not engine.installed(program):
         yield Finding(f"no {program}", WANTED, f"apt install {program}", "check")
@@ -41,7 +43,9 @@ def _findings(recipe: Recipe, host_file: HostFile, pinned: ImageTable) -> Iterat
         yield _absent(recipe, pinned, f"its registry says {said}")
     elif not here:
         wanted = f"{pinned.name}@{pinned.digest[:19]}…"
-        remedy = f"invoke image --recipe {recipe.name} --pull  # or build, which pulls it"
+        remedy = (
+            f"invoke image --recipe {recipe.name} --pull  # or build, which pulls it"
+        )
         yield Finding("the container image is not here yet", wanted, remedy, why=why)
 
 

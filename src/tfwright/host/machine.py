@@ -59,7 +59,9 @@ def processor(place: Place) -> Seen:
     if flags:
         found = Seen(flags[1], text.by)
     else:
-        found = place.ask("sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features")
+        found = place.ask(
+            "sysctl", "-n", "machdep.cpu.features", "machdep.cpu.leaf7_features"
+        )
     # Linux writes sse4_1 and macOS SSE4.1 and AVX1.0 for what gcc calls sse4.1 and avx.
     spelled = re.sub(r"sse4_([12])", r"sse4.\1", found.value.lower())
     words = spelled.replace("avx1.0", "avx").split()
@@ -69,7 +71,9 @@ def processor(place: Place) -> Seen:
 def memory(place: Place) -> Seen:
     """Return the bytes of memory that a build can be given."""
     if place.read("/proc/meminfo"):
-        return Seen(str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit")
+        return Seen(
+            str(capacity.memory(place.root)), "/proc/meminfo and the cgroup's limit"
+        )
     return place.ask("sysctl", "-n", "hw.memsize")
 
 

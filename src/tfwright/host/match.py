@@ -50,7 +50,9 @@ class Wish:
             "cuda": "CUDA ",
         }
         shown = {name: value for name, value in vars(self).items() if name != "named"}
-        parts = [f"{names.get(name, '')}{value}" for name, value in shown.items() if value]
+        parts = [
+            f"{names.get(name, '')}{value}" for name, value in shown.items() if value
+        ]
         return ", ".join(parts)
 
 
@@ -224,7 +226,9 @@ def _tested(release: Release) -> compatibility.Tested | None:
     return None
 
 
-def _toolkit(wanted: Wish, tested: compatibility.Tested | None) -> compatibility.Cuda | None:
+def _toolkit(
+    wanted: Wish, tested: compatibility.Tested | None
+) -> compatibility.Cuda | None:
     """Return the CUDA to build with.
 
     It is the one that was tested, or else the oldest of the same major version that serves.
@@ -257,7 +261,9 @@ def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterato
         yield Need("Bazel", str(bazel), bazel.source)
     else:
         yield Need(
-            "Bazel", "as .bazelversion of the tree says", "https://github.com/bazelbuild/bazelisk"
+            "Bazel",
+            "as .bazelversion of the tree says",
+            "https://github.com/bazelbuild/bazelisk",
         )
     if python:
         yield Need("Python", str(python), python.source)
@@ -286,7 +292,9 @@ def _cuda(
 
 def _mac(mac: compatibility.Mac) -> Iterator[Need]:
     """Yield what CUDA on a Mac needs instead of a driver for Linux and gcc."""
-    yield Need("Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why)
+    yield Need(
+        "Xcode", f"{mac.xcode}, with Apple clang {mac.clang} or earlier", mac.why
+    )
     yield Need("macOS", mac.macos, mac.why)
     yield Need(
         "patches",
@@ -297,4 +305,8 @@ def _mac(mac: compatibility.Mac) -> Iterator[Need]:
 
 def _floor(wanted: Wish) -> Iterator[Need]:
     if wanted.glibc and wanted.system != "Darwin":
-        yield Need("verify.glibc", f"{wanted.glibc}, built in an image that has no newer one", "")
+        yield Need(
+            "verify.glibc",
+            f"{wanted.glibc}, built in an image that has no newer one",
+            "",
+        )

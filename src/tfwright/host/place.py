@@ -59,7 +59,9 @@ class Place:
         except OSError:
             return NOTHING
 
-    def which(self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH) -> Path | None:
+    def which(
+        self, program: str, folders: Iterable[str] = environment.SYSTEM_PATH
+    ) -> Path | None:
         """Return where a program really is, by default on the system's own PATH."""
         # The caller's PATH may name a venv or a shim, which builds do not use.
         if self.root == Path("/") and program not in ON_HOST and inside.current():

@@ -7,7 +7,15 @@ from tfwright.documents import host_file as host_files
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
 from tfwright.errors import HostError
-from tfwright.host import compatibility, gpu, machine, pythons, remedies, toolchain, versions
+from tfwright.host import (
+    compatibility,
+    gpu,
+    machine,
+    pythons,
+    remedies,
+    toolchain,
+    versions,
+)
 from tfwright.host.findings import Finding
 from tfwright.host.probes import Host
 from tfwright.tools import git, signing
@@ -64,7 +72,10 @@ def _platform(
         # The sources are the same everywhere, so patches can be written on any host.
         remedy = "Build on such a machine; the stages up to 'source' run here: add --until source."
         yield Finding(
-            f"this host is {host}", f"{wanted.system}-{wanted.machine}", remedy, blocks="configure"
+            f"this host is {host}",
+            f"{wanted.system}-{wanted.machine}",
+            remedy,
+            blocks="configure",
         )
 
 
@@ -110,7 +121,10 @@ def _git(
     version = host.git.value.removeprefix("git version ")
     if not version:
         yield Finding(
-            "no git", "git on the system's PATH", remedies.of("git", host.installer), blocks="fetch"
+            "no git",
+            "git on the system's PATH",
+            remedies.of("git", host.installer),
+            blocks="fetch",
         )
     # The bundled tree is committed by tfwright itself, and needs nothing new of git.
     elif versions.older(version, least) and not _bundled(recipe):
@@ -171,7 +185,9 @@ def _clang(
         if not host.place.at(path).exists():
             version = re.search(r"/llvm-(\d+)/", path)
             remedy = remedies.of(
-                "clang", host.installer, package=f"clang-{version[1]}" if version else "clang"
+                "clang",
+                host.installer,
+                package=f"clang-{version[1]}" if version else "clang",
             )
             yield Finding(
                 f"no {path}",
@@ -311,7 +327,9 @@ def _release(
         )
     # It stops nothing: patches can make a release work with a Python that came later.
     if python and recipe.host.python != "any" and not python.holds(recipe.host.python):
-        remedy = "Correct host.python in the recipe, or add the patches that make it work."
+        remedy = (
+            "Correct host.python in the recipe, or add the patches that make it work."
+        )
         yield Finding(
             f"Python {recipe.host.python} for TensorFlow {release}",
             f"Python {python}",
@@ -349,7 +367,9 @@ def _processor(
     lacking = [name for name in wanted if host.processor.by and name not in has]
     if lacking:
         why = f"CC_OPT_FLAGS, against {host.processor.by}"
-        remedy = "Verify the wheel on another machine, or take the flag out of the recipe."
+        remedy = (
+            "Verify the wheel on another machine, or take the flag out of the recipe."
+        )
         yield Finding(
             f"a processor without {', '.join(lacking)}",
             "one that runs what it compiles",
@@ -375,8 +395,14 @@ def _macos(
     # The version of macOS decides which symbols the wheel may use.
     version = host.release.value.removeprefix("macOS ") if wanted.macos else ""
     if wanted.macos and version and not versions.is_of(version, wanted.macos):
-        yield Finding(f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac.")
-    if wanted.xcode and host.xcode and not versions.is_of(host.xcode.value, wanted.xcode):
+        yield Finding(
+            f"macOS {version}", f"macOS {wanted.macos}", "Build on such a Mac."
+        )
+    if (
+        wanted.xcode
+        and host.xcode
+        and not versions.is_of(host.xcode.value, wanted.xcode)
+    ):
         remedy = remedies.of("xcode", host.installer, xcode=wanted.xcode)
         yield Finding(
             f"Xcode {host.xcode}",

@@ -29,7 +29,9 @@ class Compiler:
     """Apple's own number, ``800.0.42.1``, which differs from Xcode to Xcode."""
 
     def __str__(self) -> str:
-        return f"{self.family} {self.version}" + (f" ({self.build})" if self.build else "")
+        return f"{self.family} {self.version}" + (
+            f" ({self.build})" if self.build else ""
+        )
 
 
 def compiler(place: Place) -> Seen:

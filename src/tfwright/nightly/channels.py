@@ -9,7 +9,12 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from tfwright.documents.nightly import MailTable, NoticesTable, ProgramTable, WebhookTable
+from tfwright.documents.nightly import (
+    MailTable,
+    NoticesTable,
+    ProgramTable,
+    WebhookTable,
+)
 from tfwright.errors import HostError, RecipeError
 from tfwright.nightly.notices import Channel, Notice
 from tfwright.tools import mail
@@ -37,7 +42,9 @@ class MailChannel:
         table = self.table
         # Read at sending: a missing file delays this channel and stops nothing else.
         password = secret(table.password_file) if table.password_file else ""
-        server = MailServer(table.host, table.port, table.security, table.user or "", password)
+        server = MailServer(
+            table.host, table.port, table.security, table.user or "", password
+        )
         text = f"{notice.text}\n{notice.url}\n" if notice.url else notice.text
         subject = f"[tfwright] {notice.subject}"
         mail.send(server, Letter(table.sender, table.to, subject, text, notice.thread))
@@ -86,8 +93,12 @@ def of(notices: NoticesTable) -> tuple[Channel, ...]:
     """Return the channels that ``nightly.toml`` names."""
     # The queue stores notices by a channel's name, so each name has to be unique and lasting.
     mails = [MailChannel(table) for table in notices.mail]
-    hooks = [WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)]
-    programs = [ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)]
+    hooks = [
+        WebhookChannel(table, number) for number, table in enumerate(notices.webhook, 1)
+    ]
+    programs = [
+        ProgramChannel(table, number) for number, table in enumerate(notices.program, 1)
+    ]
     return (*mails, *hooks, *programs)
 
 
@@ -98,7 +109,9 @@ def secret(path: Path) -> str:
     others could read the file.
     """
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
-    place = Path(folder) / path if folder and path.parent == Path() else path.expanduser()
+    place = (
+        Path(folder) / path if folder and path.parent == Path() else path.expanduser()
+    )
     try:
         with place.open("rb") as stream:
             # The mode is that of the open file: a path could be replaced between check and read.

@@ -13,7 +13,12 @@ UNKNOWN_SECONDS = 3600.0
 """How long a target is expected to take that was never built here."""
 
 Why = Literal[
-    "changed", "never built", "failed before", "asked for", "unchanged", "its name is taken"
+    "changed",
+    "never built",
+    "failed before",
+    "asked for",
+    "unchanged",
+    "its name is taken",
 ]
 LONGEST_WAIT = 32
 """Nights between two attempts at a wheel whose name is taken."""
@@ -180,8 +185,12 @@ def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
     return marked
 
 
-def in_turn(candidates: Sequence[Target], checked: Mapping[str, dt.datetime]) -> Target | None:
+def in_turn(
+    candidates: Sequence[Target], checked: Mapping[str, dt.datetime]
+) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""
     never = dt.datetime.min.replace(tzinfo=dt.UTC)
-    ranked = sorted(candidates, key=lambda target: (checked.get(target.name, never), target.name))
+    ranked = sorted(
+        candidates, key=lambda target: (checked.get(target.name, never), target.name)
+    )
     return ranked[0] if ranked else None

@@ -20,7 +20,9 @@ class Culprits(Generic[Step]):
     trials: int
 
 
-def first_bad(steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]) -> Culprits[Step]:
+def first_bad(
+    steps: Sequence[Step], tried: Callable[[Step], TrialAnswer]
+) -> Culprits[Step]:
     """Find the first bad one of `steps`, which come after a good state; the last one is bad.
 
     A step that cannot be tried is left out, and its neighbours are tried instead, nearest first.

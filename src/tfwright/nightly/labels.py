@@ -26,7 +26,9 @@ COPIED = 1024 * 1024
 """Bytes that are copied at once."""
 
 
-def labelled_version(version: str, local: str, *, commit: str = "", epoch: int = 0) -> str:
+def labelled_version(
+    version: str, local: str, *, commit: str = "", epoch: int = 0
+) -> str:
     """Return the version that a wheel gets.
 
     A followed commit makes a development version of its day: ``2.22.0.dev20261122+g0a1b2c3d4e``.
@@ -135,7 +137,9 @@ def _changed(
     metadata = f"{info}/METADATA"
     head, blank, body = wheel.read(metadata).partition(b"\n\n")
     lines = head.split(b"\n")
-    stated = [number for number, line in enumerate(lines) if line.startswith(b"Version:")]
+    stated = [
+        number for number, line in enumerate(lines) if line.startswith(b"Version:")
+    ]
     if len(stated) != 1:
         raise WheelError(
             f"METADATA of {wheel.filename} states {len(stated)} versions",
@@ -173,10 +177,14 @@ def _add(writer: ZipWriter, name: str, content: bytes, like: zipfile.ZipInfo) ->
     writer.add(member, [content])
 
 
-def _copy(wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo) -> None:
+def _copy(
+    wheel: zipfile.ZipFile, writer: ZipWriter, name: str, old: zipfile.ZipInfo
+) -> None:
     """Write a member with the compressed bytes that it has."""
     mode = old.external_attr >> 16 or stat.S_IFREG | 0o644
-    member = ZipMember(name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode)
+    member = ZipMember(
+        name, old.compress_type, old.CRC, old.compress_size, old.file_size, mode
+    )
     writer.add(member, _packed(wheel, old))
 
 

@@ -143,7 +143,9 @@ def plan(host: BuildHost, *, only: str = "", now: bool = False) -> list[DueTarge
         return found
 
 
-def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False) -> NightOutcome:
+def run(
+    host: BuildHost, *, only: str = "", now: bool = False, wait: bool = False
+) -> NightOutcome:
     """Run one night to its end; return what it did.
 
     `only` names a recipe or a target, `now` builds even what is unchanged. Raises HostError if
@@ -163,7 +165,9 @@ def run(host: BuildHost, *, only: str = "", now: bool = False, wait: bool = Fals
         _attempt_all(host, state, night, [item for item in waiting if item.due])
         reproduced = _reproduce(host, state, found) if host.nightly.reproduce else ""
         linked = _links(host, state, found) if host.nightly.links else ""
-        return _close(host, state, night, NightOutcome(reproduced=reproduced, linked=linked))
+        return _close(
+            host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
+        )
 
 
 def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
@@ -176,7 +180,9 @@ def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
             state.judge(item.target.name, night, "failed", detail=item.detail)
 
 
-def _close(host: BuildHost, state: State, night: int, outcome: NightOutcome) -> NightOutcome:
+def _close(
+    host: BuildHost, state: State, night: int, outcome: NightOutcome
+) -> NightOutcome:
     """End a night: retention, the site, the notices."""
     moment = host.clock()
     hidden = retention.hide(host.nightly, state, host.site, moment.date())
@@ -217,7 +223,9 @@ def _alone(host: BuildHost, *, wait: bool) -> Iterator[None]:
 def _chosen(host: BuildHost, only: str) -> list[Target]:
     """Return the targets of a recipe, or all; raise HostError if none has that name."""
     everything = targets(host.nightly)
-    chosen = [target for target in everything if only in {"", target.name, target.recipe}]
+    chosen = [
+        target for target in everything if only in {"", target.name, target.recipe}
+    ]
     if only and not chosen:
         names = ", ".join(target.name for target in everything) or "none"
         raise HostError(
@@ -241,7 +249,9 @@ def _recover(host: BuildHost, state: State) -> int:
     resumed = night if night is not None else state.begin_night(moment)
     retention.sweep(state, host.site)
     for build in builds.all_below(host.builds, known):
-        host.hear(f"{build.target}: found the finished build {build.id} of a cut-off night")
+        host.hear(
+            f"{build.target}: found the finished build {build.id} of a cut-off night"
+        )
         state.add_build(build)
     for kept in state.unjudged():
         cut_off = state.build(kept.id)
@@ -264,7 +274,9 @@ def _judged(
             blocked[target.name] = fault.what
             continue
         except Exception as fault:  # noqa: BLE001 a flaw of ours in one recipe must reach no other
-            blocked[target.name] = f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+            blocked[target.name] = (
+                f"a flaw in tfwright: {type(fault).__name__}: {fault}"
+            )
             continue
         found.append(due.judge(target, fingerprint, past[target.name], asked=asked))
     ordered = due.ordered(found, past)
@@ -282,7 +294,9 @@ def _details_of(state: State, night: int) -> dict[str, str]:
     return {name: detail for name, detail in found.items() if detail}
 
 
-def _attempt_all(host: BuildHost, state: State, night: int, due: Sequence[DueTarget]) -> None:
+def _attempt_all(
+    host: BuildHost, state: State, night: int, due: Sequence[DueTarget]
+) -> None:
     """Build the targets that are due: one after the other here, or on other machines."""
     orders = _ready(host, state, night, due)
     if host.fleet is None:
@@ -306,7 +320,9 @@ def _ready(
         if not item.within_budget:
             # A verdict all the same: a target that never fits has to become stale on the page.
             hours = item.seconds / 3600
-            state.judge(name, night, "skipped", detail=f"it took {hours:.1f} h last time")
+            state.judge(
+                name, night, "skipped", detail=f"it took {hours:.1f} h last time"
+            )
             host.hear(f"{name}: out of tonight's budget")
             continue
         changed = f" ({', '.join(item.changed)})" if item.changed else ""
@@ -351,7 +367,9 @@ def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
     work = host.directory / WORK / identifier
     last = state.build(item.last_good)
     wheel = host.builds / last.id / last.wheel if last else None
-    return BuildOrder(identifier, item.target, item.fingerprint, work, started, last, wheel)
+    return BuildOrder(
+        identifier, item.target, item.fingerprint, work, started, last, wheel
+    )
 
 
 def _build(
@@ -375,7 +393,9 @@ def _build(
     return build
 
 
-def _describe(host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None) -> None:
+def _describe(
+    host: BuildHost, work: Path, build: NightlyBuild, last: NightlyBuild | None
+) -> None:
     """Put the build's own page, and the same as Markdown, next to its files."""
     from tfwright.nightly.pages import build as page  # noqa: PLC0415 templates are slow to load
 
@@ -394,7 +414,9 @@ def _flaw(fault: Exception) -> builds.Breakage:
     )
 
 
-def _cut_off(host: BuildHost, order: BuildOrder, broken: builds.Breakage) -> NightlyBuild:
+def _cut_off(
+    host: BuildHost, order: BuildOrder, broken: builds.Breakage
+) -> NightlyBuild:
     """Return a build that ended in the middle; its files are removed, so that others have room."""
     files.remove(order.work)
     return NightlyBuild(
@@ -444,7 +466,9 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     build = past[target.name].last_good if target else None
     if target is None or build is None:
         return ""
-    why = _asked(lambda: host.builder.reproduce(target, host.builds / build.id / build.wheel))
+    why = _asked(
+        lambda: host.builder.reproduce(target, host.builds / build.id / build.wheel)
+    )
     # By target for the turn, by build for the index: a later build is not reproduced yet.
     for kind in ("reproduced", f"reproduced:{build.id}"):
         state.check(target.name, kind, host.clock(), passed=not why, detail=why)

@@ -70,8 +70,12 @@ def _changes(
     """Return what there is to say of one target; `known` are its open threads."""
     if standing.fine:
         text = "The last night was good.\n"
-        return [Notice(name, target, "fixed", f"{target}: fixed", text) for name in known]
-    cause = Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
+        return [
+            Notice(name, target, "fixed", f"{target}: fixed", text) for name in known
+        ]
+    cause = (
+        Breakage(stage=kind, line=standing.detail).thread if kind == "failing" else ""
+    )
     thread = f"{target} {kind} {cause}".rstrip()
     # An open thread was announced already: one notice for each cause, not one each night.
     if not kind or thread in known:
@@ -79,7 +83,9 @@ def _changes(
     since = f" since {standing.since:%Y-%m-%d}" if standing.since else ""
     good = f"{standing.last_good:%Y-%m-%d}" if standing.last_good else "never"
     text = f"{standing.detail or standing.word}\nLast good: {good}.\n"
-    return [Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)]
+    return [
+        Notice(thread, target, kind, f"{target}: {standing.word}{since}", text, url)
+    ]
 
 
 def _kind(standing: Standing, stale_nights: int) -> str:
@@ -99,7 +105,10 @@ def _open_threads(state: State, target: str) -> list[str]:
 
 
 def _record(
-    state: State, changes: Sequence[Notice], now: dt.datetime, channels: Sequence[Channel]
+    state: State,
+    changes: Sequence[Notice],
+    now: dt.datetime,
+    channels: Sequence[Channel],
 ) -> None:
     """Open and close threads and queue their notices, in one transaction: none is lost."""
     with state.database as transaction:

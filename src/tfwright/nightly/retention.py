@@ -49,7 +49,11 @@ def delete(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> 
 
 
 def _delete(
-    item: KeptBuild, kept: Sequence[KeptBuild], state: State, folder: Path, today: dt.date
+    item: KeptBuild,
+    kept: Sequence[KeptBuild],
+    state: State,
+    folder: Path,
+    today: dt.date,
 ) -> None:
     """Delete one build: the note first, so that a kill in between leaves only waste."""
     state.mark_build(item.id, hidden=item.hidden, deleted=today)
@@ -74,7 +78,9 @@ def sweep(state: State, folder: Path) -> int:
     return count
 
 
-def protected(kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool) -> set[str]:
+def protected(
+    kept: Sequence[KeptBuild], folder: Path, state: State, *, gated: bool
+) -> set[str]:
     """Return the identifiers of the builds that may never go."""
     by_target = defaultdict(list)
     for item in kept:
@@ -94,7 +100,9 @@ def kept_by_file(kept: Sequence[KeptBuild], folder: Path) -> set[str]:
     return {item.id for item in kept if (home / item.id / builds.KEEP).exists()}
 
 
-def too_many(kept: Sequence[KeptBuild], safe: Collection[str], limits: RetentionTable) -> list[str]:
+def too_many(
+    kept: Sequence[KeptBuild], safe: Collection[str], limits: RetentionTable
+) -> list[str]:
     """Return the builds beyond the count of their target, oldest first."""
     by_target = defaultdict(list)
     for item in kept:

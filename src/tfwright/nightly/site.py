@@ -36,7 +36,9 @@ def publish(
         if item.listed:
             _place_wheel(site, item)
     notes = _notes(kept, yanked(nightly.directory), state)
-    statuses = {name: (table.status, table.reason) for name, table in nightly.projects.items()}
+    statuses = {
+        name: (table.status, table.reason) for name, table in nightly.projects.items()
+    }
     update = write.refresh(site, notes, now, statuses=statuses)
     if pages and nightly.pages:
         from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
@@ -156,7 +158,9 @@ def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
     return grouped
 
 
-def pointed(own: list[KeptBuild], reproduced: set[str], *, gated: bool) -> dict[str, KeptBuild]:
+def pointed(
+    own: list[KeptBuild], reproduced: set[str], *, gated: bool
+) -> dict[str, KeptBuild]:
     """Return what each pointer of a target names; `gated` asks for a reproduction of `stable`."""
     found = {}
     # Oldest first, so that a later build replaces an earlier one.
@@ -169,7 +173,9 @@ def pointed(own: list[KeptBuild], reproduced: set[str], *, gated: bool) -> dict[
     return found
 
 
-def _point(site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool) -> None:
+def _point(
+    site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool
+) -> None:
     """Write a target's pointers, each by one rename."""
     folder = site / POINTERS / target
     for name, build in pointed(own, reproductions(state), gated=gated).items():

@@ -49,11 +49,14 @@ create table if not exists thread (
 """
 
 COLUMNS = (
-    "id, target, started, seconds, result, version, wheel, sha256, size, tested, unpublished, needs"
+    "id, target, started, seconds, result, version, wheel, sha256, size, tested, "
+    "unpublished, needs"
 )
 """Of a build, in the order of the fields of KeptBuild."""
 
-Verdict = Literal["good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"]
+Verdict = Literal[
+    "good", "unchanged", "untested", "smoke failed", "failed", "blocked", "skipped"
+]
 """What one night gave for one target."""
 
 
@@ -94,7 +97,11 @@ class KeptBuild:
     @property
     def good(self) -> bool:
         """Whether it gave a wheel that failed no test."""
-        return self.result == "built" and self.tested != "smoke failed" and not self.unpublished
+        return (
+            self.result == "built"
+            and self.tested != "smoke failed"
+            and not self.unpublished
+        )
 
     @property
     def listed(self) -> bool:
@@ -121,14 +128,18 @@ class State:
     def begin_night(self, now: dt.datetime) -> int:
         """Record that a night begins; return its number."""
         with self.database as transaction:
-            row = transaction.execute("insert into night (started) values (?)", (_text(now),))
+            row = transaction.execute(
+                "insert into night (started) values (?)", (_text(now),)
+            )
         return int(row.lastrowid or 0)
 
     def end_night(self, night: int, now: dt.datetime) -> None:
         """Record that a night came to its end."""
         with self.database as transaction:
             values = (_text(now), night)
-            transaction.execute("update night set finished = ? where number = ?", values)
+            transaction.execute(
+                "update night set finished = ? where number = ?", values
+            )
 
     def unfinished_night(self) -> int | None:
         """Return the newest night if it never ended: the machine died in it."""
@@ -143,7 +154,12 @@ class State:
         return _moment(row[0]) if row[0] else None
 
     def judge(
-        self, target: str, night: int, verdict: Verdict, build: str = "", detail: str = ""
+        self,
+        target: str,
+        night: int,
+        verdict: Verdict,
+        build: str = "",
+        detail: str = "",
     ) -> None:
         """Keep one night's verdict on one target; a second run of the night replaces it."""
         # The pages look a verdict up in tables: a misspelt one has to fail here, not there.
@@ -151,7 +167,9 @@ class State:
             raise ValueError(f"{verdict!r} is not a verdict")
         values = (target, night, verdict, build, printable_lines(detail))
         with self.database as transaction:
-            transaction.execute("insert or replace into verdict values (?, ?, ?, ?, ?)", values)
+            transaction.execute(
+                "insert or replace into verdict values (?, ?, ?, ?, ?)", values
+            )
 
     def judge_unchanged(self, names: Sequence[str], night: int) -> None:
         """Record that some targets were up to date, in one transaction."""
@@ -159,7 +177,8 @@ class State:
         rows = [(name, night) for name in names]
         with self.database as transaction:
             transaction.executemany(
-                "insert or replace into verdict values (?, ?, 'unchanged', '', '')", rows
+                "insert or replace into verdict values (?, ?, 'unchanged', '', '')",
+                rows,
             )
 
     def add_build(self, build: NightlyBuild) -> None:
@@ -185,12 +204,15 @@ class State:
         with self.database as transaction:
             transaction.execute(insert, values)
 
-    def mark_build(self, build: str, *, hidden: dt.date | None, deleted: dt.date | None) -> None:
+    def mark_build(
+        self, build: str, *, hidden: dt.date | None, deleted: dt.date | None
+    ) -> None:
         """Keep what retention did with a build."""
         values = [None if day is None else day.isoformat() for day in (hidden, deleted)]
         with self.database as transaction:
             transaction.execute(
-                "update build set hidden = ?, deleted = ? where id = ?", (*values, build)
+                "update build set hidden = ?, deleted = ? where id = ?",
+                (*values, build),
             )
 
     def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
@@ -212,7 +234,9 @@ class State:
 
     def unjudged(self) -> list[KeptBuild]:
         """Return the builds without a verdict: a kill came between build and verdict."""
-        return self._some("id not in (select build from verdict where build is not null)")
+        return self._some(
+            "id not in (select build from verdict where build is not null)"
+        )
 
     def gone(self) -> list[KeptBuild]:
         """Return the builds that retention deleted."""
@@ -248,7 +272,9 @@ class State:
             (since,),
         )
         for target, night, started, verdict, build, detail in rows:
-            fell = Nightfall(night, _moment(started), verdict, build or "", detail or "")
+            fell = Nightfall(
+                night, _moment(started), verdict, build or "", detail or ""
+            )
             found[target].append(fell)
         return found
 
@@ -263,7 +289,9 @@ class State:
         found = []
         # The limit has to count from the newest night, but callers read oldest first.
         for night, started, verdict, build, detail in reversed(rows):
-            found.append(Nightfall(night, _moment(started), verdict, build or "", detail or ""))
+            found.append(
+                Nightfall(night, _moment(started), verdict, build or "", detail or "")
+            )
         return found
 
     def nights(self) -> int:
@@ -271,11 +299,15 @@ class State:
         row = self.database.execute("select max(number) from night").fetchone()
         return int(row[0] or 0)
 
-    def check(self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str) -> None:
+    def check(
+        self, target: str, kind: str, now: dt.datetime, *, passed: bool, detail: str
+    ) -> None:
         """Keep that something was checked without a build."""
         values = (target, kind, _text(now), passed, detail)
         with self.database as transaction:
-            transaction.execute("insert or replace into checked values (?, ?, ?, ?, ?)", values)
+            transaction.execute(
+                "insert or replace into checked values (?, ?, ?, ?, ?)", values
+            )
 
     def checks(self, kind: str) -> Mapping[str, CheckedOn]:
         """Return when each target was last checked in one way."""
@@ -325,7 +357,9 @@ def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
     values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
     values["started"] = _moment(values["started"])
-    values["needs"] = tuple((name, value) for name, value in json.loads(values["needs"]))
+    values["needs"] = tuple(
+        (name, value) for name, value in json.loads(values["needs"])
+    )
     for name in ("hidden", "deleted"):
         values[name] = _date(values[name])
     return KeptBuild(**values)

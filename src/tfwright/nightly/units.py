@@ -50,7 +50,8 @@ def moment(text: str) -> tuple[int, int]:
     found = re.fullmatch(r"([01]?\d|2[0-3]):([0-5]\d)", text)
     if not found:
         raise RecipeError(
-            f"{text!r} is not a time of day", remedy="Write hours and minutes: --at 02:30."
+            f"{text!r} is not a time of day",
+            remedy="Write hours and minutes: --at 02:30.",
         )
     return int(found[1]), int(found[2])
 
@@ -70,11 +71,18 @@ def systemd(schedule: Schedule, folder: Path) -> list[UnitFile]:
         # Twice the budget: the last build may begin shortly before the budget is used up.
         "seconds": round(schedule.hours * 2 * 3600),
         "calendar": schedule.calendar or f"*-*-* {hour:02}:{minute:02}:00",
-        "environment": [_quoted(f"{name}={value}") for name, value in schedule.environment],
+        "environment": [
+            _quoted(f"{name}={value}") for name, value in schedule.environment
+        ],
         "user": schedule.user,
         "system": bool(schedule.user),
     }
-    names = (f"{NAME}.service", f"{NAME}.timer", f"{NAME}-watch.service", f"{NAME}-watch.timer")
+    names = (
+        f"{NAME}.service",
+        f"{NAME}.timer",
+        f"{NAME}-watch.service",
+        f"{NAME}-watch.timer",
+    )
     return [UnitFile(folder / name, render(f"{name}.j2", values)) for name in names]
 
 
@@ -93,10 +101,16 @@ def _quoted(word: str) -> str:
     """Return a word as a systemd command line wants it."""
     if not word.isprintable():
         raise RecipeError(
-            f"{word!r} cannot be written into a unit", remedy="Use printable characters."
+            f"{word!r} cannot be written into a unit",
+            remedy="Use printable characters.",
         )
     # systemd replaces %h and ${NAME} even within quotes; doubling the sign takes it literally.
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
+    escaped = (
+        word.replace("\\", "\\\\")
+        .replace('"', '\\"')
+        .replace("%", "%%")
+        .replace("$", "$$")
+    )
     return f'"{escaped}"' if re.search(r"[^\w./:=@+,-]", word) else escaped
 
 

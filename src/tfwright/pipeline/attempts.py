@@ -68,9 +68,13 @@ def build(calls: Invocation) -> BazelRun:
         if known and known.entry.retry == "fewer" and jobs > 1:
             jobs = _fewer(job, jobs)
         elif known is None or not pauses or not _may_pass(job, known, before):
-            raise failure.error_of(job, command, _with_all_downloads(calls, outcome), failed)
+            raise failure.error_of(
+                job, command, _with_all_downloads(calls, outcome), failed
+            )
         else:
-            job.listener.note(f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s")
+            job.listener.note(
+                f"{_reason(outcome, known)}; trying again in {pauses[0]:g} s"
+            )
             time.sleep(pauses.pop(0))
         before = known
 
@@ -82,7 +86,9 @@ def _run(calls: Invocation, jobs: int) -> tuple[BazelRun, Command]:
     begun = time.monotonic()
     # Read before each run: the run before this one may have taught something.
     hear = partial(_report, job.listener, read(job).seconds)
-    outcome = calls.client.run(command, job.log("compile"), hear, partial(cost.note, job))
+    outcome = calls.client.run(
+        command, job.log("compile"), hear, partial(cost.note, job)
+    )
     _learn(job, calls.table, outcome, jobs)
     if outcome.status == 0:
         _learn_seconds(job, time.monotonic() - begun)
@@ -201,8 +207,12 @@ def _with_all_downloads(calls: Invocation, outcome: BazelRun) -> BazelRun:
     job = calls.job
     job.listener.note("Asking Bazel which other archives it cannot get")
     flags = calls.flags(_first_jobs(job, calls.table))
-    asking = calls.client.command(*flags, "--nobuild", "--keep_going", "--", calls.table.target)
-    all_of_them = calls.client.run(asking, job.log("compile-missing"), job.listener.progress)
+    asking = calls.client.command(
+        *flags, "--nobuild", "--keep_going", "--", calls.table.target
+    )
+    all_of_them = calls.client.run(
+        asking, job.log("compile-missing"), job.listener.progress
+    )
     return replace(outcome, errors=(*outcome.errors, *all_of_them.errors))
 
 

@@ -13,7 +13,14 @@ from tfwright.documents.release import Release
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
 from tfwright.tools import files, signing
-from tfwright.tools.cache import execution_log, history, manifest, proxy, seal, toolchain
+from tfwright.tools.cache import (
+    execution_log,
+    history,
+    manifest,
+    proxy,
+    seal,
+    toolchain,
+)
 from tfwright.tools.cache.build_cache import BuildCache, Trust
 from tfwright.tools.cache.history import CachedBuild
 from tfwright.tools.cache.proxy import CacheProxy
@@ -102,7 +109,9 @@ def opened(job: Job, compilers: CompilerChoice) -> Iterator[OpenCache | None]:
         directory = CacheDirectory(root, int(table.size * GIB)) if wanted else None
     # A cache saves time only: a full or read-only disk must not fail the build.
     except OSError as fault:
-        job.listener.note(f"Building without a cache: {root} cannot be used ({fault.strerror})")
+        job.listener.note(
+            f"Building without a cache: {root} cannot be used ({fault.strerror})"
+        )
         directory = None
     if directory is None:
         yield None
@@ -133,7 +142,10 @@ def flags(
         return
     yield f"--{spelling}={url}"
     # Later Bazels may still know the flag, and need it no longer.
-    if Release.parse(version) < SPAWN_CACHE and "experimental_remote_spawn_cache" in known:
+    if (
+        Release.parse(version) < SPAWN_CACHE
+        and "experimental_remote_spawn_cache" in known
+    ):
         yield "--experimental_remote_spawn_cache"
     # Without it, a source that changes during an action is cached under its old digest.
     if "experimental_guard_against_concurrent_changes" in known:
@@ -175,7 +187,9 @@ def recorded(
     files.write(_use_file(job), total.model_dump_json())
     _keep_entries(job, cache)
     if use.faults:
-        job.listener.note(f"What the cache could not answer was built: {_listed(use.faults)}")
+        job.listener.note(
+            f"What the cache could not answer was built: {_listed(use.faults)}"
+        )
     return total
 
 
@@ -195,7 +209,9 @@ def publish(job: Job, built: Built) -> None:
     if sign is None or use is None or not written:
         return
     # Signed only by publish: by then verify has run a wheel made from these entries.
-    listed = manifest.write(job.host_file.cache_directory, use.toolchain, written, sign.key)
+    listed = manifest.write(
+        job.host_file.cache_directory, use.toolchain, written, sign.key
+    )
     if table.server and table.writes and not job.offline:
         server = CacheServer(table.server)
         try:
@@ -203,7 +219,9 @@ def publish(job: Job, built: Built) -> None:
             manifest.send(listed, server, use.toolchain, keyid)
         # The wheel is good; only other hosts have to compile for themselves.
         except (ServerFaultError, OSError) as fault:
-            job.listener.note(f"The cache server did not take the signed list of entries: {fault}")
+            job.listener.note(
+                f"The cache server did not take the signed list of entries: {fault}"
+            )
         finally:
             server.close()
 

@@ -52,7 +52,9 @@ def bring(job: BuildRequest) -> None:
     pinned, vault = job.recipe.host.image, job.places.vault
     if pinned is None or job.offline or image.place(vault, pinned.digest).is_dir():
         return
-    job.listener.note(f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…")
+    job.listener.note(
+        f"Pulling the container image {pinned.name}@{pinned.digest[:19]}…"
+    )
     registry.pull(pinned.name, pinned.digest, vault)
 
 

@@ -78,7 +78,11 @@ def build(
 def occupied(job: Job, *, wait: bool | None = None) -> Iterator[None]:
     """Keep every other command away from the recipe's directory while the block runs."""
     # Not every command has --wait, and a remedy must be one that can be typed.
-    remedy = file_lock.REMEDY if wait is None else "Wait until that has ended, or add --wait."
+    remedy = (
+        file_lock.REMEDY
+        if wait is None
+        else "Wait until that has ended, or add --wait."
+    )
     with file_lock.held(
         job.places.lock,
         f"on recipe {job.name}",
@@ -108,7 +112,9 @@ def plan(
         missing = [kind for kind in stage.needs if kind not in results]
         if missing:
             maker = next(other for other in PIPELINE if other.makes is missing[0])
-            yield Planned(stage, f"follows {maker.name}", _steps(stage, request, earlier))
+            yield Planned(
+                stage, f"follows {maker.name}", _steps(stage, request, earlier)
+            )
             continue
         decision = decide(stage, request, results, again=stage.name == again)
         if decision.result:
@@ -116,7 +122,9 @@ def plan(
         elif not (stage.cached or blocked):
             with containers.around(request, stage.name):
                 results[stage.makes] = stage.run(request, results)
-        yield Planned(stage, decision.why, _steps(stage, request, {**earlier, **results}))
+        yield Planned(
+            stage, decision.why, _steps(stage, request, {**earlier, **results})
+        )
 
 
 def _steps(
@@ -207,7 +215,11 @@ def _closed_off(request: BuildRequest, stage: Stage) -> Iterator[None]:
     from tfwright.tools.process import isolation
 
     # An enclosure costs a few namespaces, so it is opened only where a program may run.
-    if not request.offline or not stage.cached or containers.encloses(request, stage.name):
+    if (
+        not request.offline
+        or not stage.cached
+        or containers.encloses(request, stage.name)
+    ):
         yield
     elif obstacle := isolation.obstacle():
         request.listener.note(f"Programs of this stage have a network: {obstacle}")

@@ -79,7 +79,9 @@ def read(
         return found
     # Bazel downloads archives that no WORKSPACE names, such as rules_cc from 0.29 on.
     texts = workspaces.workspaces(programs.bazel.path)
-    of_bazel = readings.remembered(["Bazel", texts], lambda: repositories.of_bazel(texts))
+    of_bazel = readings.remembered(
+        ["Bazel", texts], lambda: repositories.of_bazel(texts)
+    )
     return found + of_bazel if of_bazel else found
 
 
@@ -136,7 +138,9 @@ def _report(
     names = ", ".join(sorted(pins.fetch.substitutes))
     # Said in every build, since such a wheel is not made from what upstream pinned.
     if names:
-        job.listener.note(f"Not the pinned bytes, for the reasons that the recipe states: {names}")
+        job.listener.note(
+            f"Not the pinned bytes, for the reasons that the recipe states: {names}"
+        )
 
 
 def _suppliers(job: Job, pins: RecipePins) -> Suppliers:
@@ -186,7 +190,9 @@ def lock_of(  # noqa: PLR0913, PLR0917 each is a fact of its own
     if programs:
         stored = programs.bazel
         binaries = locking.binaries(bazel.version, stored.path, stored.sha256)
-    pinned = {archive.name: archive.sha256 for archive in substituted(pins, reached.rules)}
+    pinned = {
+        archive.name: archive.sha256 for archive in substituted(pins, reached.rules)
+    }
     gathered = lock.Gathered(
         tree=git.tree_of(repository, source.commit),
         binaries=binaries,
@@ -216,7 +222,9 @@ def known_lock(
 def substituted(pins: RecipePins, found: Rules) -> list[Substituted]:
     """Return what the recipe puts in the place of pinned archives."""
     tables = pins.fetch.substitutes
-    pinned = {name: substitutes.replaced(name, found.repositories).sha256 for name in tables}
+    pinned = {
+        name: substitutes.replaced(name, found.repositories).sha256 for name in tables
+    }
     return [
         Substituted(
             name=name,

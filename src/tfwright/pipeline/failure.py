@@ -4,12 +4,24 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tfwright.diagnosis.again import FailureRecord
-from tfwright.errors import Evidence, HostError, RecipeError, SupplyError, TfwrightError, ToolError
+from tfwright.errors import (
+    Evidence,
+    HostError,
+    RecipeError,
+    SupplyError,
+    TfwrightError,
+    ToolError,
+)
 from tfwright.pipeline.job import Job
 from tfwright.tools import disk
 from tfwright.tools.bazel import client as bazel_client
 from tfwright.tools.bazel.client import BazelRun
-from tfwright.tools.bazel.output import DownloadFault, Fault, download_faults, first_fault
+from tfwright.tools.bazel.output import (
+    DownloadFault,
+    Fault,
+    download_faults,
+    first_fault,
+)
 from tfwright.tools.process.command import Command
 
 
@@ -63,10 +75,16 @@ def _no_memory(fault: Fault, evidence: Evidence) -> HostError:
 
 def _ending(status: int) -> str:
     # Python reports a signal as a negative status.
-    return f"was ended by signal {-status}" if status < 0 else f"exited with status {status}"
+    return (
+        f"was ended by signal {-status}"
+        if status < 0
+        else f"exited with status {status}"
+    )
 
 
-def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) -> SupplyError:
+def _no_download(
+    job: Job, faults: Sequence[DownloadFault], evidence: Evidence
+) -> SupplyError:
     """Return the error for the archives that Bazel could not get."""
     first, count = faults[0], len(faults)
     many = f"{first.url} and {count - 1} more" if count > 1 else first.url
@@ -77,7 +95,9 @@ def _no_download(job: Job, faults: Sequence[DownloadFault], evidence: Evidence) 
         what = f"This build is offline, and Bazel wanted to download {many}"
         remedy = f"Run 'invoke fetch --recipe {job.name}' first, with a network."
     else:
-        what = f"Bazel could not download {many}" + ("" if count > 1 else f": {first.why}")
+        what = f"Bazel could not download {many}" + (
+            "" if count > 1 else f": {first.why}"
+        )
         remedy = (
             "Check the network; or put the files, under any name, into the folder that the host "
             f"file names as 'drop', then run 'invoke fetch --recipe {job.name}'."

@@ -195,7 +195,10 @@ class Invocation:
     def _profile(self) -> Iterator[str]:
         """Yield what makes Bazel write down how long each action takes."""
         # Without this flag, an old Bazel writes its profile in a binary format.
-        names = ("generate_json_trace_profile", "experimental_generate_json_trace_profile")
+        names = (
+            "generate_json_trace_profile",
+            "experimental_generate_json_trace_profile",
+        )
         spelling = self._spelling(names)
         if spelling and "profile" in self.options.build:
             yield from (f"--{spelling}", f"--profile={cost.profile(self.job)}")
@@ -234,7 +237,10 @@ class Invocation:
         # Only new Bazels can be forbidden to download; the
         # proxy above serves the old ones.
         if self.job.offline:
-            names += ["repository_disable_download", "experimental_repository_disable_download"]
+            names += [
+                "repository_disable_download",
+                "experimental_repository_disable_download",
+            ]
         yield from (f"--{name}" for name in names if name in self.options.build)
 
     def _spelling(self, names: Sequence[str]) -> str | None:

@@ -218,7 +218,9 @@ class Stage:
         kinds.pop("return", None)
         # The function gets nothing else, so it cannot depend
         # on what its stamp does not cover.
-        arguments = {name: _argument(kind, request, results) for name, kind in kinds.items()}
+        arguments = {
+            name: _argument(kind, request, results) for name, kind in kinds.items()
+        }
         return function(**arguments)
 
 

@@ -46,7 +46,12 @@ def tools_apart(bazelrc: str, flags: Sequence[str]) -> bool:
     # platform hold by themselves in a tree that says so.
     always = [word for words in lines if words[:1] == ["build"] for word in words[1:]]
     if "--enable_platform_specific_config" in always:
-        always += [word for words in lines if words[:1] == ["build:linux"] for word in words[1:]]
+        always += [
+            word
+            for words in lines
+            if words[:1] == ["build:linux"]
+            for word in words[1:]
+        ]
     return "--distinct_host_configuration=false" not in (*always, *flags)
 
 
@@ -112,7 +117,12 @@ def _rules(package: str, text: str) -> Mapping[str, _Rule]:
 
 def _rule(path: str, kind: str, call: ast.Call, lists: Mapping[str, ast.expr]) -> _Rule:
     given = {word.arg: word.value for word in call.keywords if word.arg}
-    labels = [text for name in _FOLLOWED if name in given for text in _texts(given[name], lists)]
+    labels = [
+        text
+        for name in _FOLLOWED
+        if name in given
+        for text in _texts(given[name], lists)
+    ]
     name, python = (
         next(_texts(given[key], {}), "") if key in given else ""
         for key in ("name", "python_version")

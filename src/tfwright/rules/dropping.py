@@ -92,7 +92,9 @@ def misspelt(drop_when: str) -> str:
     """
     for condition in _conditions(drop_when):
         # "release => 1.9" would otherwise count as a sentence, and the patch would stay for ever.
-        begins = re.match(r"(release|glibc|python) *[<>=!~]|(upstream|pins|answer) \S*$", condition)
+        begins = re.match(
+            r"(release|glibc|python) *[<>=!~]|(upstream|pins|answer) \S*$", condition
+        )
         if begins and not any(form.match(condition) for form, _ in _FORMS):
             return condition
     return ""
@@ -175,7 +177,9 @@ def _python_2(_: re.Match[str], facts: DropFacts) -> bool | None:
 def _system(found: re.Match[str], facts: DropFacts) -> bool | None:
     if facts.recipe is None:
         return None
-    return facts.recipe.host.system == {"macOS": "Darwin"}.get(found["name"], found["name"])
+    return facts.recipe.host.system == {"macOS": "Darwin"}.get(
+        found["name"], found["name"]
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -200,4 +204,7 @@ _SPELLINGS: Mapping[str, Check] = {
     r"wheel is for Python 2$": _python_2,
     r"wheel is for (?P<name>macOS)": _system,
 }
-_FORMS = [(re.compile(f"(?:the )?{spelling}"), check) for spelling, check in _SPELLINGS.items()]
+_FORMS = [
+    (re.compile(f"(?:the )?{spelling}"), check)
+    for spelling, check in _SPELLINGS.items()
+]

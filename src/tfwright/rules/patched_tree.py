@@ -44,7 +44,9 @@ class PatchedTree:
     taken before is taken again.
     """
 
-    def __init__(self, tree: Path, table: SourceTable, mirror: Path, commit: str) -> None:
+    def __init__(
+        self, tree: Path, table: SourceTable, mirror: Path, commit: str
+    ) -> None:
         """Use what an earlier run left at `tree`, as far as it is sound."""
         self._tree, self._table = tree, table
         self._mirror, self._commit = mirror, commit
@@ -63,7 +65,9 @@ class PatchedTree:
         """
         _insist_on_included(self._table)
         try:
-            self._take(_first_key(self._table, self._mirror, self._commit), self._prepare)
+            self._take(
+                _first_key(self._table, self._mirror, self._commit), self._prepare
+            )
             self._apply_patches()
         finally:
             self._keep()
@@ -187,11 +191,15 @@ def digests(table: SourceTable) -> Mapping[str, str]:
 def _holding_rules(table: SourceTable) -> Callable[[str], bool]:
     from tfwright.rules import repositories
 
-    return lambda path: repositories.relevant(path) and not git.left_out(path, table.exclude)
+    return lambda path: (
+        repositories.relevant(path) and not git.left_out(path, table.exclude)
+    )
 
 
 def _first_key(table: SourceTable, mirror: Path, commit: str) -> str:
-    assets = {path: files.sha256(table.file(asset)) for path, asset in table.assets.items()}
+    assets = {
+        path: files.sha256(table.file(asset)) for path, asset in table.assets.items()
+    }
     return _digest([str(mirror), commit, list(table.exclude), assets])
 
 

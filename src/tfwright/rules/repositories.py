@@ -91,7 +91,9 @@ def of_bazel(texts: Mapping[str, str]) -> Rules:
 
 def follow(nested: Nested, texts: Mapping[str, str]) -> Rules:
     """Read what a nested call downloads, given the .bzl files of its repository by path."""
-    reading = _Reading(Program(texts, ("", nested.archive)), place=f"@{nested.archive}//")
+    reading = _Reading(
+        Program(texts, ("", nested.archive)), place=f"@{nested.archive}//"
+    )
     with reading.bounded(nested.path):
         reading.follow(nested.path, nested.symbol)
     return reading.rules()
@@ -133,8 +135,12 @@ class _Reading:
     def rules(self) -> Rules:
         """Return what was found, in the order in which Bazel would come to it."""
         return Rules(
-            tuple(finding for finding in self._found if isinstance(finding, Repository)),
-            tuple(finding for finding in self._found if isinstance(finding, Unreadable)),
+            tuple(
+                finding for finding in self._found if isinstance(finding, Repository)
+            ),
+            tuple(
+                finding for finding in self._found if isinstance(finding, Unreadable)
+            ),
             tuple(finding for finding in self._found if isinstance(finding, Nested)),
         )
 
@@ -180,7 +186,9 @@ class _Reading:
         path, line = scope.module.path, call.lineno
         # `ctx.download_and_extract(...)` in the code of a rule.
         if isinstance(call.func, ast.Attribute) and call.func.attr in DOWNLOADS:
-            self._try_forms(path, line, call.func.attr, lambda: [self._download(call, scope)])
+            self._try_forms(
+                path, line, call.func.attr, lambda: [self._download(call, scope)]
+            )
             return
         rule, callee, arguments = self._resolve(call, scope)
 
@@ -212,7 +220,11 @@ class _Reading:
             positional = dict(zip(("name",), arguments.positional[1:], strict=False))
             named = positional | dict(arguments.named)
             arguments = Arguments(arguments.positional[2:], named)
-        return callee.symbol if isinstance(callee, External) else name, callee, arguments
+        return (
+            callee.symbol if isinstance(callee, External) else name,
+            callee,
+            arguments,
+        )
 
     def _meant(self, callee: ast.expr, scope: Scope) -> object:
         """Return what a call calls, as far as that is known; Bazel's own rules are not."""
@@ -225,7 +237,9 @@ class _Reading:
             pass
         return None
 
-    def _behind(self, callee: object, arguments: Arguments, path: str, line: int) -> None:
+    def _behind(
+        self, callee: object, arguments: Arguments, path: str, line: int
+    ) -> None:
         """Read what a macro or a rule does, or note that another repository knows."""
         match callee:
             case Function():
@@ -240,9 +254,13 @@ class _Reading:
                     self._rule, self._name = outer
             case External() if self.reached and callee.repository != BAZELS_OWN:
                 place = self._place + path
-                self._record(Nested(callee.repository, callee.file, callee.symbol, place, line))
+                self._record(
+                    Nested(callee.repository, callee.file, callee.symbol, place, line)
+                )
 
-    def _enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> None:
+    def _enter(
+        self, function: Function, arguments: Arguments, missing: UnknownError
+    ) -> None:
         """Read the body of a function.
 
         Starlark has no recursion, so one that is being read is not entered.
@@ -253,7 +271,9 @@ class _Reading:
         self._seen.add(function.node)
         self._active.append(function.node)
         try:
-            self._body(function.node.body, self._program.enter(function, arguments, missing))
+            self._body(
+                function.node.body, self._program.enter(function, arguments, missing)
+            )
         finally:
             self._active.pop()
 
@@ -268,7 +288,10 @@ class _Reading:
         }
         strip_prefix = self._text(named.get("strip_prefix"))
         # TensorFlow's own rule spells it `patch_file`, with one label; Bazel's takes a list.
-        patches = (*self._texts(named.get("patch_file")), *self._texts(named.get("patches")))
+        patches = (
+            *self._texts(named.get("patch_file")),
+            *self._texts(named.get("patches")),
+        )
         commit = known.get("commit") or known.get("tag") or known.get("digest") or ""
         for urls, sha256 in files_of(known):
             yield Repository(
@@ -293,7 +316,11 @@ class _Reading:
         named.update({keyword.arg: keyword.value for keyword in call.keywords})
         if "url" not in named:
             raise UnknownError("does not say what it downloads")
-        sha256 = digest_of(self._program.value(named["sha256"], scope)) if "sha256" in named else ""
+        sha256 = (
+            digest_of(self._program.value(named["sha256"], scope))
+            if "sha256" in named
+            else ""
+        )
         urls = urls_of(self._program.value(named["url"], scope))
         return Repository(
             self._name,
@@ -342,7 +369,9 @@ class _Reading:
         except UnknownError:
             return ()
         texts = value if isinstance(value, list) else [value]
-        return tuple(text for text in texts if isinstance(text, str) and text.isprintable())
+        return tuple(
+            text for text in texts if isinstance(text, str) and text.isprintable()
+        )
 
     @contextmanager
     def _reporting(self, path: str, line: int, what: str = "") -> Iterator[None]:

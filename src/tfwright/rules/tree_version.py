@@ -9,7 +9,9 @@ from tfwright.errors import Evidence, RecipeError
 from tfwright.tools import git
 
 PLACES = {
-    "tensorflow/tf_version.bzl": re.compile(r"^TF_VERSION = \"(\d+\.\d+)", re.MULTILINE),
+    "tensorflow/tf_version.bzl": re.compile(
+        r"^TF_VERSION = \"(\d+\.\d+)", re.MULTILINE
+    ),
     "tensorflow/tools/pip_package/setup.py": re.compile(
         r"^_VERSION = ['\"](\d+\.\d+)", re.MULTILINE
     ),

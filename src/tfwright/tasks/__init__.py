@@ -33,7 +33,13 @@ GROUPS: dict[str, tuple[Any, ...]] = {
         build_host.bisect,
         build_host.variant,
     ),
-    "develop": (develop.lint, develop.types, develop.test, develop.schema, develop.patch),
+    "develop": (
+        develop.lint,
+        develop.types,
+        develop.test,
+        develop.schema,
+        develop.patch,
+    ),
 }
 """The commands by what they are for, in the order of `invoke --list`."""
 REPLACED = {
@@ -58,4 +64,6 @@ def collection() -> Collection:
 
 def names() -> dict[str, tuple[str, ...]]:
     """Return the names of the commands by group."""
-    return {group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()}
+    return {
+        group: tuple(task.name for task in tasks) for group, tasks in GROUPS.items()
+    }

@@ -150,9 +150,13 @@ def _build_several(
         if place == "here":
             done = builds.here(settings, names, build_here, hear)
         elif place == "workers":
-            done = builds.on_workers(settings, names, builds.RemoteOptions.of(options), hear)
+            done = builds.on_workers(
+                settings, names, builds.RemoteOptions.of(options), hear
+            )
         else:
-            done = builds.by_slurm(settings, names, builds.RemoteOptions.of(options), hear)
+            done = builds.by_slurm(
+                settings, names, builds.RemoteOptions.of(options), hear
+            )
         page.show_schedule(done, as_json=as_json)
         if any(each.state != "built" for each in done.assignments.values()):
             sys.exit(5)
@@ -273,7 +277,9 @@ def toolkit(
 
 @task(
     help=RECIPE
-    | {"caches": "remove the mirrors, the vault and the build cache of all recipes, too"}
+    | {
+        "caches": "remove the mirrors, the vault and the build cache of all recipes, too"
+    }
 )
 def clean(
     _: Context,

@@ -174,7 +174,9 @@ def bisect(
         "label": "the variant's label; default: one made of its architectures",
     },
 )
-def variant(_: Context, wheel: str, write: str = "", label: str = "", json: bool = False) -> None:
+def variant(
+    _: Context, wheel: str, write: str = "", label: str = "", json: bool = False
+) -> None:
     """Experimental: read off a wheel's code what a variant of PEP 825 may claim."""
     with explained():
         from pathlib import Path

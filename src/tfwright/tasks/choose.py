@@ -73,7 +73,9 @@ def match(
                 as_json=json,
             )
             return
-        ranked = match.rank([recipes.read(name) for name in recipes.names()], wanted, host)
+        ranked = match.rank(
+            [recipes.read(name) for name in recipes.names()], wanted, host
+        )
         page.show_matches(
             wanted,
             ranked,
@@ -177,7 +179,10 @@ def _newest_release(wish: "Wish") -> str:
     )
 
 
-@task(help=RECIPE | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"})
+@task(
+    help=RECIPE
+    | {"to": "tag or branch of the other release, as v1.12.0, or v1.12.0@COMMIT"}
+)
 def port(
     _: Context,
     to: str,

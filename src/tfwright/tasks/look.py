@@ -11,7 +11,9 @@ from tfwright.tasks.common import JSON, RECIPE, WHEEL, explained, file_of, job_o
 @task(
     help=JSON
     | WHEEL
-    | {"key": "public key, in PEM, that must have signed the statement next to the wheel"}
+    | {
+        "key": "public key, in PEM, that must have signed the statement next to the wheel"
+    }
 )
 def inspect(
     _: Context,
@@ -27,7 +29,9 @@ def inspect(
         from tfwright.terminal import inspect as page
         from tfwright.wheel.inspect import inspection
 
-        report = inspection.inspect(file_of(wheel, "inspect"), Path(key) if key else None)
+        report = inspection.inspect(
+            file_of(wheel, "inspect"), Path(key) if key else None
+        )
         page.show_report(report, as_json=json)
         # Shown first, judged afterwards: what was found
         # helps most where a wheel is refused.
@@ -106,7 +110,9 @@ def smoke(
         # needs a library that may be missing.
         if report:
             plotting.require()
-        request = smoking.Request(Path(wheel), host_file.read(), python, requirement, module)
+        request = smoking.Request(
+            Path(wheel), host_file.read(), python, requirement, module
+        )
         # Standard output must hold nothing but the JSON.
         hear = (lambda _: None) if json else page.show_outcome
         seen = smoking.smoke(request, hear)

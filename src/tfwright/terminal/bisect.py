@@ -43,7 +43,9 @@ def show_outcome(
     if outcome.culprits:
         _show_culprits(wanted, outcome)
     elif outcome.start.answer == "good":
-        text.line(f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now.")
+        text.line(
+            f"Nothing in the recipe is at fault: what failed in {wanted.bad.id} passes now."
+        )
         # Unchanged, so a night would not build it by itself.
         text.line("Run 'invoke nightly --now' to build it again.")
     else:
@@ -61,14 +63,20 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     if len(culprits.suspects) == 1:
         text.line(f"Broken by {culprits.first_bad.said}")
     else:
-        text.line("Broken by one of these changes; the trials between them failed otherwise:")
+        text.line(
+            "Broken by one of these changes; the trials between them failed otherwise:"
+        )
         for step in culprits.suspects:
             text.line(f"  {step.said}")
     text.line(f"  {outcome.result.stage} fails: {outcome.result.line}")
     if culprits.first_bad.commit:
-        text.line(f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree.")
+        text.line(
+            f"Read it with 'git show {culprits.first_bad.commit[:12]}' in the source tree."
+        )
         before = _commit_before(wanted, culprits.first_bad)
-        text.line(f'Until it is corrected, pin the commit before it: commit = "{before}"')
+        text.line(
+            f'Until it is corrected, pin the commit before it: commit = "{before}"'
+        )
 
 
 def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:
@@ -81,9 +89,13 @@ def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:
 
 def _show_host(wanted: "Bisection", outcome: "BisectOutcome") -> None:
     """Say that the host is at fault, and what of it changed."""
-    text.line(f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}")
+    text.line(
+        f"What was good fails now as well: {outcome.start.stage}: {outcome.start.line}"
+    )
     if not wanted.host_changes:
-        text.line("This host or a server changed in something that tfwright does not record.")
+        text.line(
+            "This host or a server changed in something that tfwright does not record."
+        )
         return
     text.line("So the change is on this host:")
     for change in wanted.host_changes:
@@ -100,7 +112,9 @@ def _plain(wanted: "Bisection", outcome: "BisectOutcome") -> dict[str, object]:
     verdict = "changed" if culprits else "passes now"
     if outcome.start.answer != "good":
         verdict = "host"
-    host = {change.name: [change.before, change.after] for change in wanted.host_changes}
+    host = {
+        change.name: [change.before, change.after] for change in wanted.host_changes
+    }
     return {
         "good": wanted.good.id,
         "bad": wanted.bad.id,

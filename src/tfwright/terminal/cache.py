@@ -53,13 +53,17 @@ def show_cache(state: "CacheState", *, as_json: bool) -> None:
 def show_why(found: "CacheComparison", *, as_json: bool) -> None:
     """Print what made actions differ, causes before consequences."""
     if as_json:
-        text.as_json({**vars(found), "changes": [vars(change) for change in found.changes]})
+        text.as_json(
+            {**vars(found), "changes": [vars(change) for change in found.changes]}
+        )
         return
     # A changed header makes hundreds of actions differ; only the first ones explain it.
     causes = [change for change in found.changes if not change.follows]
     first, second = found.only_first, found.only_second
     text.line(f"{found.same} actions are the same.")
-    text.line(f"{len(found.changes)} differ, {len(causes)} of them not because of another one.")
+    text.line(
+        f"{len(found.changes)} differ, {len(causes)} of them not because of another one."
+    )
     text.line(f"{first} are in the first build only, {second} in the second.")
     for change in causes[:EXPLAINED]:
         text.line(f"\n{change.mnemonic} {change.name}")

@@ -33,7 +33,9 @@ def show_comparison(comparison: "Comparison", *, as_json: bool) -> None:
     text.paragraph("first", _side(first), indent=8)
     text.paragraph("second", _side(comparison.second), indent=8)
     # The comparison yields each group as a whole, which groupby relies on.
-    for group, differences in groupby(comparison.differences, key=lambda found: found.group):
+    for group, differences in groupby(
+        comparison.differences, key=lambda found: found.group
+    ):
         show_group(group, list(differences))
 
 
@@ -45,7 +47,9 @@ def show_group(group: str, differences: "Sequence[Difference]") -> None:
     # A changed version shows in every file of a wheel; one line says it for all.
     alike = dict[tuple[str, tuple[str, ...]], list[str]]()
     for difference in differences:
-        alike.setdefault((difference.what, difference.lines), []).append(difference.member)
+        alike.setdefault((difference.what, difference.lines), []).append(
+            difference.member
+        )
     for (what, lines), members in islice(alike.items(), MOST):
         _show_difference(what, lines, members)
     if len(alike) > MOST:

@@ -29,7 +29,9 @@ def show_cost(cost: "Cost", *, as_json: bool) -> None:
         return
     # An empty table would look like a failure.
     if not cost.stages and not cost.bazel:
-        text.line("This recipe has not been built on this host; there is nothing to report.")
+        text.line(
+            "This recipe has not been built on this host; there is nothing to report."
+        )
         return
     text.table(STAGES, _stages(cost))
     _heading(f"Bazel, {text.counted(len(cost.bazel), 'run')}")
@@ -58,7 +60,10 @@ def show_page(page: "CostPage") -> None:
     """Say where the page is, and what changed most against the other build."""
     if page.changed:
         text.line("Actions whose time changed most:")
-        rows = [(f"  {row.value}", f"{row.name} {row.change}".rstrip()) for row in page.changed]
+        rows = [
+            (f"  {row.value}", f"{row.name} {row.change}".rstrip())
+            for row in page.changed
+        ]
         text.table(ACTIONS, rows)
     elif page.other:
         text.line(f"No action took another time than in {page.other}.")

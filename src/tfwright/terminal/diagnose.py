@@ -48,7 +48,9 @@ def show_diagnosis(
             indent=12,
         )
     if report:
-        text.tell("  This message is not in the catalogue. A report that can be filed as an issue:")
+        text.tell(
+            "  This message is not in the catalogue. A report that can be filed as an issue:"
+        )
         # The path alone on standard output, as build prints a wheel.
         print(report)
 
@@ -57,7 +59,9 @@ def show_lesson(lesson: "Lesson", fixture: Path) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
     # So that >> appends it to the catalogue.
     print(lesson.entry)
-    text.tell("  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml.")
+    text.tell(
+        "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
+    )
     text.tell(f"  The fixture, with its root line marked: {fixture}")
     text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
 
@@ -99,7 +103,8 @@ def _without_error(found: "Diagnosis") -> str:
     if found.lines:
         return "No line of this log reports an error."
     return (
-        "The log is empty. Bazel writes to standard error: bazel build … 2>&1 | invoke diagnose -"
+        "The log is empty. Bazel writes to standard error: "
+        "bazel build … 2>&1 | invoke diagnose -"
     )
 
 
@@ -124,9 +129,14 @@ def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
         # A compiler's line can be thousands of characters.
-        _part("  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}")
+        _part(
+            "  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}"
+        )
     if len(others) > MOST_OTHERS:
-        _part("  also:", f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint")
+        _part(
+            "  also:",
+            f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint",
+        )
 
 
 def _as_json(found: "Diagnosis") -> None:
@@ -150,7 +160,9 @@ def _said(match: "Match") -> dict[str, object]:
         "certain": match.certain,
         "cause": match.cause,
         "remedy": match.remedy,
-        "parameters": {name: value for name, value in match.parameters.items() if value},
+        "parameters": {
+            name: value for name, value in match.parameters.items() if value
+        },
         "sources": entry.links,
         "line": match.line,
         "text": match.text,

@@ -17,7 +17,11 @@ FACT_COLUMNS = (
     Column("", 1, least=24),
     Column("", 3, "middle", least=12),
 )
-NEED_COLUMNS = (Column("", 0), Column("", 1, least=16), Column("", 2, "middle", least=12))
+NEED_COLUMNS = (
+    Column("", 0),
+    Column("", 1, least=16),
+    Column("", 2, "middle", least=12),
+)
 LABEL = 11
 """Characters in front of the text of a finding."""
 
@@ -59,7 +63,11 @@ def _show_facts(shown: "Sequence[Fact]", *, left_out: int) -> None:
         text.line(Styled("* can change the bytes of this recipe's wheel", text.DETAIL))
     if left_out:
         absent = text.counted(left_out, "thing")
-        text.line(Styled(f"{absent} not found here and not listed: --all lists them", text.DETAIL))
+        text.line(
+            Styled(
+                f"{absent} not found here and not listed: --all lists them", text.DETAIL
+            )
+        )
 
 
 def _show_examination_as_json(
@@ -70,9 +78,13 @@ def _show_examination_as_json(
     """Print the same for machines; every fact is included."""
     seen = [_fact_as_json(fact) for fact in facts]
     # One entry for a command, so that a script need not split the text.
-    amiss = [{**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings]
+    amiss = [
+        {**vars(finding), "remedy": finding.remedy.splitlines()} for finding in findings
+    ]
     may_start = not any(finding.blocks for finding in findings)
-    text.as_json({"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss})
+    text.as_json(
+        {"recipe": recipe, "may_start": may_start, "facts": seen, "findings": amiss}
+    )
 
 
 def _fact_as_json(fact: "Fact") -> dict[str, object]:
@@ -133,7 +145,10 @@ def show_matches(
         _heading("No TensorFlow release was made for this combination")
         return
     _heading("A new recipe would pin")
-    rows = [("  " + need.name, need.value, Styled(need.source, text.DETAIL)) for need in needs]
+    rows = [
+        ("  " + need.name, need.value, Styled(need.source, text.DETAIL))
+        for need in needs
+    ]
     text.table(NEED_COLUMNS, rows)
 
 

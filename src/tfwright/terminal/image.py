@@ -35,7 +35,9 @@ def show_built(built: "BuiltImage", recipe: str) -> None:
         text.tell(f"{recipe} pins this image.", text.GOOD)
     else:
         text.tell(f"{recipe} pins another image: {built.pinned}", text.WARNING)
-        text.tell(f'  do:     Write digest = "{built.kept.digest}" into its [host.image].')
+        text.tell(
+            f'  do:     Write digest = "{built.kept.digest}" into its [host.image].'
+        )
 
 
 def _plain(image: "KeptImage") -> dict[str, object]:

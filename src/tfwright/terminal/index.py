@@ -31,7 +31,9 @@ def show_use(url: str) -> None:
     print("    [global]")
     print(f"    extra-index-url = {url}simple/")
     # Without it pip compares the versions of both indexes, and a public wheel may win.
-    print("  Pin the local version: tensorflow==1.8.0+cpu can come from no public index.")
+    print(
+        "  Pin the local version: tensorflow==1.8.0+cpu can come from no public index."
+    )
     print("uv, in pyproject.toml; nothing but what you name comes from here:")
     print("    [[tool.uv.index]]")
     print('    name = "tfwright"')
@@ -58,13 +60,17 @@ def show_matches(
 ) -> None:
     """Print the wheels of an index for a machine: those that fit first."""
     if as_json:
-        text.as_json([{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found])
+        text.as_json(
+            [{**wheel.entry.model_dump(), "differs": wheel.differs} for wheel in found]
+        )
         return
     rows = []
     for wheel in found[:MOST_SHOWN]:
         entry = wheel.entry
         fits = ", ".join(wheel.differs) or Styled("fits", text.GOOD)
-        rows.append((entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits))
+        rows.append(
+            (entry.filename, f"{entry.size / 1e6:,.0f}", entry.state or "-", fits)
+        )
     if not rows:
         text.tell("This index has no wheel.")
         return

@@ -46,7 +46,9 @@ def show_plan(found: "Sequence[DueTarget]", *, as_json: bool) -> None:
     due = [planned for planned in found if planned.due and planned.within_budget]
     text.table(PLANNED, [_row(planned) for planned in found])
     seconds = sum(planned.seconds for planned in due)
-    print(f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours.")
+    print(
+        f"\n{len(due)} of {len(found)} would be built, in about {seconds / 3600:.1f} hours."
+    )
 
 
 def _row(planned: "DueTarget") -> tuple[str, str, str, str]:

@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 QUESTIONS = {
     "why": ("--why", "What fails without it, with the message that people search for"),
-    "upstream": ("--upstream", "Where it was reported or solved, or 'none' and the reason"),
+    "upstream": (
+        "--upstream",
+        "Where it was reported or solved, or 'none' and the reason",
+    ),
     "drop_when": ("--drop-when", "What must be true for it to go"),
 }
 

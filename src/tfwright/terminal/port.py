@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from tfwright.commands.port import Port
     from tfwright.configure.prompt import Prompt
 
-COLOURS: dict[str, Style] = {"fits": text.GOOD, "look": text.WARNING, "change": text.BAD}
+COLOURS: dict[str, Style] = {
+    "fits": text.GOOD,
+    "look": text.WARNING,
+    "change": text.BAD,
+}
 
 
 def show_port(port: "Port") -> None:
@@ -23,7 +27,9 @@ def show_port(port: "Port") -> None:
     # What must change comes first: it is the maintainer's list of work.
     for pin in worst_first(port.pins):
         state = Styled(f"  {pin.state:<7}", COLOURS[pin.state])
-        text.line(state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}")
+        text.line(
+            state, Styled(f" {pin.kind} {pin.name}", text.HEADING), f": {pin.says}"
+        )
     changes = sum(pin.state == "change" for pin in port.pins)
     if changes:
         text.tell(f"{text.counted(changes, 'pin')} must change before it can be built")

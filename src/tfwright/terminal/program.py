@@ -101,7 +101,9 @@ def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:
 
 
 def _aliases(program: "Program") -> list[str]:
-    return [alias for names in program.collection.task_names.values() for alias in names]
+    return [
+        alias for names in program.collection.task_names.values() for alias in names
+    ]
 
 
 def _flags(flags: str, context: Any) -> str:  # noqa: ANN401 invoke's contexts have no types
@@ -115,12 +117,16 @@ def _show_help(program: "Program", name: str) -> None:
     """Print what a command does, and its options."""
     context = program.parser.contexts[name]
     task = program.collection[name]
-    positional = "".join(f" {argument.name.upper()}" for argument in context.positional_args)
+    positional = "".join(
+        f" {argument.name.upper()}" for argument in context.positional_args
+    )
     text.line(Styled("Usage: ", text.HEADING), f"invoke {name}{positional} [options]")
     text.line()
     for paragraph in (inspect.getdoc(task) or "").split("\n\n"):
         text.paragraph("", " ".join(paragraph.split()), indent=2)
-    options = [(_flags(flags, context), meaning) for flags, meaning in context.help_tuples()]
+    options = [
+        (_flags(flags, context), meaning) for flags, meaning in context.help_tuples()
+    ]
     if options:
         _show_options(options)
 

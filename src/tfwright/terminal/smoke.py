@@ -45,7 +45,9 @@ def tally(report: "SmokeReport") -> str:
     """Count the outcomes, in words."""
     counts = Counter[str](outcome.status for outcome in report.outcomes)
     statuses = ("passed", "skipped", "failed")
-    return ", ".join(f"{counts[status]} {status}" for status in statuses if counts[status])
+    return ", ".join(
+        f"{counts[status]} {status}" for status in statuses if counts[status]
+    )
 
 
 def show_runs(reports: list["SmokeReport"]) -> None:
@@ -125,7 +127,9 @@ def write_report(report: "SmokeReport", folder: Path) -> None:
     values = {
         "report": report,
         "tally": tally(report),
-        "summaries": {outcome.program: summary(outcome.program) for outcome in report.outcomes},
+        "summaries": {
+            outcome.program: summary(outcome.program) for outcome in report.outcomes
+        },
         "table": sizes(report.curves),
         "plot": plotting.growth(curves, *AXES, form="svg").decode() if curves else "",
         "data": DATA,

@@ -178,7 +178,9 @@ def fitted(
         excess = max(0, _total(widths) - room)
         column = columns[number]
         if column.cut != "never":
-            widths[number] = max(min(column.least, widths[number]), widths[number] - excess)
+            widths[number] = max(
+                min(column.least, widths[number]), widths[number] - excess
+            )
     for number in by_rank:
         if _total(widths) > room and columns[number].rank > 0:
             widths[number] = 0
@@ -266,7 +268,11 @@ def width(stream: TextIO) -> int | None:
 
 def _in_colour(stream: TextIO) -> bool:
     # https://no-color.org: set and not empty, whatever its value.
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream.isatty()
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
 
 
 @cache

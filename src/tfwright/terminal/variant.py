@@ -12,7 +12,11 @@ def show_variant(found: "WheelVariant", *, as_json: bool) -> None:
     """Print what the code proves, and what was written."""
     if as_json:
         written = str(found.written) if found.written else None
-        content = {"label": found.label, "proved": found.proved, "claimed": found.claimed}
+        content = {
+            "label": found.label,
+            "proved": found.proved,
+            "claimed": found.claimed,
+        }
         text.as_json({**content, "written": written})
         return
     text.tell("Experimental: PEP 825 is a draft, and pip and uv ignore variant wheels.")

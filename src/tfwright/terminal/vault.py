@@ -53,10 +53,15 @@ def show_lock(path: Path, lock: "Lock") -> None:
     files = f"{len(lock.files):,} patches and assets"
     text.tell(f"  {archives}{wanted}; {packages}; {files}")
     for substitute in lock.substitutes:
-        text.tell(f"  not the pinned bytes: {substitute.source}: {substitute.reason}", text.WARNING)
+        text.tell(
+            f"  not the pinned bytes: {substitute.source}: {substitute.reason}",
+            text.WARNING,
+        )
     if lock.unlockable:
         downloads = text.counted(len(lock.unlockable), "download")
-        text.tell(f"  {downloads} without a checksum; the lock lists them", text.WARNING)
+        text.tell(
+            f"  {downloads} without a checksum; the lock lists them", text.WARNING
+        )
     print(path)
 
 
@@ -153,7 +158,9 @@ def _kinds(sizes: "dict[VaultEntry, int]") -> list[tuple[str, str, str]]:
     return rows
 
 
-def _needs(inventory: "Inventory", sizes: "dict[VaultEntry, int]") -> list[tuple[str, ...]]:
+def _needs(
+    inventory: "Inventory", sizes: "dict[VaultEntry, int]"
+) -> list[tuple[str, ...]]:
     """Return one row for each recipe that needs something of the vault."""
     users = {thing: set(inventory.users(thing)) for thing in inventory.things}
     rows: list[tuple[str, ...]] = []
@@ -187,11 +194,15 @@ def show_garbage(things: "Sequence[VaultEntry]") -> None:
     if not things:
         text.line("Everything in the vault is needed by a recipe or a lock.")
         return
-    rows = [(f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things]
+    rows = [
+        (f"  {text.as_size(thing.size)}", thing.kind, thing.name) for thing in things
+    ]
     text.table(UNUSED, rows)
     total = text.as_size(sum(thing.size for thing in things))
     count = "1 entry" if len(things) == 1 else f"{len(things):,} entries"
-    text.line(f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it")
+    text.line(
+        f"{total} in {count} that no recipe and no lock needs; 'invoke vault --gc' frees it"
+    )
 
 
 def show_sound(things: "Sequence[VaultEntry]") -> None:

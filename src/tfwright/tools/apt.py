@@ -42,7 +42,11 @@ def address(log: Path) -> str:
         printed = runner.run(command, log, remedy="Run 'apt-get update'.")
     except ToolError:
         return ""
-    sites = [line for line in printed.splitlines() if re.fullmatch(r"https?://\S+/debian/?", line)]
+    sites = [
+        line
+        for line in printed.splitlines()
+        if re.fullmatch(r"https?://\S+/debian/?", line)
+    ]
     return sites[0] if sites else ""
 
 
@@ -59,7 +63,9 @@ class PackageArchive:
         return f"deb [trusted=yes] {self.address} {self.suite} {_COMPONENTS}\n"
 
 
-def download(names: Iterable[str], archive: PackageArchive, into: Path, log: Path) -> list[Path]:
+def download(
+    names: Iterable[str], archive: PackageArchive, into: Path, log: Path
+) -> list[Path]:
     """Download packages into a directory; each is given by the name of its file, with its version.
 
     The caller compares each file with a digest. Raises SupplyError if apt cannot get one of them.

@@ -23,7 +23,9 @@ class FileBatch:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Names of files are at most 255 bytes, and mkstemp adds its own part to the
         # prefix.
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:80]}.")
+        handle, temporary = tempfile.mkstemp(
+            dir=path.parent, prefix=f".{path.name[:80]}."
+        )
         with os.fdopen(handle, "wb") as stream:
             stream.write(content)
         # mkstemp lets only the owner read, and a web server runs as another user.

@@ -72,7 +72,9 @@ def message(letter: Letter) -> EmailMessage:
 def _connected(server: MailServer) -> smtplib.SMTP:
     if server.security == "tls":
         context = ssl.create_default_context()
-        return smtplib.SMTP_SSL(server.host, server.port, timeout=SECONDS, context=context)
+        return smtplib.SMTP_SSL(
+            server.host, server.port, timeout=SECONDS, context=context
+        )
     connection = smtplib.SMTP(server.host, server.port, timeout=SECONDS)
     if server.security == "starttls":
         # The default context verifies the certificate; starttls() without one does not.

@@ -17,7 +17,13 @@ COLOURS = ("#2f7ed8", "#e07b00", "#3a9d5d", "#b04fc0")
 """Of the lines, readable on white and on black."""
 INK = "#010203"
 """Of everything else; in an SVG it becomes the colour of the text around it."""
-INKED = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+INKED = (
+    "text.color",
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "xtick.color",
+    "ytick.color",
+)
 
 
 def require() -> None:
@@ -30,7 +36,10 @@ def require() -> None:
 
 
 def growth(
-    curves: Mapping[str, Sequence[Point]], across: str, up: str, form: Literal["svg", "png"]
+    curves: Mapping[str, Sequence[Point]],
+    across: str,
+    up: str,
+    form: Literal["svg", "png"],
 ) -> bytes:
     """Draw curves over sizes that double, both axes logarithmic, each named at its end."""
     # Figure and not pyplot, which opens a display and keeps each figure until it is
@@ -40,7 +49,11 @@ def growth(
 
     # Letters stay letters, in the page's own font; the salt gives the same plot the
     # same bytes.
-    style: dict[Any, Any] = {"font.size": 11, "svg.fonttype": "none", "svg.hashsalt": "tfwright"}
+    style: dict[Any, Any] = {
+        "font.size": 11,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "tfwright",
+    }
     with rc_context(style | dict.fromkeys(INKED, INK)):
         figure = Figure(figsize=(5.8, 3.6), layout="constrained")
         axes = figure.add_subplot()

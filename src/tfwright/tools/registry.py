@@ -78,7 +78,9 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
             ) from fault
 
 
-def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Path) -> None:
+def _copy_member(
+    package: RegistryPackage, folder: Path, member: str, target: Path
+) -> None:
     """Copy a member of the one archive in a folder; no path of the archive is written to."""
     # A wheel or a zip from pip, a .tgz from npm; a folder also holds the log, which is
     # neither.
@@ -94,7 +96,9 @@ def _copy_member(package: RegistryPackage, folder: Path, member: str, target: Pa
                 # Not extractall(): a hostile archive may name paths outside of the
                 # folder, and devices.
                 for info in tarred:
-                    stream_of_member = tarred.extractfile(info) if info.isfile() else None
+                    stream_of_member = (
+                        tarred.extractfile(info) if info.isfile() else None
+                    )
                     if info.name == member and stream_of_member:
                         _copy(stream_of_member, target)
                         return
@@ -167,7 +171,11 @@ def _deb(package: RegistryPackage, folder: Path) -> Path:
     wanted = f"{package.name}={package.version}" if package.version else package.name
     # --only-source: apt takes the name of a program for that of its source package
     # otherwise.
-    _run((apt, *options, "source", "--download-only", "--only-source", wanted), brought, env)
+    _run(
+        (apt, *options, "source", "--download-only", "--only-source", wanted),
+        brought,
+        env,
+    )
     return brought
 
 
@@ -190,13 +198,18 @@ def _stanzas() -> str:
     found = [path.read_text("utf-8", "replace") for path in modern]
     if not any("Types: deb" in text for text in found):
         return ""
-    return re.sub(r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE)
+    return re.sub(
+        r"^Types:.*$", "Types: deb-src", "\n\n".join(found), flags=re.MULTILINE
+    )
 
 
 def _lines() -> str:
     """Return the lines of *.list files, for sources."""
     found = []
-    for path in (APT_SOURCES / "sources.list", *APT_SOURCES.glob("sources.list.d/*.list")):
+    for path in (
+        APT_SOURCES / "sources.list",
+        *APT_SOURCES.glob("sources.list.d/*.list"),
+    ):
         # A host with *.sources only has no sources.list.
         if path.is_file():
             found += path.read_text("utf-8", "replace").splitlines()
@@ -206,5 +219,9 @@ def _lines() -> str:
 
 def _complaint(fault: ToolError) -> str:
     """Return the line in which a client says what is wrong."""
-    said = [line for line in fault.evidence.lines if re.match(r"(E:|npm (error|ERR!)|ERROR)", line)]
+    said = [
+        line
+        for line in fault.evidence.lines
+        if re.match(r"(E:|npm (error|ERR!)|ERROR)", line)
+    ]
     return said[0] if said else fault.what

@@ -128,13 +128,22 @@ def _envelope(file: Path) -> "Envelope":
     try:
         content = _read(file)
     except OSError as fault:
-        remedy = "Bring it from where the wheel is from; without a signing key none is made."
+        remedy = (
+            "Bring it from where the wheel is from; without a signing key none is made."
+        )
         raise WheelError(
-            f"The wheel's signature {file} cannot be read: {fault.strerror}", remedy=remedy
+            f"The wheel's signature {file} cannot be read: {fault.strerror}",
+            remedy=remedy,
         ) from fault
     try:
         return Envelope.from_dict(json.loads(content))
-    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as fault:
+    except (
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ) as fault:
         # from_dict() checks no types: each kind of damage has an exception of its own.
         raise WheelError(
             f"{file.name} is not a DSSE envelope: {_line(fault)}",
@@ -153,7 +162,10 @@ def _signers(envelope: "Envelope", public: "SSlibKey") -> list[str]:
 def _key(path: Path) -> bytes:
     """Return a key's file, once it is certain that it can be used."""
     # find_spec looks for them without the cost of an import.
-    if any(importlib.util.find_spec(name) is None for name in ("securesystemslib", "cryptography")):
+    if any(
+        importlib.util.find_spec(name) is None
+        for name in ("securesystemslib", "cryptography")
+    ):
         raise HostError(
             "securesystemslib, which signs and verifies, is not installed",
             remedy="Run 'python -m pip install -r requirements-sign.txt' in .venv.",

@@ -26,7 +26,9 @@ class TreeContent(NamedTuple):
     """Bytes of its files."""
 
 
-def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) -> TreeContent:
+def content(
+    root: Path, *, follow: bool = False, without: Sequence[str] = ()
+) -> TreeContent:
     """Read a directory; raise OSError if a part of it cannot be read.
 
     With `follow`, a link counts as what it leads to: Bazel's runfiles are links, and what is packed
@@ -41,7 +43,9 @@ def content(root: Path, *, follow: bool = False, without: Sequence[str] = ()) ->
         # Of the mode only what git keeps as well: the rest depends on the umask.
         executable = "x" if state.st_mode & stat.S_IXUSR else "-"
         whole.update(
-            f"{_kind(path, state)} {executable} {name}\0".encode("utf-8", "surrogateescape")
+            f"{_kind(path, state)} {executable} {name}\0".encode(
+                "utf-8", "surrogateescape"
+            )
         )
         if stat.S_ISREG(state.st_mode):
             count, size = count + 1, size + state.st_size
@@ -57,7 +61,13 @@ def glance(root: Path, *, follow: bool = False) -> str:
     whole = hashlib.sha256()
     for path, state in _walk(root, follow=follow):
         # The time of access is left out: reading changes it, and not the content.
-        seen = (state.st_ino, state.st_mode, state.st_size, state.st_mtime_ns, state.st_ctime_ns)
+        seen = (
+            state.st_ino,
+            state.st_mode,
+            state.st_size,
+            state.st_mtime_ns,
+            state.st_ctime_ns,
+        )
         whole.update(f"{seen} {path}\0".encode("utf-8", "surrogateescape"))
     return whole.hexdigest()
 

@@ -97,7 +97,8 @@ class _Room:
                 f"where tfwright leaves {KEPT_FREE // GIB} GiB free"
             )
             raise HostError(
-                what, remedy="Free some space, or set build_out in the host file to a larger disk."
+                what,
+                remedy="Free some space, or set build_out in the host file to a larger disk.",
             )
 
 
@@ -180,7 +181,9 @@ class _Choice:
     """Whether it is a Debian package: some of them have links to absolute paths, into /etc."""
 
     def takes(self, member: tarfile.TarInfo) -> bool:
-        to_the_host = self.packaged and member.issym() and member.linkname.startswith("/")
+        to_the_host = (
+            self.packaged and member.issym() and member.linkname.startswith("/")
+        )
         return self.wanted(PurePosixPath(member.name)) and not to_the_host
 
 

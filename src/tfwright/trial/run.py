@@ -74,7 +74,10 @@ class Point(Table):
 
 
 _CURVES = TypeAdapter(
-    dict[Literal["cpu", "gpu"], Annotated[list[Point], Field(min_length=1, max_length=100)]]
+    dict[
+        Literal["cpu", "gpu"],
+        Annotated[list[Point], Field(min_length=1, max_length=100)],
+    ]
 )
 
 

@@ -58,9 +58,17 @@ class WheelVenv:
 
     def _pip(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         # "python -m pip" works where the path is too long for the first line of a script.
-        return (str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments)
+        return (
+            str(self.python),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            *arguments,
+        )
 
-    def execution(self, *arguments: str, home: Path, extra: Mapping[str, str]) -> Command:
+    def execution(
+        self, *arguments: str, home: Path, extra: Mapping[str, str]
+    ) -> Command:
         """Return a run of its Python."""
         # A clean environment: PYTHONPATH or LD_PRELOAD of the caller would change the result.
         env = environment.clean(home, self.programs, extra=extra)

@@ -16,9 +16,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, BinaryIO, Literal, Self
 
-from pydantic import AfterValidator, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
-from tfwright.documents.names import Commit, InnerPath, Line, RecipeName, Sha256, file_name
+from tfwright.documents.names import (
+    Commit,
+    InnerPath,
+    Line,
+    RecipeName,
+    Sha256,
+    file_name,
+)
 from tfwright.documents.toml import Table
 from tfwright.errors import Evidence, HostError, SupplyError
 from tfwright.progress import Progress
@@ -103,7 +116,10 @@ def discard_leftovers(build_out: Path) -> None:
     room = build_out / UNPACKING
     if not room.is_dir():
         return
-    with suppress(HostError), file_lock.held(_unpacking_lock(build_out), "removing leftovers"):
+    with (
+        suppress(HostError),
+        file_lock.held(_unpacking_lock(build_out), "removing leftovers"),
+    ):
         files.remove(room)
 
 
@@ -209,7 +225,11 @@ def write(
             with source.open("rb") as stream:
                 # Its checksum was taken earlier, and somebody may have written to it
                 # since.
-                _move(_Whole(stream, f"{source} changed while it was bundled"), member, output)
+                _move(
+                    _Whole(stream, f"{source} changed while it was bundled"),
+                    member,
+                    output,
+                )
             output.write(_padding(member.size))
             report(Progress(output.tell(), manifest.size, "B", member.path))
         output.write(END)
@@ -316,7 +336,9 @@ def _parsed(member: _Whole, content: bytes) -> Manifest:
         manifest = Manifest.model_validate_json(content)
     except ValidationError as fault:
         first = fault.errors(include_url=False)[0]
-        raise member.refused(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from fault
+        raise member.refused(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from fault
     # One text for one manifest: its checksum identifies the bundle.
     if manifest.encoded() != content:
         raise member.refused("it is not written as this version writes it")
@@ -331,9 +353,15 @@ def _insist_on_length(path: Path, manifest: Manifest, begun: int) -> None:
     """Refuse a bundle that was cut, or that has more to it, and say where."""
     length, reached = path.stat().st_size, begun
     for member in manifest.members:
-        reached += len(_header(member.path, member.size)) + member.size + len(_padding(member.size))
+        reached += (
+            len(_header(member.path, member.size))
+            + member.size
+            + len(_padding(member.size))
+        )
         if reached > length:
-            raise _refused(path, member.path, f"the bundle ends within it, after {length:,} bytes")
+            raise _refused(
+                path, member.path, f"the bundle ends within it, after {length:,} bytes"
+            )
     # Bytes after the end would be carried along unseen and unverified.
     if reached + len(END) != length:
         expected = reached + len(END)
@@ -366,7 +394,9 @@ def unpack(
         for number, member in enumerate(manifest.members):
             source = _whole(path, stream, member.path)
             header = _header(member.path, member.size)
-            source.expect(header, "its header is not the one that the manifest asks for")
+            source.expect(
+                header, "its header is not the one that the manifest asks for"
+            )
             # A number for a name: nothing that the bundle says decides where a file is
             # written.
             placed[member] = into / str(number)

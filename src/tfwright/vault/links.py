@@ -16,7 +16,13 @@ from tfwright.vault.store import Store
 AT_ONCE = 16
 """Sources asked at the same time: most of the time goes by waiting for servers that are gone."""
 
-SERVES, ANSWERS, OTHER, GONE, SILENT = "serves", "answers", "other bytes", "gone", "silent"
+SERVES, ANSWERS, OTHER, GONE, SILENT = (
+    "serves",
+    "answers",
+    "other bytes",
+    "gone",
+    "silent",
+)
 """What became of a source: it sent the pinned bytes; it says that it has a file, and not of another
 size; it has another file; it has none, or sent none; no server answered."""
 GOOD = (SERVES, ANSWERS)
@@ -66,7 +72,9 @@ def report(
     ]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = []
-        answering = pool.map(lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked)
+        answering = pool.map(
+            lambda pair: _asked(pair[0], pair[1], store, deep=deep), asked
+        )
         for number, link in enumerate(answering, 1):
             answers.append(link)
             hear(Progress(number, len(asked), "sources", link.where))
@@ -115,10 +123,16 @@ def _asked(wanted: WantedArchive, source: Source, store: Store, *, deep: bool) -
 def _head(wanted: WantedArchive, source: Source, store: Store) -> Link:
     """Ask a server without a download: of the content it can tell only the size."""
     answer = availability.ask(source.where)
-    size = store.path(wanted.sha256).stat().st_size if store.holds(wanted.sha256) else wanted.size
+    size = (
+        store.path(wanted.sha256).stat().st_size
+        if store.holds(wanted.sha256)
+        else wanted.size
+    )
     # A server need not state a size, and a lock knows none before the first download.
     if answer.there and None not in {answer.size, size} and answer.size != size:
-        return Link(source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}")
+        return Link(
+            source.way, source.where, OTHER, f"{answer.size:,} bytes, not {size:,}"
+        )
     # None: a time-out or a refused connection, which may be this host's own network.
     state = {True: ANSWERS, False: GONE, None: SILENT}[answer.there]
     return Link(source.way, source.where, state, answer.why)

@@ -180,7 +180,9 @@ class LockedSubstitute(Table):
 
 
 def _archive(entry: LockedArchive) -> str:
-    return f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
+    return (
+        f"archive {', '.join(entry.names) or 'without a name'} ({entry.sha256[:16]}…)"
+    )
 
 
 def _clone(entry: Cloned) -> str:
@@ -242,7 +244,9 @@ class Gathered:
     substitutes: tuple[LockedSubstitute, ...] = ()
 
 
-def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered) -> Lock:
+def of(
+    source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered
+) -> Lock:
     """Build the lock of a recipe.
 
     Nested calls that were followed are to be joined to the rules before.
@@ -251,12 +255,15 @@ def of(source: SourceTable, bazel: BazelTable, rules: Rules, gathered: Gathered)
         # The tree as well: the commit's id changes when history is rewritten, the
         # content need not.
         tensorflow=Tensorflow(commit=source.commit, tree=gathered.tree),
-        bazel=LockedBazel(version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))),
+        bazel=LockedBazel(
+            version=bazel.version, binaries=dict(sorted(gathered.binaries.items()))
+        ),
         archives=tuple(_archives(rules, gathered)),
         clones=tuple(_clones(rules, gathered)),
         requirements=gathered.requirements,
         files=tuple(
-            LockedFile(path=path, sha256=sha256) for path, sha256 in gathered.files.items()
+            LockedFile(path=path, sha256=sha256)
+            for path, sha256 in gathered.files.items()
         ),
         unlockable=tuple(dict.fromkeys(_without_digest(rules))),
         substitutes=gathered.substitutes,
@@ -270,7 +277,9 @@ def write(lock: Lock) -> str:
 
     # exclude_defaults would leave out the format, by which later versions know what
     # they read.
-    return HEADER + tomli_w.dumps(lock.model_dump(exclude_defaults=True) | {"format": lock.format})
+    return HEADER + tomli_w.dumps(
+        lock.model_dump(exclude_defaults=True) | {"format": lock.format}
+    )
 
 
 def read(path: Path) -> Lock:
@@ -287,7 +296,9 @@ def differences(lock: Lock, now: Lock) -> list[str]:
     """
     # Only a Bazel that runs on this host can be asked which archives it declares by
     # itself.
-    archives = [entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel]
+    archives = [
+        entry for entry in lock.archives if now.bazel.binaries or not entry.of_bazel
+    ]
     return [
         *_changes("TensorFlow", lock.tensorflow, now.tensorflow),
         *_changes("Bazel", lock.bazel, now.bazel, but=("binaries",)),
@@ -365,10 +376,16 @@ def _needed(users: Sequence[Repository], gathered: Gathered) -> bool | None:
     # pins.
     pinned = {entry.used: entry.sha256 for entry in gathered.substitutes}
     taken = {name: pinned.get(pin, pin) for name, pin in gathered.wanted.items()}
-    made = [entry for entry in users if taken.get(entry.name) in {"", entry.sha256, entry.commit}]
+    made = [
+        entry
+        for entry in users
+        if taken.get(entry.name) in {"", entry.sha256, entry.commit}
+    ]
     # A download in a rule's own code may depend on the host, so an unused one proves
     # nothing.
-    return None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
+    return (
+        None if made and all(entry.rule in DOWNLOADS for entry in made) else bool(made)
+    )
 
 
 def _without_digest(rules: Rules) -> Iterator[Unlockable]:
@@ -383,9 +400,13 @@ def _without_digest(rules: Rules) -> Iterator[Unlockable]:
                 why=_no_digest(entry),
             )
     for fault in rules.unreadable:
-        yield Unlockable(name="unreadable", file=fault.file, line=fault.line, why=fault.why)
+        yield Unlockable(
+            name="unreadable", file=fault.file, line=fault.line, why=fault.why
+        )
     for call in rules.nested:
-        why = f"@{call.archive}//{call.path}, which defines it, was not there to be read"
+        why = (
+            f"@{call.archive}//{call.path}, which defines it, was not there to be read"
+        )
         yield Unlockable(name=call.symbol, file=call.file, line=call.line, why=why)
 
 
@@ -418,7 +439,9 @@ def _compared(
             yield from _changes(name(entry), entry, found[which])
 
 
-def _changes(name: str, old: Table, new: Table, but: Sequence[str] = ()) -> Iterator[str]:
+def _changes(
+    name: str, old: Table, new: Table, but: Sequence[str] = ()
+) -> Iterator[str]:
     """Yield which values of one entry differ."""
     for key in type(old).model_fields:
         if key in but:

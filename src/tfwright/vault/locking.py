@@ -100,7 +100,10 @@ def substitutes(
     """Return the locked form of substitutes, given the digests of what they replace, by name."""
     return tuple(
         LockedSubstitute(
-            sha256=replaced[name], source=_source(table), reason=table.reason, used=table.sha256
+            sha256=replaced[name],
+            source=_source(table),
+            reason=table.reason,
+            used=table.sha256,
         )
         for name, table in tables.items()
     )
@@ -113,7 +116,10 @@ def image(recipe: Recipe, vault: Path) -> LockedImage | None:
         return None
     kept = images.kept(vault, pinned.digest)
     return LockedImage(
-        name=pinned.name, digest=pinned.digest, parts=kept.manifest.parts, size=kept.size
+        name=pinned.name,
+        digest=pinned.digest,
+        parts=kept.manifest.parts,
+        size=kept.size,
     )
 
 

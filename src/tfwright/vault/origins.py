@@ -153,13 +153,22 @@ class Origins:
     def _repositories(self, wanted: WantedArchive) -> Iterator[Source]:
         """Yield the git repositories that the file can be made from."""
         if wanted.pack:
-            named = self.host_file.mirror_of(wanted.pack.repository) or wanted.pack.repository
-            yield self._made(PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack))
+            named = (
+                self.host_file.mirror_of(wanted.pack.repository)
+                or wanted.pack.repository
+            )
+            yield self._made(
+                PACKED, named, wanted.pack.ref, partial(archive.pack, wanted.pack)
+            )
         for forged in _source_archives(wanted):
             if mirror := self.host_file.mirror_of(forged.repository):
-                yield self._made(GIT, mirror, forged.ref, partial(archive.regenerate, forged))
+                yield self._made(
+                    GIT, mirror, forged.ref, partial(archive.regenerate, forged)
+                )
 
-    def _made(self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]) -> Source:
+    def _made(
+        self, way: str, named: str, ref: str, make: Callable[[Path, Path], None]
+    ) -> Source:
         """Return a repository as a source.
 
         One that is not on this host is copied first, as far as it is needed.
@@ -169,7 +178,9 @@ class Origins:
             way,
             named,
             origin.local is None,
-            lambda target: make(archive.holding(ref, origin, self.repositories), target),
+            lambda target: make(
+                archive.holding(ref, origin, self.repositories), target
+            ),
         )
 
     def _index(self, wanted: WantedArchive) -> Iterator[Source]:
@@ -222,7 +233,9 @@ class Origins:
         folder = self.host_file.drop
         if folder is None:
             return {}
-        return {files.sha256(path): path for path in folder.rglob("*") if path.is_file()}
+        return {
+            files.sha256(path): path for path in folder.rglob("*") if path.is_file()
+        }
 
 
 def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:
@@ -263,7 +276,9 @@ def obtain(
     # Servers first and all at once: most archives come from there, and waiting is most
     # of the time.
     for file, outcome in _downloaded(asked, store, origins, report):
-        attempts[file.sha256] = [Attempt(failure.url, failure.why) for failure in outcome.failures]
+        attempts[file.sha256] = [
+            Attempt(failure.url, failure.why) for failure in outcome.failures
+        ]
         if outcome.obtained:
             # The host file's mirrors are asked in the same download, after the urls
             # themselves.
@@ -297,11 +312,16 @@ def _downloaded(
             # With another source left, a slow server is not waited for.
             alternatives = bool(origins.sources(file))
             requests.append(replace(file, urls=urls, alternatives=alternatives))
-        yield from zip(served, downloads.fetch(requests, store, report=report), strict=True)
+        yield from zip(
+            served, downloads.fetch(requests, store, report=report), strict=True
+        )
 
 
 def _first(
-    wanted: WantedArchive, sources: Iterable[Source], store: Store, attempts: list[Attempt]
+    wanted: WantedArchive,
+    sources: Iterable[Source],
+    store: Store,
+    attempts: list[Attempt],
 ) -> str:
     """Ask one source after the other.
 

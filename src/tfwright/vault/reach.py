@@ -55,7 +55,9 @@ class Reached:
     def refused(self) -> dict[Clone, TfwrightError]:
         """The commits that are not, and why."""
         return {
-            clone: fault for clone, fault in self.asked.items() if isinstance(fault, TfwrightError)
+            clone: fault
+            for clone, fault in self.asked.items()
+            if isinstance(fault, TfwrightError)
         }
 
     def needed_and_missing(self, lock: Lock | None) -> list[Missing]:
@@ -79,7 +81,9 @@ class Reached:
 
     def needed_and_refused(self, lock: Lock | None) -> dict[Clone, TfwrightError]:
         """Return the commits that could not be obtained and that the build is known to need."""
-        needed = {clone.clone for clone in (lock.clones if lock else ()) if clone.needed}
+        needed = {
+            clone.clone for clone in (lock.clones if lock else ()) if clone.needed
+        }
         loaded = {
             repository.clone
             for repository in self.rules.repositories
@@ -123,7 +127,10 @@ def bring(
     reached, followed = Reached(found, Supply({}, ()), {}), dict[Nested, Rules]()
     while True:
         # Each round may bring archives whose rules declare more, as rules_closure does.
-        archives, commits = wanted(reached.rules, tables, lock), clones(reached.rules, lock)
+        archives, commits = (
+            wanted(reached.rules, tables, lock),
+            clones(reached.rules, lock),
+        )
         reached = _more(reached, archives, commits, suppliers)
         more = {}
         for nested in reached.rules.nested:
@@ -143,12 +150,19 @@ def _more(
     suppliers: Suppliers,
 ) -> Reached:
     """Obtain what was not asked for yet."""
-    before = {*reached.supply.ways, *(missing.wanted.sha256 for missing in reached.supply.missing)}
-    brought = suppliers.obtain([archive for archive in archives if archive.sha256 not in before])
+    before = {
+        *reached.supply.ways,
+        *(missing.wanted.sha256 for missing in reached.supply.missing),
+    }
+    brought = suppliers.obtain(
+        [archive for archive in archives if archive.sha256 not in before]
+    )
     ways = {**reached.supply.ways, **brought.ways}
     supply = Supply(ways, (*reached.supply.missing, *brought.missing))
     asked = {
-        commit: _cloned(commit, suppliers) for commit in commits if commit not in reached.asked
+        commit: _cloned(commit, suppliers)
+        for commit in commits
+        if commit not in reached.asked
     }
     return Reached(reached.rules, supply, {**reached.asked, **asked})
 
@@ -198,18 +212,25 @@ def clones(found: Rules, lock: Lock | None) -> list[Clone]:
         for cloned in (lock.clones if lock else ())
         if cloned.needed is False and leading.isdisjoint(cloned.names)
     }
-    pinned = [repository.clone for repository in found.repositories if repository.reached]
+    pinned = [
+        repository.clone for repository in found.repositories if repository.reached
+    ]
     return list(dict.fromkeys(clone for clone in pinned if clone and clone not in idle))
 
 
 def _file(
-    repository: Repository, table: SubstituteTable | None, sizes: Mapping[str, int | None]
+    repository: Repository,
+    table: SubstituteTable | None,
+    sizes: Mapping[str, int | None],
 ) -> WantedArchive:
     return (
         substitutes.wanted(repository.name, table, repository)
         if table
         else WantedArchive(
-            repository.name, repository.sha256, repository.urls, sizes.get(repository.sha256)
+            repository.name,
+            repository.sha256,
+            repository.urls,
+            sizes.get(repository.sha256),
         )
     )
 
@@ -242,7 +263,10 @@ def _followed(
 
 
 def _read(
-    nested: Nested, where: Sequence[str], files: Callable[[], dict[str, str]], before: Readings
+    nested: Nested,
+    where: Sequence[str],
+    files: Callable[[], dict[str, str]],
+    before: Readings,
 ) -> Rules | None:
     """Read the files that a nested call leads into, unless an earlier run read the same."""
 
@@ -264,7 +288,9 @@ def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for path, content in _members(archive):
         inner = path.removeprefix("./").removeprefix(beginning)
-        if path.removeprefix("./").startswith(beginning) and repositories.relevant(inner):
+        if path.removeprefix("./").startswith(beginning) and repositories.relevant(
+            inner
+        ):
             found[inner] = content().decode("utf-8", "replace")
     return found
 

@@ -35,7 +35,12 @@ def of_file(name: str) -> str:
     if name.endswith(".deb"):
         # Debian's file names part by underscores, which no field of theirs may hold.
         package, version, architecture = name.removesuffix(".deb").split("_")
-        parts = {"space": "debian", "name": package, "version": version, "arch": architecture}
+        parts = {
+            "space": "debian",
+            "name": package,
+            "version": version,
+            "arch": architecture,
+        }
         return _package_url("deb", parts)
     if name.endswith(".whl"):
         # PEP 427: a wheel's name parts by hyphens, and project names have theirs

@@ -88,5 +88,6 @@ class Shortage:
 def _attempts(missing: Missing) -> Sequence[Attempt]:
     """Return the attempts at a file; offline, nothing may have been asked at all."""
     return missing.attempts or [
-        Attempt(url, "not asked, this build is offline") for url in missing.wanted.urls or ("-",)
+        Attempt(url, "not asked, this build is offline")
+        for url in missing.wanted.urls or ("-",)
     ]

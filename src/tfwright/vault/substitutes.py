@@ -26,7 +26,13 @@ def wanted(name: str, table: SubstituteTable, replaced: Repository) -> WantedArc
         name,
         table.sha256,
         (),
-        pack=Pack(table.git, table.commit, f"{folder}/" if folder else "", table.exclude, zipped),
+        pack=Pack(
+            table.git,
+            table.commit,
+            f"{folder}/" if folder else "",
+            table.exclude,
+            zipped,
+        ),
         substitute=True,
     )
 
@@ -75,7 +81,11 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 
     Raises RecipeError if the tree does not name it, or names more than one file by that name.
     """
-    named = [repository for repository in found if repository.name == name and repository.lockable]
+    named = [
+        repository
+        for repository in found
+        if repository.name == name and repository.lockable
+    ]
     own = [repository for repository in named if not repository.file.startswith("@")]
     if named and not own:
         raise RecipeError(
@@ -88,7 +98,9 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
         )
     # One rule may stand in two branches of an `if`, with the same archive in both.
     if len({repository.sha256 for repository in own}) != 1:
-        why = "names no archive with a sha256 so" if not own else "names several files so"
+        why = (
+            "names no archive with a sha256 so" if not own else "names several files so"
+        )
         raise RecipeError(
             f"fetch.substitutes.{name}: the tree {why}",
             remedy="Use the name of one external repository, as its rule spells it.",
@@ -97,7 +109,9 @@ def replaced(name: str, found: Sequence[Repository]) -> Repository:
 
 
 def rewritten(
-    texts: Mapping[str, str], tables: Mapping[str, SubstituteTable], rules: Rules | None = None
+    texts: Mapping[str, str],
+    tables: Mapping[str, SubstituteTable],
+    rules: Rules | None = None,
 ) -> dict[str, str]:
     """Return the files of a tree whose rules ask for something else now, whole, by path.
 
@@ -116,7 +130,9 @@ def rewritten(
     }
     # From below, since an edit moves what is under it.
     for path, line, name in sorted(places, reverse=True):
-        changed[path] = _edited(changed.get(path, texts[path]), path, line, name, tables[name])
+        changed[path] = _edited(
+            changed.get(path, texts[path]), path, line, name, tables[name]
+        )
     # Read again by the same reader: an edit that Bazel would misread must not get into
     # a build.
     _verify(repositories.read({**texts, **changed}).repositories, tables)
@@ -128,7 +144,11 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     # Edited as text and not written from the tree: comments and lines of the file must
     # stay.
     tree = ast.parse(text)
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.lineno == line]
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and node.lineno == line
+    ]
     call = next(
         (
             candidate
@@ -150,7 +170,9 @@ def _edited(text: str, path: str, line: int, name: str, table: SubstituteTable) 
     return b"".join(lines).decode()
 
 
-def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> Iterator[Edit]:
+def _edits(
+    call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]
+) -> Iterator[Edit]:
     """Yield what to change in a rule."""
     given = {keyword.arg: keyword.value for keyword in call.keywords}
     # Starlark reads JSON's texts as its own.
@@ -158,12 +180,19 @@ def _edits(call: ast.Call, table: SubstituteTable, mirrors: Sequence[str]) -> It
     if table.urls:
         which = "urls" if "urls" in given else "url"
         before = next(
-            (part.value for part in ast.walk(given[which]) if isinstance(part, ast.Constant)), ""
+            (
+                part.value
+                for part in ast.walk(given[which])
+                if isinstance(part, ast.Constant)
+            ),
+            "",
         )
         yield _over(
             given[which],
             json.dumps(
-                _listed(table.urls, str(before), mirrors) if which == "urls" else table.urls[0]
+                _listed(table.urls, str(before), mirrors)
+                if which == "urls"
+                else table.urls[0]
             ),
         )
     if table.strip_prefix is not None:
@@ -209,10 +238,14 @@ def _end(node: ast.expr) -> tuple[int, int]:
     return node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
 
 
-def _put(lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str) -> None:
+def _put(
+    lines: list[bytes], start: tuple[int, int], end: tuple[int, int], text: str
+) -> None:
     """Replace a part of a file's lines."""
     (first, at), (last, until) = start, end
-    lines[first - 1 : last] = [lines[first - 1][:at] + text.encode() + lines[last - 1][until:]]
+    lines[first - 1 : last] = [
+        lines[first - 1][:at] + text.encode() + lines[last - 1][until:]
+    ]
 
 
 def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) -> None:
@@ -221,7 +254,9 @@ def _verify(found: Sequence[Repository], tables: Mapping[str, SubstituteTable]) 
         for repository in found:
             if repository.name != name:
                 continue
-            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(repository.urls)
+            asks = repository.sha256 == table.sha256 and set(table.urls) <= set(
+                repository.urls
+            )
             strips = table.strip_prefix in {None, repository.strip_prefix}
             if not (asks and strips):
                 raise RecipeError(

@@ -51,7 +51,11 @@ class VaultEntry:
     @property
     def parts(self) -> list[Path]:
         """Its files."""
-        return [path for path in self.path.rglob("*") if path.is_file() and not path.is_symlink()]
+        return [
+            path
+            for path in self.path.rglob("*")
+            if path.is_file() and not path.is_symlink()
+        ]
 
     @property
     def size(self) -> int:
@@ -61,7 +65,10 @@ class VaultEntry:
     @property
     def recent(self) -> bool:
         """Whether it was put there, or changed, a short time ago."""
-        return time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts)) < RECENT
+        return (
+            time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts))
+            < RECENT
+        )
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,9 @@ class Inventory:
 
     def users(self, thing: VaultEntry) -> list[str]:
         """Return the recipes that need a thing."""
-        return [need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)]
+        return [
+            need.recipe for need in self.needs if not need.keys.isdisjoint(thing.keys)
+        ]
 
     @property
     def unknown(self) -> list[str]:
@@ -99,7 +108,9 @@ class Inventory:
     @property
     def garbage(self) -> list[VaultEntry]:
         """What no recipe needs."""
-        return [thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown]
+        return [
+            thing for thing in self._idle if thing.kind != ARCHIVE or not self.unknown
+        ]
 
     @property
     def _idle(self) -> list[VaultEntry]:
@@ -171,7 +182,9 @@ def _needs(build_out: Path, recipe: Recipe, path: Path) -> Needs:
     pins = {_pin(line) for line in installed}
     own = {f"bazel {recipe.bazel.version}", _venv(recipe.host.requirements)}
     # A record of an earlier state of the recipe is not all that it needs now.
-    complete = files.sha256(path) in keys or any(recipe.source.commit in text for text in records)
+    complete = files.sha256(path) in keys or any(
+        recipe.source.commit in text for text in records
+    )
     return Needs(recipe.name, keys | pins | own, complete)
 
 
@@ -187,7 +200,10 @@ def _records(build_out: Path, name: str) -> list[str]:
 def _named(texts: Iterable[str]) -> frozenset[str]:
     """Return the digests and venvs that texts name."""
     return frozenset(
-        key for text in texts for pattern in (_DIGEST, _VENV) for key in pattern.findall(text)
+        key
+        for text in texts
+        for pattern in (_DIGEST, _VENV)
+        for key in pattern.findall(text)
     )
 
 
@@ -202,14 +218,18 @@ def _venv(requirements: Iterable[str]) -> str:
 
 def _things(vault: Path) -> Iterator[VaultEntry]:
     """Walk through a vault."""
-    for path in sorted((vault / "repository_cache/content_addressable/sha256").glob("*/")):
+    for path in sorted(
+        (vault / "repository_cache/content_addressable/sha256").glob("*/")
+    ):
         yield _archive(path)
     for path in sorted((vault / "bazel").glob("*/")):
         yield _bazel(path)
     for file in packages.kept(vault):
         found = _PACKAGE.fullmatch(file.name)
         pin = _pin(f"{found['name']}=={found['version']}") if found else file.name
-        yield VaultEntry(PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file)
+        yield VaultEntry(
+            PACKAGE, file.name, file.parent, frozenset({file.parent.name, pin}), file
+        )
     for path in sorted((vault / "pythons").glob("*/")):
         marker = path / DONE
         # pip may have been killed: only a venv with its marker is whole.
@@ -236,7 +256,10 @@ def _bazel(path: Path) -> VaultEntry:
         return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
     try:
         known = json.loads(about.read_text("utf-8", "replace"))
-        name, key = f"{known['version']} for {known['platform']}", f"bazel {known['version']}"
+        name, key = (
+            f"{known['version']} for {known['platform']}",
+            f"bazel {known['version']}",
+        )
     except (ValueError, KeyError, TypeError):
         # A damaged file of ours: the binary is obtained again, and written next to it.
         return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))

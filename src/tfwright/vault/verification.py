@@ -48,7 +48,9 @@ def mirrors(build_out: Path) -> list[Path]:
 
 def toolkits(build_out: Path) -> list[Path]:
     """Return the CUDA toolkits that have a record."""
-    return sorted(path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}"))
+    return sorted(
+        path.parent for path in (build_out / "toolkits").glob(f"*/{tree.RECORD}")
+    )
 
 
 def _of_entry(entry: VaultEntry) -> str:

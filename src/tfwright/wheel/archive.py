@@ -83,7 +83,9 @@ def opened(path: Path) -> Iterator[zipfile.ZipFile]:
 def _refused(path: Path, why: str) -> WheelError:
     remedy = "Build the wheel again; if it comes from elsewhere, do not trust it."
     return WheelError(
-        f"{path.name} is not unpacked: {why}", remedy=remedy, evidence=Evidence(where=str(path))
+        f"{path.name} is not unpacked: {why}",
+        remedy=remedy,
+        evidence=Evidence(where=str(path)),
     )
 
 
@@ -247,7 +249,9 @@ def _deflated(content: bytes | bytearray, member: zipfile.ZipInfo) -> bytearray:
     try:
         return deflate.deflate_decompress(content, member.file_size)
     except deflate.DeflateError as fault:
-        raise zipfile.BadZipFile(f"{member.filename!r} cannot be unpacked: {fault}") from fault
+        raise zipfile.BadZipFile(
+            f"{member.filename!r} cannot be unpacked: {fault}"
+        ) from fault
 
 
 def metadata_directory(wheel: zipfile.ZipFile) -> str:

@@ -50,11 +50,16 @@ def read(wheel: zipfile.ZipFile) -> list[RecordEntry]:
 def _limit(wheel: zipfile.ZipFile) -> int:
     """Return how long RECORD may be."""
     # Twice the name: CSV doubles each quotation mark in it.
-    names = (len(member.filename.encode("utf-8", "replace")) for member in archive.files(wheel))
+    names = (
+        len(member.filename.encode("utf-8", "replace"))
+        for member in archive.files(wheel)
+    )
     return SPARE + sum(2 * length + ROOM for length in names)
 
 
-def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None) -> list[str]:
+def faults(
+    wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None = None
+) -> list[str]:
     """Say everything in which RECORD and the files differ.
 
     Files that are `described` already are not read again.
@@ -66,7 +71,9 @@ def faults(wheel: zipfile.ZipFile, described: Mapping[str, RecordEntry] | None =
     known = described or {}
     own = f"{archive.metadata_directory(wheel)}/RECORD"
     present = {member.filename: member for member in archive.files(wheel)}
-    missing = [f"{path} is listed and missing" for path in listed if path not in present]
+    missing = [
+        f"{path} is listed and missing" for path in listed if path not in present
+    ]
     unlisted = [f"{path} is not listed" for path in present if path not in listed]
     different = []
     for path, member in present.items():

@@ -27,7 +27,9 @@ def faults(path: Path, wheel: zipfile.ZipFile, python: str) -> list[str]:
     return list(_differences(named, wheel, python))
 
 
-def _differences(named: frozenset[Tag], wheel: zipfile.ZipFile, python: str) -> Iterator[str]:
+def _differences(
+    named: frozenset[Tag], wheel: zipfile.ZipFile, python: str
+) -> Iterator[str]:
     """Compare the tags of the file's name with the three things that they have to agree with."""
     stated = stated_tags(wheel)
     if stated != named:

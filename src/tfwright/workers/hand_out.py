@@ -29,7 +29,9 @@ def hosts(settings: HostFile) -> Mapping[str, RemoteHost]:
     """Return the workers of the host file, by name. Raises HostError if it names none."""
     found = {table.name: _host(table) for table in settings.workers}
     if not found:
-        raise HostError("The host file names no worker", remedy="Add [[workers]]: docs/cluster.md.")
+        raise HostError(
+            "The host file names no worker", remedy="Add [[workers]]: docs/cluster.md."
+        )
     return found
 
 
@@ -82,7 +84,9 @@ def by_slurm(
     """
     table = settings.slurm
     if table is None:
-        raise HostError("The host file has no [slurm]", remedy="Add it: docs/cluster.md.")
+        raise HostError(
+            "The host file has no [slurm]", remedy="Add it: docs/cluster.md."
+        )
     room = settings.build_out / "workers" / "slurm"
     # Results of an earlier job array would pass for those of this one.
     files.remove(room)
@@ -119,8 +123,12 @@ def _ended(given: Assignment, result: SlurmResult) -> Assignment:
 
 def _site(table: SlurmTable, room: Path) -> SlurmSite:
     options = table.options
-    return SlurmSite(table.directory, room, table.python, table.host_file, options, table.most)
+    return SlurmSite(
+        table.directory, room, table.python, table.host_file, options, table.most
+    )
 
 
 def _host(table: WorkerTable) -> RemoteHost:
-    return RemoteHost(**{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__})
+    return RemoteHost(
+        **{name: getattr(table, name) for name in RemoteHost.__dataclass_fields__}
+    )

@@ -53,13 +53,17 @@ class WorkSchedule:
     @property
     def waiting(self) -> tuple[str, ...]:
         """Recipes that no worker builds yet."""
-        found = (each.recipe for each in self.assignments.values() if each.state == "waiting")
+        found = (
+            each.recipe for each in self.assignments.values() if each.state == "waiting"
+        )
         return tuple(found)
 
     @property
     def idle(self) -> tuple[str, ...]:
         """Workers that build nothing."""
-        busy = {each.worker for each in self.assignments.values() if each.state == "running"}
+        busy = {
+            each.worker for each in self.assignments.values() if each.state == "running"
+        }
         return tuple(name for name in self.workers if name not in busy | self.gone)
 
     def started(self) -> tuple["WorkSchedule", tuple[Assignment, ...]]:
@@ -72,7 +76,9 @@ class WorkSchedule:
     def ended(self, recipe: str, seconds: float, failure: str = "") -> "WorkSchedule":
         """Return the schedule after a build came to its end; `failure` says why it failed."""
         state: State = "failed" if failure else "built"
-        done = replace(self.assignments[recipe], state=state, seconds=seconds, detail=failure)
+        done = replace(
+            self.assignments[recipe], state=state, seconds=seconds, detail=failure
+        )
         return self._with(done)
 
     def refused(self, recipe: str, seconds: float, why: str) -> "WorkSchedule":
@@ -93,7 +99,9 @@ class WorkSchedule:
         before = self.assignments[recipe]
         lost = (*before.lost, before.worker)
         state: State = "failed" if len(lost) >= ATTEMPTS else "waiting"
-        given_back = replace(before, state=state, lost=lost, seconds=seconds, detail=why)
+        given_back = replace(
+            before, state=state, lost=lost, seconds=seconds, detail=why
+        )
         return replace(self._with(given_back), gone=self.gone | {before.worker})
 
     def closed(self) -> "WorkSchedule":
@@ -132,5 +140,9 @@ def planned(
     The longest first: a long build that starts last keeps all other workers waiting. A recipe that
     was never built may be long, and comes before all others.
     """
-    order = sorted(dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf")))
-    return WorkSchedule({recipe: Assignment(recipe) for recipe in order}, tuple(workers))
+    order = sorted(
+        dict.fromkeys(recipes), key=lambda recipe: -took.get(recipe, float("inf"))
+    )
+    return WorkSchedule(
+        {recipe: Assignment(recipe) for recipe in order}, tuple(workers)
+    )

@@ -13,10 +13,23 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.stages import check
 from tfwright.progress import Listener
 
-FEATURES = ("JEMALLOC", "GCP", "HDFS", "S3", "KAFKA", "GDR", "VERBS", "OPENCL_SYCL", "CUDA", "MPI")
+FEATURES = (
+    "JEMALLOC",
+    "GCP",
+    "HDFS",
+    "S3",
+    "KAFKA",
+    "GDR",
+    "VERBS",
+    "OPENCL_SYCL",
+    "CUDA",
+    "MPI",
+)
 ANSWERS: dict[str, bool | str] = {
     **{f"TF_NEED_{feature}": False for feature in FEATURES},
-    **dict.fromkeys(("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False),
+    **dict.fromkeys(
+        ("TF_ENABLE_XLA", "TF_DOWNLOAD_CLANG", "TF_SET_ANDROID_WORKSPACE"), False
+    ),
     "CC_OPT_FLAGS": "-O2",
 }
 
@@ -42,7 +55,9 @@ def run(job: BuildRequest) -> object:
     return check.run(job, job.recipe)
 
 
-def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(job: BuildRequest) -> None:
+def test_a_fitting_host_gives_the_facts_that_can_change_the_wheel(
+    job: BuildRequest,
+) -> None:
     facts = check.run(job, job.recipe)
     assert facts.interpreter == pythons.own()
     assert facts.python == pythons.version_of(pythons.own())
@@ -61,7 +76,13 @@ def test_a_recipe_for_a_mac_is_refused_on_another_system(job: BuildRequest) -> N
 def test_up_to_source_another_system_is_no_more_than_a_note(
     job: BuildRequest, listener: Listener, notes: list[str]
 ) -> None:
-    run(replace(for_host(job, system="Darwin", machine="sparc"), until="source", listener=listener))
+    run(
+        replace(
+            for_host(job, system="Darwin", machine="sparc"),
+            until="source",
+            listener=listener,
+        )
+    )
     assert any("wanted: Darwin-sparc" in text for text in notes)
 
 
@@ -81,7 +102,9 @@ def test_up_to_source_answers_are_only_noted(
     assert any("'perhaps' is neither true nor false" in text for text in notes)
 
 
-def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest) -> None:
+def test_all_findings_come_at_once_the_earliest_obstacle_first(
+    job: BuildRequest,
+) -> None:
     with pytest.raises(HostError) as caught:
         run(for_host(job, system="Darwin", machine="sparc", python="3.2"))
     first, second = (
@@ -93,7 +116,10 @@ def test_all_findings_come_at_once_the_earliest_obstacle_first(job: BuildRequest
 
 
 def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> None:
-    findings = [Finding(stage, "", "", blocks=stage) for stage in ("", "compile", "check", "fetch")]
+    findings = [
+        Finding(stage, "", "", blocks=stage)
+        for stage in ("", "compile", "check", "fetch")
+    ]
     assert [finding.blocks for finding in examination.worst_first(findings)] == [
         "check",
         "fetch",
@@ -105,7 +131,9 @@ def test_findings_are_sorted_by_the_stage_they_block_and_notes_come_last() -> No
 @pytest.mark.parametrize(
     ("until", "blocked"), [("source", False), ("configure", True), ("publish", True)]
 )
-def test_a_finding_blocks_only_builds_that_reach_its_stage(until: str, *, blocked: bool) -> None:
+def test_a_finding_blocks_only_builds_that_reach_its_stage(
+    until: str, *, blocked: bool
+) -> None:
     assert examination.blocks(Finding("", "", "", blocks="configure"), until) is blocked
 
 
@@ -118,7 +146,9 @@ def test_the_obstacle_is_the_worst_finding_in_a_few_words(
 ) -> None:
     host_file = HostFile(build_out=tmp_path)
     assert (
-        examination.obstacle(for_host(job, system="Darwin", python="3.2").recipe, host_file)
+        examination.obstacle(
+            for_host(job, system="Darwin", python="3.2").recipe, host_file
+        )
         == "no Python 3.2"
     )
     assert examination.obstacle(recipe, host_file) is None

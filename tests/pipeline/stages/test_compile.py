@@ -18,12 +18,25 @@ from typing import Any
 import pytest
 
 from tfwright.documents.host_file import CacheTable, HostFile
-from tfwright.documents.recipe import BazelTable, CompileTable, ConfigureTable, NcclTable, Recipe
+from tfwright.documents.recipe import (
+    BazelTable,
+    CompileTable,
+    ConfigureTable,
+    NcclTable,
+    Recipe,
+)
 from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.pipeline import attempts
 from tfwright.pipeline.invocation import Invocation
 from tfwright.pipeline.job import BuildRequest
-from tfwright.pipeline.results import Built, Configured, HostFacts, Inputs, Programs, Tree
+from tfwright.pipeline.results import (
+    Built,
+    Configured,
+    HostFacts,
+    Inputs,
+    Programs,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact, Stage, Writes
 from tfwright.pipeline.stages import compile as stage
 from tfwright.progress import Progress, Silence
@@ -74,7 +87,9 @@ def ears() -> Ears:
 
 
 @pytest.fixture
-def workspace(job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears) -> BuildRequest:
+def workspace(
+    job: BuildRequest, shared: Path, tmp_path: Path, ears: Ears
+) -> BuildRequest:
     """Return a job whose tree is a small workspace with TensorFlow 1.8's rc files; nothing in it is cached yet."""
     cache = CacheTable(directory=tmp_path / "cache")
     host_file = HostFile(build_out=shared, cache=cache, jobs=1)
@@ -190,7 +205,9 @@ def calls(job: BuildRequest, *names: str) -> Invocation:
 
 
 def arguments(job: BuildRequest, *names: str) -> Sequence[str]:
-    return calls(job, *names).arguments(attempts.actions_at_once(job, job.recipe.compile))
+    return calls(job, *names).arguments(
+        attempts.actions_at_once(job, job.recipe.compile)
+    )
 
 
 def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
@@ -200,7 +217,10 @@ def with_settings(job: BuildRequest, **host_file: object) -> BuildRequest:
 @pytest.mark.parametrize(
     ("names", "flag"),
     [
-        (("remote_http_cache", "remote_cache"), "--remote_http_cache=http://127.0.0.1:80"),
+        (
+            ("remote_http_cache", "remote_cache"),
+            "--remote_http_cache=http://127.0.0.1:80",
+        ),
         (("remote_cache", "disk_cache"), "--remote_cache=http://127.0.0.1:80"),
     ],
 )
@@ -220,7 +240,9 @@ def test_a_flag_that_this_bazel_does_not_have_is_not_given(job: BuildRequest) ->
     ]
 
 
-def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(job: BuildRequest) -> None:
+def test_the_target_python_comes_first_for_the_scripts_that_bazel_runs(
+    job: BuildRequest,
+) -> None:
     assert (
         "--action_env=PATH=/vault/pythons/3.6.15-0123/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"
         in arguments(job)
@@ -232,7 +254,9 @@ def test_what_the_user_asks_for_wins_over_the_host_file_and_that_over_the_memory
 ) -> None:
     assert "--jobs=7" in arguments(replace(with_settings(job, jobs=3), jobs=7))
     assert "--jobs=3" in arguments(with_settings(job, jobs=3))
-    starved = replace(job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)}))
+    starved = replace(
+        job, recipe=job.recipe.model_copy(update={"compile": CompileTable(peak=1e6)})
+    )
     assert "--jobs=1" in arguments(starved)
 
 
@@ -267,7 +291,9 @@ def test_the_rc_files_of_a_release_are_imported_by_name(
     }
     other = replace(job, recipe=Recipe.model_validate(values))
     rc = next(calls(other).settings)
-    assert rc.content.splitlines() == [f"import {job.places.tree / name}" for name in files]
+    assert rc.content.splitlines() == [
+        f"import {job.places.tree / name}" for name in files
+    ]
 
 
 def test_the_plan_shows_the_rc_file_and_the_command_without_a_bazel_in_the_store(
@@ -351,7 +377,9 @@ def stubbed(
     monkeypatch.setattr(attempts, "PAUSES", (0.01, 0.01))
     # The stub asks no cache, and the digest of a toolchain takes most of a second.
     settings = {"jobs": 4, "cache": CacheTable(enabled=False)}
-    made = replace(job, host_file=job.host_file.model_copy(update=settings), listener=ears)
+    made = replace(
+        job, host_file=job.host_file.model_copy(update=settings), listener=ears
+    )
     made.places.home.mkdir(parents=True)
     made.places.tree.mkdir()
     made.places.tree.joinpath(".tf_configure.bazelrc").touch()
@@ -376,7 +404,11 @@ def test_a_download_that_the_network_stopped_is_tried_again_twice(
     with pytest.raises(SupplyError, match=r"Bazel could not download http://h/a\.zip"):
         stubbed.build()
     again = f"http://h/a.zip could not be downloaded ({why}); trying again in 0.01 s"
-    assert ears.notes == [again, again, "Asking Bazel which other archives it cannot get"]
+    assert ears.notes == [
+        again,
+        again,
+        "Asking Bazel which other archives it cannot get",
+    ]
     assert stubbed.jobs == ["4", "4", "4"]
 
 
@@ -451,7 +483,9 @@ def test_an_offline_build_tries_no_download_again(stubbed: Stubbed) -> None:
 
 def test_a_flag_that_bazel_refuses_is_the_recipes_fault(stubbed: Stubbed) -> None:
     stubbed.says("ERROR: Unrecognized option: --nosuch", status=2)
-    with pytest.raises(RecipeError, match="refuses the build: Unrecognized option: --nosuch"):
+    with pytest.raises(
+        RecipeError, match="refuses the build: Unrecognized option: --nosuch"
+    ):
         stubbed.build()
 
 
@@ -478,7 +512,9 @@ def test_where_the_memory_ran_out_the_build_goes_on_with_half_the_jobs_and_remem
     stubbed.build()
     stubbed.build()
     assert stubbed.jobs == ["4", "2", "1", "1"]
-    assert ears.notes[0].startswith("The memory did not hold 4 actions at once; going on with 2")
+    assert ears.notes[0].startswith(
+        "The memory did not hold 4 actions at once; going on with 2"
+    )
     assert str(stubbed.job.places.memory) in ears.notes[0]
     assert ears.notes[2].startswith(
         "1 at once, since more actions did not fit into the memory before"
@@ -504,9 +540,13 @@ def test_the_plan_shows_the_jobs_that_the_memory_held(stubbed: Stubbed) -> None:
     assert "--jobs=2" in command.argv
 
 
-def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(stubbed: Stubbed) -> None:
+def test_the_memory_of_a_single_action_that_is_not_there_ends_the_build(
+    stubbed: Stubbed,
+) -> None:
     stubbed.says(KILLED)
-    with pytest.raises(HostError, match="The memory ran out, with one action at a time"):
+    with pytest.raises(
+        HostError, match="The memory ran out, with one action at a time"
+    ):
         stubbed.build(jobs=1)
     assert stubbed.jobs == ["1"]
 
@@ -540,7 +580,9 @@ def test_a_build_that_only_waited_for_memory_runs_one_action_less_the_next_time(
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"jobs": 0}', '{"peak": "much"}', "\xff"])
-def test_a_damaged_memory_of_earlier_builds_is_none(stubbed: Stubbed, damage: str) -> None:
+def test_a_damaged_memory_of_earlier_builds_is_none(
+    stubbed: Stubbed, damage: str
+) -> None:
     stubbed.job.places.memory.write_bytes(damage.encode("latin-1"))
     assert attempts.read(stubbed.job) == attempts.Experience()
 
@@ -565,11 +607,14 @@ def test_a_target_is_built_and_again_nothing_is_done(
     workspace: BuildRequest, binary: Path, ears: Ears
 ) -> None:
     built = run(workspace, binary, "//:made")
-    assert sorted(output.path.name for output in built.outputs) == ["made.txt", "more.txt"]
+    assert sorted(output.path.name for output in built.outputs) == [
+        "made.txt",
+        "more.txt",
+    ]
     assert (
-        next(output for output in built.outputs if output.path.name == "made.txt").path.read_text(
-            "utf-8"
-        )
+        next(
+            output for output in built.outputs if output.path.name == "made.txt"
+        ).path.read_text("utf-8")
         == "1500000000\n"
     )
     assert built.actions >= 4
@@ -584,7 +629,9 @@ def test_a_changed_toolkit_makes_every_action_run_again_and_the_same_one_does_no
     workspace: BuildRequest, binary: Path
 ) -> None:
     job = workspace.without_cache()
-    actions = [run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"]
+    actions = [
+        run(job, binary, "//:made", toolkit=digest * 64).actions for digest in "aab"
+    ]
     assert actions[1] <= 1 < actions[0] == actions[2]
 
 
@@ -620,14 +667,18 @@ def test_a_changed_compiler_is_configured_again_and_the_same_one_is_not(
 
 
 @pytest.mark.slow
-def test_the_log_is_plain_text_without_the_bar(workspace: BuildRequest, binary: Path) -> None:
+def test_the_log_is_plain_text_without_the_bar(
+    workspace: BuildRequest, binary: Path
+) -> None:
     run(workspace, binary, "//:made")
     log = workspace.log("compile").read_text("utf-8")
     assert "Build completed successfully" in log
     assert "--copt=-DANSWER=0" in log
     assert "\x1b" not in log
     assert "\r" not in log
-    assert not [line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))]
+    assert not [
+        line for line in log.splitlines() if line.startswith(("[", "Analyzing:"))
+    ]
 
 
 @pytest.mark.slow
@@ -636,7 +687,8 @@ def test_a_fresh_output_base_takes_all_from_the_build_cache(
 ) -> None:
     run(workspace, binary, "//:step1")
     other = replace(
-        workspace, recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"})
+        workspace,
+        recipe=workspace.recipe.model_copy(update={"name": f"twin-{tmp_path.name}"}),
     )
     workspace.places.tree.rename(other.places.own.parent / "moved")
     other.places.home.mkdir(parents=True)
@@ -674,7 +726,9 @@ def test_a_compile_error_is_shown_with_the_compilers_words_and_not_tried_again(
 
 
 @pytest.mark.slow
-def test_an_unknown_flag_is_the_recipes_fault(workspace: BuildRequest, binary: Path) -> None:
+def test_an_unknown_flag_is_the_recipes_fault(
+    workspace: BuildRequest, binary: Path
+) -> None:
     with pytest.raises(RecipeError, match="--nosuch"):
         run(workspace, binary, "//:made", "--nosuch")
     with pytest.raises(RecipeError, match="Config value cuda is not defined"):
@@ -707,7 +761,9 @@ def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
     with zipfile.ZipFile(buffer, "w") as archive:
         archive.writestr("x.txt", "x")
     handler = type(
-        "Handler", (Archives,), {"refusals": [], "asked": [], "content": buffer.getvalue()}
+        "Handler",
+        (Archives,),
+        {"refusals": [], "asked": [], "content": buffer.getvalue()},
     )
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(
@@ -718,7 +774,9 @@ def archives(workspace: BuildRequest) -> Iterator[type[Archives]]:
             f'http_archive(name = "dep", urls = ["http://127.0.0.1:{server.server_port}/a.zip"], build_file_content = "exports_files([\'x.txt\'])")\n',
             "utf-8",
         )
-        with workspace.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
+        with workspace.places.tree.joinpath("BUILD").open(
+            "a", encoding="utf-8"
+        ) as build:
             build.write(
                 'genrule(name = "foreign", srcs = ["@dep//:x.txt"], outs = ["foreign.txt"], cmd = "cp $< $@")\n'
             )
@@ -735,10 +793,13 @@ def test_a_download_that_fails_for_the_network_is_tried_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(attempts, "PAUSES", (0.1, 0.1))
-    archives.refusals += [429, 429]  # which Bazel, unlike a 503, does not try again by itself
-    assert [output.path.name for output in run(workspace, binary, "//:foreign").outputs] == [
-        "foreign.txt"
-    ]
+    archives.refusals += [
+        429,
+        429,
+    ]  # which Bazel, unlike a 503, does not try again by itself
+    assert [
+        output.path.name for output in run(workspace, binary, "//:foreign").outputs
+    ] == ["foreign.txt"]
     assert (len(archives.asked), len(ears.notes)) == (3, 2)
 
 
@@ -794,7 +855,9 @@ def apart(job: BuildRequest, binary: Path, target: str, folder: Path) -> list[st
         _nccl: NcclTable,
         *made: HostFacts | Inputs | Tree | Configured,
     ) -> Built:
-        results.update({type(one).__name__: one.model_dump(mode="json") for one in made})
+        results.update(
+            {type(one).__name__: one.model_dump(mode="json") for one in made}
+        )
         return Built(target="", outputs=(), actions=0)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -832,7 +895,10 @@ def wait_for(path: Path, process: "subprocess.Popen[bytes]") -> None:
 
 def begun(tmp_path: Path) -> list[int]:
     """Return how often each step was begun."""
-    return [len((tmp_path / str(number)).read_text("utf-8").splitlines()) for number in range(4)]
+    return [
+        len((tmp_path / str(number)).read_text("utf-8").splitlines())
+        for number in range(4)
+    ]
 
 
 @pytest.mark.slow
@@ -853,13 +919,18 @@ def test_a_build_that_is_interrupted_leaves_nothing_running_and_resumes(
 
 @pytest.mark.slow
 def test_a_build_that_is_killed_resumes_on_the_server_that_was_left_and_repeats_one_action(
-    workspace: BuildRequest, binary: Path, tmp_path: Path, stoppable: "subprocess.Popen[bytes]"
+    workspace: BuildRequest,
+    binary: Path,
+    tmp_path: Path,
+    stoppable: "subprocess.Popen[bytes]",
 ) -> None:
     stoppable.kill()
     stoppable.wait(30)
     run(workspace, binary, "//:step3")
     assert begun(tmp_path) == [1, 2, 1, 1]
-    assert "Starting local Bazel server" not in workspace.log("compile").read_text("utf-8")
+    assert "Starting local Bazel server" not in workspace.log("compile").read_text(
+        "utf-8"
+    )
     assert processes(workspace) == []
 
 
@@ -884,7 +955,8 @@ def confined(tmp_path: Path) -> Iterator[Path]:
         "memory.max": Path("/sys/fs/cgroup"),
     }
     limit, base = next(
-        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()), ("", tmp_path)
+        (kind for kind in kinds.items() if (kind[1] / "cgroup.procs").is_file()),
+        ("", tmp_path),
     )
     group = base / f"tfwright-{tmp_path.name}"
     try:
@@ -900,7 +972,9 @@ def confined(tmp_path: Path) -> Iterator[Path]:
 def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
     workspace: BuildRequest, binary: Path, tmp_path: Path, confined: Path
 ) -> None:
-    job = replace(workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3}))
+    job = replace(
+        workspace, host_file=workspace.host_file.model_copy(update={"jobs": 3})
+    )
     with job.places.tree.joinpath("BUILD").open("a", encoding="utf-8") as build:
         build.write(
             GREEDY.replace("@PYTHON@", sys.executable)
@@ -908,7 +982,8 @@ def test_a_build_whose_actions_the_kernel_kills_goes_on_with_fewer_at_once(
         )
     command = apart(job, binary, "//:greedy", tmp_path)
     done = subprocess.run(
-        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command], check=False
+        ["sh", "-c", 'echo $$ > "$0/cgroup.procs"; exec "$@"', confined, *command],
+        check=False,
     )
     log = job.log("compile").read_text("utf-8")
     assert done.returncode == 0

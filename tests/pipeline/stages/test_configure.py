@@ -103,7 +103,10 @@ class Bench:
         )
 
     def run(
-        self, script: str, answers: Mapping[str, object] | None = None, by: str = "dialogue"
+        self,
+        script: str,
+        answers: Mapping[str, object] | None = None,
+        by: str = "dialogue",
     ) -> Configured:
         """Commit the script as ./configure, and run the stage on it."""
         self.commit(script)
@@ -131,16 +134,28 @@ class Bench:
             mirror=self.tree,
             commit=COMMIT,
             epoch=1,
-            programs=Programs(bazel=Artefact.of(bazel), bazel_origin="here", python=python),
+            programs=Programs(
+                bazel=Artefact.of(bazel), bazel_origin="here", python=python
+            ),
         )
-        tree = Tree(path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content="")
+        tree = Tree(
+            path=self.tree, commit=COMMIT, epoch=1, release=Release(1, 13), content=""
+        )
         return configure.run(job, job.recipe, facts, inputs, tree)
 
     def commit(self, script: str) -> None:
         (self.tree / "configure").write_text(script)
         (self.tree / "configure").chmod(0o755)
         (self.tree / "tracked.cc").write_text("as upstream\n")
-        git = ["git", "-C", str(self.tree), "-c", "user.name=t", "-c", "user.email=t@example.org"]
+        git = [
+            "git",
+            "-C",
+            str(self.tree),
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@example.org",
+        ]
         for arguments in (
             ["init", "-q", "--separate-git-dir", str(self.folder / "tree.git")],
             ["add", "configure", "tracked.cc"],
@@ -172,13 +187,18 @@ def test_the_rendered_file_takes_the_place_of_the_written_one(bench: Bench) -> N
     assert bench.bazelrc.read_text() == rendering.render(
         Interview(spoken, answers, "dialogue", own)
     )
-    assert configured.asked[:3] == ("PYTHON_BIN_PATH", "PYTHON_LIB_PATH", "TF_ENABLE_XLA")
+    assert configured.asked[:3] == (
+        "PYTHON_BIN_PATH",
+        "PYTHON_LIB_PATH",
+        "TF_ENABLE_XLA",
+    )
     assert configured.never_asked == ()
 
 
 def _python(bench: Bench) -> dict[str, bool | str]:
     lines = dict(
-        line.split(" ")[2].split("=", 1) for line in bench.bazelrc.read_text().splitlines()[:2]
+        line.split(" ")[2].split("=", 1)
+        for line in bench.bazelrc.read_text().splitlines()[:2]
     )
     return {name: value.strip('"') for name, value in lines.items()}
 
@@ -191,7 +211,9 @@ def test_both_ways_of_answering_give_the_same_file(bench: Bench) -> None:
 
 
 def test_with_answers_in_the_environment_any_prompt_is_an_error(bench: Bench) -> None:
-    with pytest.raises(RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"):
+    with pytest.raises(
+        RecipeError, match="does not accept TF_NEED_MPI='0' from the environment"
+    ):
         bench.run(START + "unset TF_NEED_MPI\n" + QUESTIONS + END, by="environment")
     assert not bench.bazelrc.exists()
 
@@ -203,7 +225,9 @@ def test_the_callers_environment_does_not_answer(
     assert "TF_NEED_CUDA" in bench.run(WHOLE).asked
 
 
-def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench) -> None:
+def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(
+    bench: Bench,
+) -> None:
     fault = bench.fails(
         START
         + "ask 'Do you wish to build TensorFlow with Warp support? [y/N]: ' TF_NEED_WARP\n"
@@ -217,11 +241,15 @@ def test_an_unknown_question_stops_the_stage_with_the_lines_to_add(bench: Bench)
 
 def test_a_refused_answer_stops_at_the_second_asking(bench: Bench) -> None:
     loop = "while ask 'Do you wish to build TensorFlow with MPI support? [y/N]: ' TF_NEED_MPI; do echo \"Invalid selection: $TF_NEED_MPI\"; unset TF_NEED_MPI; done\n"
-    fault = bench.fails(START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI")
+    fault = bench.fails(
+        START + loop, RecipeError, "does not accept 'n' for TF_NEED_MPI"
+    )
     assert "Invalid selection: n" in fault.evidence.lines
 
 
-def test_missing_answers_are_named_all_at_once_before_anything_runs(bench: Bench) -> None:
+def test_missing_answers_are_named_all_at_once_before_anything_runs(
+    bench: Bench,
+) -> None:
     with pytest.raises(RecipeError, match="TF_NEED_ROCM, TF_NEED_MPI") as caught:
         bench.run(
             "#!/bin/sh\ntouch ran\n",
@@ -257,10 +285,14 @@ def test_a_crash_is_told_by_its_last_line(bench: Bench) -> None:
     assert fault.evidence.lines[0].startswith("Traceback")
 
 
-def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(bench: Bench) -> None:
+def test_a_bazel_that_is_too_old_is_a_fault_of_the_recipe_even_with_status_0(
+    bench: Bench,
+) -> None:
     script = "#!/bin/sh\necho 'Please upgrade your bazel installation to version 0.24.1 or higher to build TensorFlow!'\n"
     fault = bench.fails(
-        script, RecipeError, r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0"
+        script,
+        RecipeError,
+        r"wants Bazel 0\.24\.1 or newer; the recipe pins Bazel 0\.21\.0",
     )
     assert 'version = "0.24.1"' in fault.remedy
 
@@ -284,20 +316,28 @@ def test_a_no_that_is_never_asked_for_is_noted(bench: Bench, notes: list[str]) -
 def test_an_answer_that_the_release_does_not_ask_for_is_refused_before_anything_runs(
     bench: Bench,
 ) -> None:
-    fault = bench.fails("#!/bin/sh\ntouch ran\n", RecipeError, "built in", TF_NEED_KAFKA=True)
+    fault = bench.fails(
+        "#!/bin/sh\ntouch ran\n", RecipeError, "built in", TF_NEED_KAFKA=True
+    )
     assert "Remove TF_NEED_KAFKA" in fault.remedy
     assert not (bench.tree / "ran").exists()
 
 
 def test_a_yes_that_configure_skips_is_an_error(bench: Bench) -> None:
-    skipping = WHOLE.replace("ask 'Do you wish to build TensorFlow with MPI", ": 'Do you")
-    bench.fails(skipping, RecipeError, "wants TF_NEED_MPI", TF_NEED_MPI=True, MPI_HOME="/usr")
+    skipping = WHOLE.replace(
+        "ask 'Do you wish to build TensorFlow with MPI", ": 'Do you"
+    )
+    bench.fails(
+        skipping, RecipeError, "wants TF_NEED_MPI", TF_NEED_MPI=True, MPI_HOME="/usr"
+    )
 
 
 def test_the_lines_of_a_patched_configure_are_data_of_the_recipe(bench: Bench) -> None:
     script = WHOLE.replace("tf_api_version=2", "tf_api_version=3")
     fault = bench.fails(script, ToolError, "is not what tfwright renders")
-    bench.changes = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])["configure"]
+    bench.changes = tomllib.loads(fault.remedy.split("to the recipe:\n")[1])[
+        "configure"
+    ]
     assert bench.again().bazelrc == Artefact.of(bench.bazelrc)
     assert "tf_api_version=3" in bench.bazelrc.read_text()
     assert "tf_api_version=2" not in bench.bazelrc.read_text()
@@ -329,7 +369,9 @@ def own_interface(bench: Bench, **bazelrc: object) -> None:
     bench.changes = {"program": "configure", "prompts": [prompt], "bazelrc": bazelrc}
 
 
-def test_an_interface_of_its_own_needs_no_release(bench: Bench, notes: list[str]) -> None:
+def test_an_interface_of_its_own_needs_no_release(
+    bench: Bench, notes: list[str]
+) -> None:
     own_interface(bench)
     configured = bench.run(OWN, {"TF_NEED_CUDA": False, "FLAVOUR": "vanilla"})
     assert configured.asked == ("TF_NEED_CUDA",)
@@ -370,7 +412,9 @@ def test_a_toolkit_that_lacks_a_version_is_blamed_and_not_the_question_before(
 ) -> None:
     report = "Could not find any cudnn.h matching version '99' in any subdirectory:\n        ''\n"
     fault = bench.fails(
-        f'#!/bin/sh\nprintf "{report}"\nexit 1\n', RecipeError, "find cudnn.h of version 99"
+        f'#!/bin/sh\nprintf "{report}"\nexit 1\n',
+        RecipeError,
+        "find cudnn.h of version 99",
     )
     assert "[configure.answers]" in fault.remedy
 
@@ -390,7 +434,9 @@ def test_the_plan_shows_the_command_and_the_file_without_a_tree(bench: Bench) ->
     assert 'PYTHON_BIN_PATH="@PYTHON_BIN_PATH@"' in file.content
 
 
-def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(bench: Bench) -> None:
+def test_another_toolkit_in_the_host_file_is_a_reason_to_configure_again(
+    bench: Bench,
+) -> None:
     job = bench.job(ANSWERS)
     other = BuildRequest(
         recipe=job.recipe,

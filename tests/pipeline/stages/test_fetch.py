@@ -47,7 +47,9 @@ def job(recipe: Recipe, tmp_path: Path, bazel: Path) -> BuildRequest:
     )
     host_file = HostFile(build_out=tmp_path / "build_out", bazels={"0.26.1": bazel})
     return BuildRequest(
-        recipe=recipe.model_copy(update={"source": source}), host_file=host_file, offline=True
+        recipe=recipe.model_copy(update={"source": source}),
+        host_file=host_file,
+        offline=True,
     )
 
 
@@ -79,18 +81,26 @@ def test_for_another_systems_recipe_the_source_comes_and_its_programs_do_not(
         _ = made.python
 
 
-def test_a_mirror_of_the_host_file_stands_in_for_the_url(job: BuildRequest, tmp_path: Path) -> None:
-    source = job.recipe.source.model_copy(update={"url": "https://nowhere.invalid/tensorflow.git"})
+def test_a_mirror_of_the_host_file_stands_in_for_the_url(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    source = job.recipe.source.model_copy(
+        update={"url": "https://nowhere.invalid/tensorflow.git"}
+    )
     host_file = job.host_file.model_copy(
         update={"mirrors": {source.url: str(tmp_path / "no mirror")}}
     )
     mine = BuildRequest(
         recipe=job.recipe.model_copy(update={"source": source}), host_file=host_file
     )
-    with pytest.raises(SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"):
+    with pytest.raises(
+        SupplyError, match=f"could not be fetched from file://{tmp_path}/no mirror"
+    ):
         run(mine)
 
 
 def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> None:
     (step,) = Stage(fetch).steps(job, {})
-    assert str(step).endswith(f"--depth=1 --no-filter origin {job.recipe.source.commit}")
+    assert str(step).endswith(
+        f"--depth=1 --no-filter origin {job.recipe.source.commit}"
+    )

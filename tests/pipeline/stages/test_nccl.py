@@ -17,7 +17,9 @@ from tfwright.progress import Listener
 DEMO = Path(nccl.__file__).parents[2] / "demo" / "tree"
 CUDA = "-DGOOGLE_CUDA=1"
 
-pytestmark = pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+pytestmark = pytest.mark.skipif(
+    shutil.which("c++") is None, reason="there is no C++ compiler"
+)
 
 
 @pytest.fixture
@@ -36,7 +38,10 @@ def built(job: BuildRequest, listener: Listener) -> BuildRequest:
 
 
 def run(
-    job: BuildRequest, table: NcclTable, release: str = "1.12", env: dict[str, str] | None = None
+    job: BuildRequest,
+    table: NcclTable,
+    release: str = "1.12",
+    env: dict[str, str] | None = None,
 ) -> NcclOps:
     return nccl.run(
         job,
@@ -57,7 +62,11 @@ def run(
             release=Release.parse(release),
             content="",
         ),
-        Built(target="//tensorflow/tools/pip_package:build_pip_package", outputs=(), actions=1),
+        Built(
+            target="//tensorflow/tools/pip_package:build_pip_package",
+            outputs=(),
+            actions=1,
+        ),
     )
 
 
@@ -113,13 +122,12 @@ def test_it_finds_what_it_calls_in_tensorflows_framework_library_by_itself(
     ]
     subprocess.run(argv, cwd=built.places.tree, check=True)
     (built.places.tree / nccl.SOURCE).write_text(
-        'int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n', "utf-8"
+        'int unchanged_shape();\nextern "C" int called() { return unchanged_shape(); }\n',
+        "utf-8",
     )
     library = run(built, NcclTable(rebuild=True)).library
     assert library
-    load = (
-        f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
-    )
+    load = f"import ctypes, os; assert ctypes.CDLL({str(library.path)!r}, os.RTLD_NOW).called() == 1"
     subprocess.run([sys.executable, "-c", load], check=True)
 
 
@@ -169,7 +177,9 @@ def test_the_library_is_the_same_wherever_the_tree_lies(
 
 
 @pytest.mark.parametrize("release", ["0.12", "1.13", "2.6"])
-def test_releases_without_such_a_library_are_refused(built: BuildRequest, release: str) -> None:
+def test_releases_without_such_a_library_are_refused(
+    built: BuildRequest, release: str
+) -> None:
     with pytest.raises(RecipeError, match=r"only 1\.0 to 1\.12 do"):
         run(built, NcclTable(rebuild=True), release)
 

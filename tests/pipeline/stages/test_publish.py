@@ -22,7 +22,8 @@ def heard(job: BuildRequest, listener: Listener) -> BuildRequest:
 
 def verdict(path: Path) -> Verdict:
     return Verdict(
-        wheel=Artefact.of(path), checks=(Check(name="import small", passed=True, detail="42"),)
+        wheel=Artefact.of(path),
+        checks=(Check(name="import small", passed=True, detail="42"),),
     )
 
 
@@ -63,7 +64,9 @@ def test_other_bytes_under_the_same_name_are_replaced_and_told(
 
 
 def test_a_disk_that_is_full_leaves_the_old_wheel(
-    heard: BuildRequest, make_sealed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+    heard: BuildRequest,
+    make_sealed: Callable[..., Path],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     old = put_out(heard, verdict(make_sealed())).wheel
 
@@ -73,7 +76,9 @@ def test_a_disk_that_is_full_leaves_the_old_wheel(
 
     monkeypatch.setattr("shutil.copyfile", full)
     with pytest.raises(OSError, match="No space left"):
-        put_out(heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other")))
+        put_out(
+            heard, verdict(make_sealed({"small.py": "ANSWER = 43\n"}, folder="other"))
+        )
     assert files.sha256(old.path) == old.sha256
     assert sorted(path.name for path in heard.places.wheelhouse.glob("*.whl*")) == [
         old.path.name,
@@ -92,7 +97,10 @@ def test_the_statement_beside_the_wheel_is_about_its_bytes_and_says_what_verify_
             f"{published.wheel.path.name}.intoto.json"
         )
         assert said["subject"] == [
-            {"name": published.wheel.path.name, "digest": {"sha256": published.wheel.sha256}}
+            {
+                "name": published.wheel.path.name,
+                "digest": {"sha256": published.wheel.sha256},
+            }
         ]
         assert said["predicate"]["runDetails"]["metadata"]["tfwright_checks"] == [
             {"name": "import small", "passed": True, "detail": "42"}
@@ -106,7 +114,9 @@ def signing(job: BuildRequest, key: Path) -> BuildRequest:
 
 
 def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
-    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: BuildRequest,
+    make_sealed: Callable[..., Path],
+    keys: Callable[..., tuple[Path, Path]],
 ) -> None:
     private, public = keys()
     plain = put_out(heard, verdict(make_sealed()))
@@ -121,7 +131,9 @@ def test_a_host_with_a_key_signs_the_statement_and_not_the_wheel(
 
 
 def test_a_host_that_signs_no_more_leaves_no_old_signature(
-    heard: BuildRequest, make_sealed: Callable[..., Path], keys: Callable[..., tuple[Path, Path]]
+    heard: BuildRequest,
+    make_sealed: Callable[..., Path],
+    keys: Callable[..., tuple[Path, Path]],
 ) -> None:
     signed = put_out(signing(heard, keys()[0]), verdict(make_sealed()))
     put_out(heard, verdict(make_sealed()))
@@ -132,11 +144,15 @@ def test_a_host_that_signs_no_more_leaves_no_old_signature(
 def test_another_key_is_a_reason_to_publish_again(
     heard: BuildRequest, keys: Callable[..., tuple[Path, Path]]
 ) -> None:
-    one, other = (publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other"))
+    one, other = (
+        publish.inputs(signing(heard, keys(name)[0])) for name in ("one", "other")
+    )
     assert one.keys() == other.keys() == {"the key that signs"}
     assert one != other
     assert publish.inputs(heard) == {}
-    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {"the key that signs": "none"}
+    assert publish.inputs(signing(heard, Path("/absent.pem"))) == {
+        "the key that signs": "none"
+    }
 
 
 def test_the_wheelhouse_is_an_index_with_a_page_for_each_recipe(

@@ -91,10 +91,15 @@ def sealed(locked: BuildRequest, tmp_path: Path) -> Callable[..., SealedWheel]:
                 mirror=place,
                 commit=COMMIT,
                 epoch=1_540_000_000,
-                programs=Programs(bazel=bazel, bazel_origin="npm", python=place / "python"),
+                programs=Programs(
+                    bazel=bazel, bazel_origin="npm", python=place / "python"
+                ),
                 substitutes=(
                     Substituted(
-                        name="gif_archive", reason="Its server is gone", sha256=PINNED, used=USED
+                        name="gif_archive",
+                        reason="Its server is gone",
+                        sha256=PINNED,
+                        used=USED,
                     ),
                 ),
             ),
@@ -126,7 +131,9 @@ def recorded(sealed: SealedWheel) -> BuildRecord:
 
 
 def test_the_sealed_wheel_keeps_its_name_and_its_files(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest,
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
 ) -> None:
     raw = make_wheel()
     made = sealed(raw).wheel
@@ -136,11 +143,15 @@ def test_the_sealed_wheel_keeps_its_name_and_its_files(
         assert {name: before.read(name) for name in kept} == {
             name: after.read(name) for name in kept
         }
-        assert {Path(name).name for name in set(after.namelist()) - set(before.namelist())} == {
+        assert {
+            Path(name).name for name in set(after.namelist()) - set(before.namelist())
+        } == {
             "tfwright.json",
             "tfwright.cdx.json",
         }
-        assert {member.date_time for member in after.infolist()} == {(2018, 10, 20, 1, 46, 40)}
+        assert {member.date_time for member in after.infolist()} == {
+            (2018, 10, 20, 1, 46, 40)
+        }
         assert record.faults(after) == []
 
 
@@ -150,7 +161,11 @@ def test_nothing_of_the_place_shows_in_the_bytes(
     one = sealed(make_wheel()).wheel
     content = one.path.read_bytes()
     with zipfile.ZipFile(one.path) as wheel:
-        assert not [name for name in wheel.namelist() if str(tmp_path).encode() in wheel.read(name)]
+        assert not [
+            name
+            for name in wheel.namelist()
+            if str(tmp_path).encode() in wheel.read(name)
+        ]
     assert sealed(make_wheel(), "another-place").wheel.path.read_bytes() == content
 
 
@@ -158,7 +173,12 @@ def test_the_record_says_what_the_wheel_was_made_from(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     found = recorded(sealed(make_wheel(), stub=True))
-    assert (found.recipe.name, found.source.commit, found.bazel.version, found.found.compiler) == (
+    assert (
+        found.recipe.name,
+        found.source.commit,
+        found.bazel.version,
+        found.found.compiler,
+    ) == (
         "small",
         COMMIT,
         "0.26.1",
@@ -166,8 +186,13 @@ def test_the_record_says_what_the_wheel_was_made_from(
     )
     assert found.lock
     assert found.stubs == ("_nccl_ops.so",)
-    assert [(one.name, one.used) for one in found.substitutions] == [("gif_archive", USED)]
-    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", True)]
+    assert [(one.name, one.used) for one in found.substitutions] == [
+        ("gif_archive", USED)
+    ]
+    assert [(one.name, one.passed) for one in found.checks] == [
+        ("RECORD", True),
+        ("tags", True),
+    ]
     assert found.build.environment["PYTHON_BIN_PATH"] == "@PYTHON_BIN_PATH@"
     assert found.build.environment["TF_NEED_CUDA"] == "0"
 
@@ -176,7 +201,10 @@ def test_what_is_wrong_with_a_wheel_is_recorded_and_left_to_verify(
     sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
 ) -> None:
     found = recorded(sealed(make_wheel(name="small-1.0-cp27-none-any.whl")))
-    assert [(one.name, one.passed) for one in found.checks] == [("RECORD", True), ("tags", False)]
+    assert [(one.name, one.passed) for one in found.checks] == [
+        ("RECORD", True),
+        ("tags", False),
+    ]
 
 
 def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
@@ -186,13 +214,21 @@ def test_the_bill_names_the_archives_that_were_needed_and_what_stood_in(
         bill = json.loads(wheel.read(f"small-1.0.dist-info/{sbom.NAME}"))
     parts = {one["name"]: one for one in bill["components"]}
     assert set(parts) == {"tensorflow", "gif_archive", "nsync"}
-    assert parts["nsync"]["purl"] == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
+    assert (
+        parts["nsync"]["purl"]
+        == f"pkg:github/google/nsync@0559ce0?checksum=sha256:{OTHER}"
+    )
     assert parts["gif_archive"]["hashes"][0]["content"] == USED
-    assert parts["gif_archive"]["pedigree"]["ancestors"][0]["hashes"][0]["content"] == PINNED
+    assert (
+        parts["gif_archive"]["pedigree"]["ancestors"][0]["hashes"][0]["content"]
+        == PINNED
+    )
 
 
 def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest,
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
 ) -> None:
     sealed(make_wheel())
     sealed(make_wheel(name="small-2.0-py3-none-any.whl"))
@@ -202,7 +238,9 @@ def test_a_wheel_that_was_sealed_before_under_another_name_does_not_stay(
 
 
 def test_a_wheel_whose_record_is_wrong_is_not_sealed(
-    locked: BuildRequest, sealed: Callable[..., SealedWheel], make_wheel: Callable[..., Path]
+    locked: BuildRequest,
+    sealed: Callable[..., SealedWheel],
+    make_wheel: Callable[..., Path],
 ) -> None:
     raw = make_wheel()
     with zipfile.ZipFile(raw, "a") as wheel:

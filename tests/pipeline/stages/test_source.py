@@ -71,9 +71,14 @@ def table(job: BuildRequest, inputs: Inputs) -> SourceTable:
 
 def contents(tree: Tree) -> dict[str, tuple[int, bytes]]:
     """Return mode and content of every file."""
-    found = [path for path in tree.path.rglob("*") if path.is_file() and path.name != ".git"]
+    found = [
+        path for path in tree.path.rglob("*") if path.is_file() and path.name != ".git"
+    ]
     return {
-        str(path.relative_to(tree.path)): (path.stat().st_mode & 0o777, path.read_bytes())
+        str(path.relative_to(tree.path)): (
+            path.stat().st_mode & 0o777,
+            path.read_bytes(),
+        )
         for path in found
     }
 
@@ -89,7 +94,11 @@ def test_a_tree_holds_the_commit_the_assets_and_the_patches_in_order(
         MPI: (0o644, b"OPEN = False\n"),
         "third_party/nccl/nccl.h": (0o644, b"#define NCCL_MAJOR 1\n"),
     }
-    assert (tree.commit, tree.epoch, tree.release) == (inputs.commit, 1524847009, table.release)
+    assert (tree.commit, tree.epoch, tree.release) == (
+        inputs.commit,
+        1524847009,
+        table.release,
+    )
 
 
 @pytest.mark.usefixtures("patches")
@@ -114,7 +123,10 @@ def test_the_content_changes_with_a_patch(
 ) -> None:
     one = source.run(job, table, FetchTable(), inputs)
     other = source.run(
-        job, table.model_copy(update={"patches": ("0001-up.patch",)}), FetchTable(), inputs
+        job,
+        table.model_copy(update={"patches": ("0001-up.patch",)}),
+        FetchTable(),
+        inputs,
     )
     assert one.content != other.content
 
@@ -133,7 +145,9 @@ def test_a_change_of_one_patch_writes_only_the_files_that_differ(
 
 
 @pytest.mark.usefixtures("patches")
-@pytest.mark.parametrize("harm", ["index.lock", "index", "HEAD", "objects/info/alternates"])
+@pytest.mark.parametrize(
+    "harm", ["index.lock", "index", "HEAD", "objects/info/alternates"]
+)
 def test_a_tree_whose_repository_was_damaged_is_made_from_nothing(
     job: BuildRequest, table: SourceTable, inputs: Inputs, harm: str
 ) -> None:
@@ -173,8 +187,12 @@ def test_a_patch_that_does_not_fit_leaves_no_half_patched_file(
 def test_what_is_left_out_cannot_be_changed(
     job: BuildRequest, table: SourceTable, inputs: Inputs, exclude: str, what: str
 ) -> None:
-    with pytest.raises(RecipeError, match=f"{what} changes .*, which source.exclude leaves out"):
-        source.run(job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs)
+    with pytest.raises(
+        RecipeError, match=f"{what} changes .*, which source.exclude leaves out"
+    ):
+        source.run(
+            job, table.model_copy(update={"exclude": (exclude,)}), FetchTable(), inputs
+        )
 
 
 @pytest.mark.usefixtures("patches")
@@ -183,7 +201,10 @@ def test_an_asset_in_the_place_of_a_file_is_refused(
 ) -> None:
     with pytest.raises(RecipeError, match=r"core/op\.cc is in the tree already"):
         source.run(
-            job, table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}), FetchTable(), inputs
+            job,
+            table.model_copy(update={"assets": {"core/op.cc": "nccl.h"}}),
+            FetchTable(),
+            inputs,
         )
 
 
@@ -208,13 +229,19 @@ def test_a_tree_that_is_gone_is_damaged(
     assert source.damage(tree) == "tree is gone"
 
 
-def test_patches_and_assets_are_inputs_by_digest(table: SourceTable, patches: Path) -> None:
+def test_patches_and_assets_are_inputs_by_digest(
+    table: SourceTable, patches: Path
+) -> None:
     before = source.inputs(table)
-    assert set(before) == {"patches/0001-up.patch", "patches/0002-at.patch", "patches/nccl.h"}
-    (patches / "nccl.h").write_text("", "utf-8")
-    assert {name for name, digest in source.inputs(table).items() if digest != before[name]} == {
-        "patches/nccl.h"
+    assert set(before) == {
+        "patches/0001-up.patch",
+        "patches/0002-at.patch",
+        "patches/nccl.h",
     }
+    (patches / "nccl.h").write_text("", "utf-8")
+    assert {
+        name for name, digest in source.inputs(table).items() if digest != before[name]
+    } == {"patches/nccl.h"}
 
 
 @pytest.mark.usefixtures("patches")

@@ -50,7 +50,13 @@ def run(job: BuildRequest, table: VerifyTable, wheel: Path) -> Verdict:
         python=version,
         compiler="",
     )
-    tree = Tree(path=job.places.tree, commit="0" * 40, epoch=5, release=Release(1, 8), content="")
+    tree = Tree(
+        path=job.places.tree,
+        commit="0" * 40,
+        epoch=5,
+        release=Release(1, 8),
+        content="",
+    )
     return verify.run(job, table, host, tree, SealedWheel(wheel=Artefact.of(wheel)))
 
 
@@ -59,7 +65,9 @@ def test_a_good_wheel_is_installed_imported_and_run(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     checks = run(
-        job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": MODULE})
+        job,
+        VerifyTable(imports=("small",), smoke=("matmul",)),
+        make_wheel({"small.py": MODULE}),
     ).checks
     assert [check.name for check in checks] == [
         "RECORD",
@@ -80,7 +88,11 @@ def test_a_module_that_does_not_import_is_named_with_what_python_said(
     with pytest.raises(
         WheelError, match="fails 'import small': ImportError: undefined symbol"
     ) as caught:
-        run(job, ALONE, make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}))
+        run(
+            job,
+            ALONE,
+            make_wheel({"small.py": "raise ImportError('undefined symbol')\n"}),
+        )
     assert caught.value.evidence.log == job.log("verify-import-small")
     assert (job.places.dist / "verify" / "venv").exists()
 
@@ -95,7 +107,9 @@ def test_a_wrong_product_fails_the_smoke_program(
         match=r"fails 'smoke matmul': the product is .*, not \[\[22\.0, 28\.0\], \[49\.0, 64\.0\]\]",
     ):
         run(
-            job, VerifyTable(imports=("small",), smoke=("matmul",)), make_wheel({"small.py": wrong})
+            job,
+            VerifyTable(imports=("small",), smoke=("matmul",)),
+            make_wheel({"small.py": wrong}),
         )
 
 
@@ -130,13 +144,19 @@ def test_a_test_of_the_tree_runs_with_the_wheel_and_not_with_the_tree(
     job: BuildRequest, make_wheel: Callable[..., Path]
 ) -> None:
     (job.places.tree / "tests").mkdir(parents=True)
-    (job.places.tree / "small.py").write_text("raise ImportError('the tree')\n", "utf-8")
+    (job.places.tree / "small.py").write_text(
+        "raise ImportError('the tree')\n", "utf-8"
+    )
     (job.places.tree / "tests/small_test.py").write_text(
         "import small\nassert small.NUMBER == 1, 'not 1'\nprint('OK')\n", "utf-8"
     )
     table = ALONE.model_copy(update={"tests": ("tests/small_test.py",)})
     last = run(job, table, make_wheel({"small.py": "NUMBER = 1\n"})).checks[-1]
-    assert (last.name, last.passed, last.detail) == ("test tests/small_test.py", True, "OK")
+    assert (last.name, last.passed, last.detail) == (
+        "test tests/small_test.py",
+        True,
+        "OK",
+    )
     with pytest.raises(
         WheelError, match=r"fails 'test tests/small_test\.py': AssertionError: not 1"
     ):
@@ -172,7 +192,9 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
         {"small.py": "", "small.so": "no library"},
         name=f"small-1.0-py3-none-{next(platform_tags())}.whl",
     )
-    with pytest.raises(WheelError, match=r"libraries: small\.so cannot be read: it is neither"):
+    with pytest.raises(
+        WheelError, match=r"libraries: small\.so cannot be read: it is neither"
+    ):
         run(job, ALONE.model_copy(update={"glibc": "2.17"}), wheel)
     with pytest.raises(
         WheelError, match="architectures: no library holds GPU code, wanted is sm_70"
@@ -183,7 +205,10 @@ def test_a_library_beyond_the_floor_is_refused_before_anything_is_installed(
 
 def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> None:
     corpus = Path(__file__).parents[2] / "wheel/corpus"
-    linux, mac = (corpus / "elf-code").read_bytes(), (corpus / "macho-thin").read_bytes()
+    linux, mac = (
+        (corpus / "elf-code").read_bytes(),
+        (corpus / "macho-thin").read_bytes(),
+    )
     libraries = [
         Library("small.so", 1, elf.examine(linux)[0]),
         Library("small.dylib", 1, macho=macho.read(mac)),
@@ -196,7 +221,9 @@ def test_what_a_library_needs_of_cpu_and_macos_is_held_against_the_floor() -> No
     assert faults(cpu="avx") == [
         "small.so needs fma (_ZN10tensorflow1gEff; found by a search of all code), the floor is avx"
     ]
-    assert faults(macos="10.11") == ["small.dylib needs macOS 10.12, the floor is 10.11"]
+    assert faults(macos="10.11") == [
+        "small.dylib needs macOS 10.12, the floor is 10.11"
+    ]
     assert faults(cpu="avx2", macos="10.12") == []
 
 
@@ -208,14 +235,20 @@ def test_a_smoke_program_that_is_not_there_is_named_with_those_that_are(
     assert "matmul" in caught.value.remedy
 
 
-def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(job: BuildRequest) -> None:
-    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(verify.inputs(job.recipe.verify))
+def test_the_smoke_programs_are_part_of_what_the_verdict_depends_on(
+    job: BuildRequest,
+) -> None:
+    assert {"smoke/matmul.py", "smoke/compatibility.py"} <= set(
+        verify.inputs(job.recipe.verify)
+    )
 
 
 def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
     job: BuildRequest,
 ) -> None:
-    argv = verify._installation(job, VerifyTable(requirements=("six==1.16.0",)), "x.whl").argv
+    argv = verify._installation(
+        job, VerifyTable(requirements=("six==1.16.0",)), "x.whl"
+    ).argv
     assert argv[-2:] == ("x.whl", "six==1.16.0")
     assert {
         "--no-index",
@@ -223,7 +256,9 @@ def test_requirements_are_installed_at_their_pins_from_what_fetch_brought(
     } <= set(argv)
 
 
-def test_the_plan_shows_the_venv_the_installation_and_every_trial(job: BuildRequest) -> None:
+def test_the_plan_shows_the_venv_the_installation_and_every_trial(
+    job: BuildRequest,
+) -> None:
     shown = [
         step.argv
         for step in verify.steps(job, job.recipe.verify, None)

@@ -47,7 +47,9 @@ class Site:
         """Return CUDA and cuDNN as answered: as they are, cut, or looked for, by the release."""
         if self.release >= Release(1, 14):
             return "10.0", "7.6"
-        return ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
+        return (
+            ("9.2.148", "7.2.1") if self.release >= Release(1, 7) else ("8.0", "5.1.10")
+        )
 
     @property
     def bazelrc(self) -> Path:
@@ -69,7 +71,9 @@ class Site:
         simulated.program(self.folder / "build_out/real/bin/uname", "echo Darwin")
         self.system = "Darwin"
 
-    def recipe(self, answers: dict[str, Answer], by: str = "dialogue", bazel: str = "") -> Recipe:
+    def recipe(
+        self, answers: dict[str, Answer], by: str = "dialogue", bazel: str = ""
+    ) -> Recipe:
         """Return a recipe for this tree."""
         source = {
             "url": f"https://github.com/{self.pinned.fork}/tensorflow.git",
@@ -103,7 +107,9 @@ class Site:
             elif prompt.variable in given and _is_stated(prompt, texts):
                 chosen[prompt.variable] = given[prompt.variable]
         asked = {prompt.variable for prompt in prompts if prompt.applies(chosen)}
-        return {variable: answer for variable, answer in chosen.items() if variable in asked}
+        return {
+            variable: answer for variable, answer in chosen.items() if variable in asked
+        }
 
     def run(
         self,
@@ -119,7 +125,9 @@ class Site:
         job = BuildRequest(recipe=recipe, host_file=HostFile.model_validate(settings))
         expected.insist_on_answers(expected.interview(recipe, job.host_file))
         job.places.home.mkdir(parents=True, exist_ok=True)
-        return configure.run(job, recipe, self._facts(), self._inputs(recipe), self._tree())
+        return configure.run(
+            job, recipe, self._facts(), self._inputs(recipe), self._tree()
+        )
 
     def _facts(self) -> HostFacts:
         return HostFacts(
@@ -139,7 +147,9 @@ class Site:
 
     def _tree(self) -> Tree:
         commit = self.pinned.commit
-        return Tree(path=self.tree, commit=commit, epoch=1, release=self.release, content="")
+        return Tree(
+            path=self.tree, commit=commit, epoch=1, release=self.release, content=""
+        )
 
 
 def _is_stated(prompt: Prompt, texts: dict[str, str]) -> bool:
@@ -155,9 +165,13 @@ def python_for(version: str, *, numpy: bool) -> Path:
     if python is None:
         pytest.skip(f"this host has no Python {version}")
     if numpy:
-        tried = subprocess.run([python, "-c", "import numpy"], check=False, capture_output=True)
+        tried = subprocess.run(
+            [python, "-c", "import numpy"], check=False, capture_output=True
+        )
         if tried.returncode:
-            pytest.skip(f"{python} has no numpy, which configure of this release imports")
+            pytest.skip(
+                f"{python} has no numpy, which configure of this release imports"
+            )
     return python
 
 
@@ -166,7 +180,5 @@ def bazel_for(version: str, folder: Path) -> Artefact:
     real = host_file.read().bazels.get(version)
     if real:
         return Artefact.of(real)
-    script = (
-        f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
-    )
+    script = f'case "$*" in --version) echo bazel {version} ;; *) echo "Build label: {version}" ;; esac'
     return Artefact.of(simulated.program(folder / f"bazel-{version}", script))

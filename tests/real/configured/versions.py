@@ -119,10 +119,18 @@ NEEDED = (
 def check_out(commit: str, target: Path) -> Path:
     """Check out the few files that ./configure needs."""
     mirror = _mirror_of(commit)
-    clone = ["clone", "-q", "--shared", "--no-checkout", f"--separate-git-dir={target}.git"]
+    clone = [
+        "clone",
+        "-q",
+        "--shared",
+        "--no-checkout",
+        f"--separate-git-dir={target}.git",
+    ]
     subprocess.run(["git", *clone, str(mirror), str(target)], check=True)
     in_tree = ["git", "-C", str(target)]
-    subprocess.run([*in_tree, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True)
+    subprocess.run(
+        [*in_tree, "sparse-checkout", "set", "--no-cone", *NEEDED], check=True
+    )
     quiet = ["-c", "advice.detachedHead=false"]
     subprocess.run([*in_tree, *quiet, "checkout", "-q", commit], check=True)
     return target

@@ -96,7 +96,12 @@ class Obtain:
         offline: bool = False,
     ) -> Binary:
         return bazel.obtain(
-            VERSION, digests or {}, self.store, given=given, offline=offline, note=self.notes.append
+            VERSION,
+            digests or {},
+            self.store,
+            given=given,
+            offline=offline,
+            note=self.notes.append,
         )
 
 
@@ -112,7 +117,9 @@ def test_the_release_is_taken_first_and_checked_by_the_digest_beside_it(
     publish(releases, fake(), digest(fake()))
     binary = obtain()
     assert binary == Binary(
-        obtain.store / f"bazel/{digest(fake())}/bazel", digest(fake()), "the official release"
+        obtain.store / f"bazel/{digest(fake())}/bazel",
+        digest(fake()),
+        "the official release",
     )
     assert binary.path.stat().st_mode & 0o777 == 0o755
     assert notes == ["Bazel 0.26.1 comes from the official release"]
@@ -125,7 +132,9 @@ def test_a_binary_in_the_store_is_used_without_asking_anyone(
     first = obtain()
     (releases / VERSION).rename(releases / "gone")
     assert obtain(offline=True) == first
-    assert notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+    assert (
+        notes[-1] == "Bazel 0.26.1 is in the store; it came from the official release"
+    )
 
 
 def test_a_binary_that_was_damaged_in_the_store_is_obtained_again(
@@ -152,7 +161,9 @@ def test_without_a_pin_a_release_that_is_not_what_was_published_is_refused(
     obtain: Obtain, releases: Path
 ) -> None:
     publish(releases, b"changed", digest(fake()))
-    with pytest.raises(SupplyError, match=f"sha256 {digest(b'changed')}, wanted {digest(fake())}"):
+    with pytest.raises(
+        SupplyError, match=f"sha256 {digest(b'changed')}, wanted {digest(fake())}"
+    ):
         obtain()
 
 
@@ -203,7 +214,9 @@ def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) 
     )
 
 
-def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_path: Path) -> None:
+def test_a_package_cannot_write_outside(
+    obtain: Obtain, elsewhere: Path, tmp_path: Path
+) -> None:
     npm(elsewhere, "package/bazel-../../../../escaped", fake())
     with pytest.raises(SupplyError) as caught:
         obtain()
@@ -211,7 +224,9 @@ def test_a_package_cannot_write_outside(obtain: Obtain, elsewhere: Path, tmp_pat
     assert not list(tmp_path.rglob("escaped"))
 
 
-def test_what_npm_brings_must_have_the_pinned_bytes(obtain: Obtain, elsewhere: Path) -> None:
+def test_what_npm_brings_must_have_the_pinned_bytes(
+    obtain: Obtain, elsewhere: Path
+) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     with pytest.raises(
         SupplyError,
@@ -248,7 +263,10 @@ def test_a_bazel_on_path_is_taken_only_at_exactly_this_version(
 def test_a_launcher_on_path_is_not_bazel_and_is_not_even_run(
     obtain: Obtain, elsewhere: Path
 ) -> None:
-    program(elsewhere / "bazel", f"#!/bin/sh\n: > {elsewhere}/ran\necho 'Build label: {VERSION}'\n")
+    program(
+        elsewhere / "bazel",
+        f"#!/bin/sh\n: > {elsewhere}/ran\necho 'Build label: {VERSION}'\n",
+    )
     with pytest.raises(SupplyError) as caught:
         obtain(offline=True)
     assert "a script or a launcher" in caught.value.evidence.lines[0]
@@ -283,7 +301,9 @@ def test_a_host_file_that_names_something_else_is_corrected_not_passed_over(
         obtain(given=given)
 
 
-def test_the_plan_finds_only_what_is_in_the_store(obtain: Obtain, tmp_path: Path) -> None:
+def test_the_plan_finds_only_what_is_in_the_store(
+    obtain: Obtain, tmp_path: Path
+) -> None:
     assert bazel.stored(VERSION, {}, obtain.store) is None
     binary = obtain(given=program(tmp_path / "given", fake()))
     assert bazel.stored(VERSION, {}, obtain.store) == binary

@@ -47,7 +47,9 @@ def client(folder: Path, script: str, options: Options | None = None) -> Client:
     )
 
 
-def test_what_bazel_understands_is_asked_once_and_kept_beside_it(tmp_path: Path) -> None:
+def test_what_bazel_understands_is_asked_once_and_kept_beside_it(
+    tmp_path: Path,
+) -> None:
     binary = program(tmp_path, HELP)
     assert bazel_client.known_options(binary) == Options()
     options = bazel_client.options(binary, tmp_path)
@@ -67,7 +69,10 @@ exit 36
 
 @pytest.mark.parametrize(("free", "error"), [(1_000, HostError), (10**12, ToolError)])
 def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
-    free: int, error: type[TfwrightError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    free: int,
+    error: type[TfwrightError],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     install = tmp_path / "install"
     binary = program(tmp_path, UNPACKS.format(install=install))
@@ -95,19 +100,27 @@ def test_a_bazel_that_has_no_room_to_unpack_itself_is_said_to_lack_room(
 def test_only_our_rc_file_is_read_whatever_the_version_calls_the_others(
     tmp_path: Path, known: list[str], given: list[str]
 ) -> None:
-    argv = client(tmp_path, "", Options(startup=dict.fromkeys(known, ""))).command("build").argv
+    argv = (
+        client(tmp_path, "", Options(startup=dict.fromkeys(known, "")))
+        .command("build")
+        .argv
+    )
     assert [flag for flag in argv if flag.startswith("--no")] == given
     assert argv[-2:] == (f"--bazelrc={tmp_path / 'rc'}", "build")
 
 
-def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(tmp_path: Path) -> None:
+def test_a_bazel_that_is_to_be_alone_is_started_where_there_is_no_network(
+    tmp_path: Path,
+) -> None:
     networked = client(tmp_path, "")
     assert replace(networked, alone=True).command("build") == isolation.enclosed(
         networked.command("build")
     )
 
 
-def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(tmp_path: Path) -> None:
+def test_a_run_tells_its_status_progress_and_errors_and_adds_to_the_log(
+    tmp_path: Path,
+) -> None:
     script = r"""tty -s <&1 || exit 9
 printf '[1 / 2] Compiling a.cc\n\rERROR: /w/BUILD:1:1: it failed\nmore\n[2 / 2] Linking\n'
 umask >> "$(dirname "$0")/umask"
@@ -203,10 +216,16 @@ def test_the_outputs_of_a_target_are_read_through_nested_sets(tmp_path: Path) ->
         {
             "id": {"targetCompleted": {"label": "//:t"}},
             "completed": {
-                "outputGroup": [{"name": "default", "fileSets": [{"id": "1"}]}, {"name": "other"}]
+                "outputGroup": [
+                    {"name": "default", "fileSets": [{"id": "1"}]},
+                    {"name": "other"},
+                ]
             },
         },
         {"id": {"targetCompleted": {"label": "//:u"}}, "aborted": {}},
     ]
     (tmp_path / "events").write_text("\n".join(map(json.dumps, events)), "utf-8")
-    assert bazel_events.outputs(tmp_path / "events") == (Path("/out/c"), Path("/out/a b"))
+    assert bazel_events.outputs(tmp_path / "events") == (
+        Path("/out/c"),
+        Path("/out/a b"),
+    )

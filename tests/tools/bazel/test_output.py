@@ -44,7 +44,9 @@ def coloured(text: str) -> str:
 
 @pytest.mark.parametrize("text", [BUILD, coloured(BUILD)], ids=["plain", "coloured"])
 @pytest.mark.parametrize("size", [1, 7, 4096])
-def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, size: int) -> None:
+def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(
+    text: str, size: int
+) -> None:
     display = Display()
     kept = [
         line
@@ -61,7 +63,9 @@ def test_only_the_lines_that_stay_are_kept_however_the_text_is_cut(text: str, si
         (
             "29 targets configured)\r\n",
             Progress(
-                0, None, doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)"
+                0,
+                None,
+                doing="Analyzing: target //:all (5 packages loaded, 29 targets configured)",
             ),
         ),
         ("hello-2.params\r\n", Progress(0, 8, doing="Writing file hello-2.params")),

@@ -18,7 +18,15 @@ from tfwright.tools.git.archive import SourceArchive, regenerate
 def mirror(tmp_path: Path) -> Path:
     """Make a bare repository with one tagged commit."""
     work, bare = tmp_path / "work", tmp_path / "bare"
-    git = ("git", "-c", "user.name=A", "-c", "user.email=a@example.org", "-C", str(work))
+    git = (
+        "git",
+        "-c",
+        "user.name=A",
+        "-c",
+        "user.email=a@example.org",
+        "-C",
+        str(work),
+    )
     subprocess.run(["git", "init", "-q", str(work)], check=True)
     (work / "file.txt").write_text("content", "utf-8")
     for command in (("add", "."), ("commit", "-qm", "One"), ("tag", "v1.0")):
@@ -35,13 +43,21 @@ def mirror(tmp_path: Path) -> Path:
     ("url", "prefix"),
     [
         ("https://github.com/glennrp/libpng/archive/v1.6.34.tar.gz", "libpng-1.6.34/"),
-        ("https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip", "cub-1.8.0/"),
-        ("https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz", "lmdb-LMDB_0.9.19/"),
+        (
+            "https://mirror.bazel.build/github.com/NVlabs/cub/archive/1.8.0.zip",
+            "cub-1.8.0/",
+        ),
+        (
+            "https://github.com/LMDB/lmdb/archive/LMDB_0.9.19.tar.gz",
+            "lmdb-LMDB_0.9.19/",
+        ),
         ("https://github.com/a/b/archive/refs/tags/v2.0.tar.gz", "b-2.0/"),
         ("https://github.com/google/vault/archive/vaults.zip", "vault-vaults/"),
     ],
 )
-def test_an_archive_unpacks_into_the_directory_that_github_names(url: str, prefix: str) -> None:
+def test_an_archive_unpacks_into_the_directory_that_github_names(
+    url: str, prefix: str
+) -> None:
     archive = SourceArchive.of(url)
     assert archive is not None
     assert archive.prefix == prefix
@@ -70,7 +86,9 @@ def test_a_tar_archive_has_the_prefix_and_a_gzip_header_without_name_or_time(
         assert tar.getnames() == ["r-1.0", "r-1.0/file.txt"]
 
 
-def test_a_zip_archive_is_written_in_californian_time(mirror: Path, tmp_path: Path) -> None:
+def test_a_zip_archive_is_written_in_californian_time(
+    mirror: Path, tmp_path: Path
+) -> None:
     regenerate(SourceArchive("o", "r", "v1.0", "zip"), mirror, tmp_path / "made")
     with zipfile.ZipFile(tmp_path / "made") as made:
         assert made.getinfo("r-1.0/file.txt").date_time == (2018, 1, 1, 4, 0, 0)

@@ -29,7 +29,9 @@ def upstream(tmp_path: Path) -> Path:
 
 
 def make_tree(upstream: Path, tree: Path, exclude: tuple[str, ...] = ()) -> Path:
-    git.prepare(tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude)
+    git.prepare(
+        tree, upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream), exclude
+    )
     git.check_out(tree, git.content(tree))
     return tree
 
@@ -74,7 +76,8 @@ def test_only_a_network_command_is_told_how_to_get_out(
     local = git.command(tmp_path, "status").env
     assert ("https_proxy" in local, local["GIT_ALLOW_PROTOCOL"]) == (False, "")
     assert (
-        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"] == "http://proxy:3128"
+        git.command(tmp_path, "fetch", env=git.network()).env["https_proxy"]
+        == "http://proxy:3128"
     )
 
 
@@ -87,11 +90,15 @@ def test_a_command_that_is_no_network_command_cannot_reach_even_a_file_url(
 
 def test_a_transport_that_runs_a_command_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ToolError, match="transport 'ext' not allowed"):
-        git.run(git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network()))
+        git.run(
+            git.command(tmp_path, "ls-remote", "ext::touch made", env=git.network())
+        )
 
 
 def test_what_git_complains_about_is_the_error(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="git failed: fatal: not a git repository") as caught:
+    with pytest.raises(
+        ToolError, match="git failed: fatal: not a git repository"
+    ) as caught:
         git.run(git.command(tmp_path, "rev-parse", "HEAD"))
     assert caught.value.evidence.status == 128
 
@@ -102,7 +109,9 @@ def test_a_host_without_git_is_told_to_install_it(tmp_path: Path) -> None:
     assert caught.value.remedy == "Install git 2.32 or newer."
 
 
-def test_a_git_that_is_too_old_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_git_that_is_too_old_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(git, "OLDEST", (99, 0))
     with pytest.raises(HostError, match=r"too old: 99\.0 or newer"):
         git.insist_on_version(tmp_path)
@@ -123,7 +132,9 @@ def test_a_tree_has_the_files_modes_and_links_of_the_commit(tree: Path) -> None:
     assert git.changed(tree) == []
 
 
-def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(tree: Path) -> None:
+def test_a_trees_git_is_a_file_so_that_tensorflow_takes_it_for_an_export(
+    tree: Path,
+) -> None:
     assert (tree / ".git").is_file()
     assert run_git("status", "--porcelain", cwd=tree) == ""
 
@@ -141,7 +152,9 @@ def test_a_tree_is_the_same_whatever_the_umask(
     assert other.stat().st_mode == tree.stat().st_mode
 
 
-def test_a_tree_made_again_has_nothing_of_the_one_before(upstream: Path, tree: Path) -> None:
+def test_a_tree_made_again_has_nothing_of_the_one_before(
+    upstream: Path, tree: Path
+) -> None:
     before = files_of(tree)
     (tree / "core/op.cc").write_text("other", "utf-8")
     (tree / "junk").touch()
@@ -152,7 +165,9 @@ def test_a_tree_made_again_has_nothing_of_the_one_before(upstream: Path, tree: P
 def test_paths_that_are_left_out_are_not_checked_out_and_count_as_unchanged(
     upstream: Path, tmp_path: Path
 ) -> None:
-    tree = make_tree(upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc"))
+    tree = make_tree(
+        upstream, tmp_path / "tree", exclude=("core/testdata", "core/o?.cc")
+    )
     assert not (tree / "core/testdata").exists()
     assert (tree / "core/op.cc").exists()
     assert git.changed(tree) == []
@@ -168,7 +183,9 @@ def test_a_content_whose_left_out_file_is_nowhere_can_be_checked_out(
     assert (tree / "core/op.cc").read_text("utf-8") == "int op;\n"
 
 
-def test_hooks_and_filters_of_a_repository_never_run(upstream: Path, tmp_path: Path) -> None:
+def test_hooks_and_filters_of_a_repository_never_run(
+    upstream: Path, tmp_path: Path
+) -> None:
     (upstream / ".gitattributes").write_text("*.cc filter=evil\n", "utf-8")
     run_git("add", "--all", cwd=upstream)
     run_git("commit", "--quiet", "--message=two", cwd=upstream)
@@ -259,7 +276,8 @@ def test_a_file_is_not_added_over_another_or_through_a_link_or_into_git(
 def test_entries_are_the_files_of_a_commit(upstream: Path) -> None:
     entries = git.entries(upstream / ".git", run_git("rev-parse", "HEAD", cwd=upstream))
     assert [
-        (entry.path, entry.mode) for entry in sorted(entries, key=lambda entry: entry.path)
+        (entry.path, entry.mode)
+        for entry in sorted(entries, key=lambda entry: entry.path)
     ] == [
         (".gitignore", 0o100644),
         ("configure", 0o100755),

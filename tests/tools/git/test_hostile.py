@@ -96,7 +96,9 @@ def endless_refs(handler: Handler) -> None:
 def endless_progress(handler: Handler) -> None:
     handler.wfile.write(packet(b"packfile\n"))
     while True:
-        handler.wfile.write(packet(b"\x02\x1b]52;c;eA==\x07 counting" + b"x" * 30_000 + b"\r"))
+        handler.wfile.write(
+            packet(b"\x02\x1b]52;c;eA==\x07 counting" + b"x" * 30_000 + b"\r")
+        )
         time.sleep(0.001)
 
 
@@ -117,7 +119,11 @@ def redirects_to(address: str) -> Lie:
 def other_object(handler: Handler) -> None:
     """Send a pack with one valid blob, and not the commit."""
     content = b"evil"
-    body = b"PACK\0\0\0\x02\0\0\0\x01" + bytes([0x30 | len(content)]) + zlib.compress(content)
+    body = (
+        b"PACK\0\0\0\x02\0\0\0\x01"
+        + bytes([0x30 | len(content)])
+        + zlib.compress(content)
+    )
     handler.wfile.write(packet(b"packfile\n"))
     handler.wfile.write(packet(b"\x01" + body + hashlib.sha1(body).digest()) + FLUSH)  # noqa: S324 git's own
 
@@ -187,16 +193,25 @@ def test_branches_without_end_are_not_waited_for(serve: Serve, store: Path) -> N
     mirror.open_or_make(place)
     begun = time.monotonic()
     asked = git.command(place, "ls-remote", serve(refs=endless_refs), env=git.network())
-    with pytest.raises(SupplyError, match=r"it took more than 1 seconds|it printed more"):
+    with pytest.raises(
+        SupplyError, match=r"it took more than 1 seconds|it printed more"
+    ):
         transport.ask(asked, place)
     assert time.monotonic() - begun < 8
 
 
 @pytest.mark.parametrize(
     "address",
-    ["file:///etc", "ext::sh -c 'touch /tmp/x'", "ssh://-oProxyCommand=x/r", "http://[::1"],
+    [
+        "file:///etc",
+        "ext::sh -c 'touch /tmp/x'",
+        "ssh://-oProxyCommand=x/r",
+        "http://[::1",
+    ],
 )
-def test_a_redirect_leads_to_no_other_transport(serve: Serve, store: Path, address: str) -> None:
+def test_a_redirect_leads_to_no_other_transport(
+    serve: Serve, store: Path, address: str
+) -> None:
     assert bring(store, serve(advertise=redirects_to(address))).exit_status == 4
     assert left(store) == 0
 
@@ -206,7 +221,9 @@ def test_a_pack_without_the_commit_is_refused(serve: Serve, store: Path) -> None
 
 
 @pytest.mark.parametrize("lie", [says_an_escape, other_object])
-def test_what_a_server_says_cannot_reach_the_terminal(serve: Serve, store: Path, lie: Lie) -> None:
+def test_what_a_server_says_cannot_reach_the_terminal(
+    serve: Serve, store: Path, lie: Lie
+) -> None:
     told = bring(store, serve(fetch=lie))
     shown = [told.what, *told.evidence.lines]
     assert all(printable_lines(text) == text and "\x1b" not in text for text in shown)
@@ -222,13 +239,22 @@ def python(code: str, place: Path) -> Command:
         ("x = bytearray(300_000_000); import time; time.sleep(60)", "bytes of memory"),
         ("import time; time.sleep(60)", "more than 1 seconds"),
         ("while True: print('x' * 1000)", "it printed more than"),
-        ("f = open('big', 'wb')\nwhile True: f.write(b'x' * 10000)", "it wrote more than"),
+        (
+            "f = open('big', 'wb')\nwhile True: f.write(b'x' * 10000)",
+            "it wrote more than",
+        ),
     ],
 )
-def test_a_program_that_takes_too_much_is_ended(tmp_path: Path, code: str, why: str) -> None:
+def test_a_program_that_takes_too_much_is_ended(
+    tmp_path: Path, code: str, why: str
+) -> None:
     seconds = 1 if "seconds" in why else 30
     allowance = Allowance(
-        tmp_path, growth=2_000_000, seconds=seconds, memory=150_000_000, output=1_000_000
+        tmp_path,
+        growth=2_000_000,
+        seconds=seconds,
+        memory=150_000_000,
+        output=1_000_000,
     )
     ended, _ = supervised.run(python(code, tmp_path), allowance, list)
     assert re.search(why, ended.excess)
@@ -237,13 +263,17 @@ def test_a_program_that_takes_too_much_is_ended(tmp_path: Path, code: str, why: 
 
 def test_an_honest_program_is_left_alone(tmp_path: Path) -> None:
     code = "import sys; print('out'); print('one\\rtwo', file=sys.stderr)"
-    ended, said = supervised.run(python(code, tmp_path), Allowance(tmp_path, 1000), list)
+    ended, said = supervised.run(
+        python(code, tmp_path), Allowance(tmp_path, 1000), list
+    )
     assert (ended.status, ended.printed, ended.excess) == (0, b"out\n", "")
     assert [line.rstrip() for line in said] == ["one", "two"]
 
 
 @pytest.mark.slow
-def test_a_real_server_gives_a_commit_through_the_same_bounds(tmp_path: Path, store: Path) -> None:
+def test_a_real_server_gives_a_commit_through_the_same_bounds(
+    tmp_path: Path, store: Path
+) -> None:
     work = tmp_path / "work"
     commands = (["init", "-q", "-b", "main", str(work)],)
     for command in commands:

@@ -32,7 +32,9 @@ new file mode 100644
 def run(folder: Path, *arguments: str) -> str:
     identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
     command = ["git", "-C", str(folder), *identity, *arguments]
-    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
 
 
 @pytest.fixture
@@ -65,7 +67,9 @@ def merged(source: Path, text: str) -> tuple[Path, list[str]]:
     return tree, merging.merge(tree, patch, source / ".git", base)
 
 
-def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Path) -> None:
+def test_what_upstream_changed_elsewhere_and_the_patch_come_together(
+    source: Path,
+) -> None:
     text = BEFORE.replace("line 40 of", "line 40 is of")
     tree, conflicts = merged(source, text)
     assert conflicts == []
@@ -76,7 +80,9 @@ def test_what_upstream_changed_elsewhere_and_the_patch_come_together(source: Pat
 
 
 def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> None:
-    tree, conflicts = merged(source, BEFORE.replace("line 11 of the file", "line 11 by upstream"))
+    tree, conflicts = merged(
+        source, BEFORE.replace("line 11 of the file", "line 11 by upstream")
+    )
     assert conflicts == ["core/op.cc"]
     text = (tree / "core/op.cc").read_text("utf-8")
     assert [line for line in text.splitlines() if "11" in line] == [
@@ -87,7 +93,9 @@ def test_a_line_that_both_changed_is_shown_in_three_versions(source: Path) -> No
     assert merging.unresolved(tree / "core/op.cc")
 
 
-def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(source: Path) -> None:
+def test_a_file_that_was_indented_again_conflicts_only_where_the_patch_is(
+    source: Path,
+) -> None:
     indented = "".join(f"    {line}\n" for line in BEFORE.splitlines())
     tree, conflicts = merged(source, indented)
     assert conflicts == ["core/op.cc"]

@@ -66,7 +66,11 @@ def upstream(tmp_path: Path) -> Path:
     (path / "old.txt").unlink()
     commit(
         path,
-        {"configure": "#!/bin/sh\n", "core/op.cc": "int op;\n", "core/testdata/big": "big\n"},
+        {
+            "configure": "#!/bin/sh\n",
+            "core/op.cc": "int op;\n",
+            "core/testdata/big": "big\n",
+        },
         year=2018,
     )
     return path
@@ -86,36 +90,51 @@ def store(tmp_path: Path) -> Path:
 def old_protocol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak git's protocol of before 2018, in which a server refuses what its branches do not name."""
     config = tmp_path / "gitconfig"
-    config.write_text(git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8")
+    config.write_text(
+        git.CONFIG.read_text("utf-8") + "[protocol]\n\tversion = 0\n", "utf-8"
+    )
     monkeypatch.setattr(git, "CONFIG", config)
 
 
 def allow(upstream: Path, *, filters: bool, any_id: bool) -> None:
     plain_git("config", "uploadpack.allowFilter", str(filters).lower(), cwd=upstream)
-    plain_git("config", "uploadpack.allowAnySHA1InWant", str(any_id).lower(), cwd=upstream)
+    plain_git(
+        "config", "uploadpack.allowAnySHA1InWant", str(any_id).lower(), cwd=upstream
+    )
 
 
 def pin_of(upstream: Path, *exclude: str, name: str = "HEAD") -> Pin:
-    return Pin(f"file://{upstream}", "r1.8", plain_git("rev-parse", name, cwd=upstream), exclude)
+    return Pin(
+        f"file://{upstream}",
+        "r1.8",
+        plain_git("rev-parse", name, cwd=upstream),
+        exclude,
+    )
 
 
 def bring(
     pin: Pin, store: Path, notebook: Notebook, *, offline: bool = False, named: str = ""
 ) -> Path:
-    return mirror.bring(pin, store, Origin.of(named or pin.url), notebook, offline=offline)
+    return mirror.bring(
+        pin, store, Origin.of(named or pin.url), notebook, offline=offline
+    )
 
 
 def paths_of(repository: Path, pin: Pin) -> set[str]:
     """Return the paths whose content is there."""
     missing = git.missing(repository, pin.commit)
     return {
-        entry.path for entry in git.entries(repository, pin.commit) if entry.blob not in missing
+        entry.path
+        for entry in git.entries(repository, pin.commit)
+        if entry.blob not in missing
     }
 
 
 def objects_in(repository: Path) -> int:
     return len(
-        plain_git("cat-file", "--batch-all-objects", "--batch-check", cwd=repository).splitlines()
+        plain_git(
+            "cat-file", "--batch-all-objects", "--batch-check", cwd=repository
+        ).splitlines()
     )
 
 
@@ -123,7 +142,9 @@ def test_the_pinned_commit_comes_without_its_history_and_the_bill_is_told(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
     found = bring(pin_of(upstream), store, notebook)
-    assert plain_git("rev-list", "--all", cwd=found).splitlines() == [pin_of(upstream).commit]
+    assert plain_git("rev-list", "--all", cwd=found).splitlines() == [
+        pin_of(upstream).commit
+    ]
     assert objects_in(found) == 1 + 3 + 3  # the commit, its directories and its files
     assert "Fetched r1.8 at" in notebook.notes[0]
     assert "of a repository of" in notebook.notes[0]
@@ -157,7 +178,9 @@ def test_a_second_pin_of_a_repository_shares_the_mirror_and_brings_the_differenc
 def test_offline_a_commit_that_is_not_there_is_not_asked_for(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(SupplyError, match="an offline build downloads nothing") as caught:
+    with pytest.raises(
+        SupplyError, match="an offline build downloads nothing"
+    ) as caught:
         bring(pin_of(upstream), store, notebook, offline=True)
     assert "invoke fetch" in caught.value.remedy
 
@@ -198,7 +221,10 @@ def test_an_old_server_that_gives_branches_only_is_asked_for_the_whole_branch(
         "core/op.cc",
         "core/testdata/big",
     }
-    assert notebook.notes[0] == "The server gives whole branches only, so all of r1.8 is fetched"
+    assert (
+        notebook.notes[0]
+        == "The server gives whole branches only, so all of r1.8 is fetched"
+    )
 
 
 @pytest.mark.usefixtures("old_protocol")
@@ -249,11 +275,16 @@ def test_a_branch_that_was_taken_elsewhere_is_reported(
     assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]
 
 
-def test_a_branch_that_is_gone_is_reported(upstream: Path, store: Path, notebook: Notebook) -> None:
+def test_a_branch_that_is_gone_is_reported(
+    upstream: Path, store: Path, notebook: Notebook
+) -> None:
     pin = pin_of(upstream)
     plain_git("branch", "--move", "r1.9", cwd=upstream)
     bring(pin, store, notebook)
-    assert notebook.notes[-1] == "The server has no branch r1.8 any more; the pinned commit decides"
+    assert (
+        notebook.notes[-1]
+        == "The server has no branch r1.8 any more; the pinned commit decides"
+    )
 
 
 def test_a_commit_that_nobody_has_is_named_with_who_was_asked(
@@ -305,7 +336,9 @@ def test_a_tag_is_no_commit(upstream: Path, store: Path, notebook: Notebook) -> 
 def test_leaving_out_what_is_not_there_is_a_mistake(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
-    with pytest.raises(RecipeError, match=r"source\.exclude names core/testdata/bog, which"):
+    with pytest.raises(
+        RecipeError, match=r"source\.exclude names core/testdata/bog, which"
+    ):
         bring(pin_of(upstream, "core/testdata/bog"), store, notebook)
 
 
@@ -335,7 +368,9 @@ def test_a_commit_with_submodules_is_refused(
         "ssh://-oProxyCommand=x/r",
     ],
 )
-def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(named: str) -> None:
+def test_what_git_might_take_for_an_option_or_a_command_is_no_origin(
+    named: str,
+) -> None:
     with pytest.raises(RecipeError, match="tfwright cannot fetch from"):
         Origin.of(named)
 
@@ -362,11 +397,14 @@ mirror.bring(Pin(url, "r1.8", commit), Path(store), Origin.of(url), SILENCE, off
 
 def start(pin: Pin, store: Path) -> "subprocess.Popen[bytes]":
     return subprocess.Popen(
-        [sys.executable, "-c", BRING, pin.url, pin.commit, str(store)], start_new_session=True
+        [sys.executable, "-c", BRING, pin.url, pin.commit, str(store)],
+        start_new_session=True,
     )
 
 
-def test_recipes_that_fetch_at_once_wait_for_each_other(upstream: Path, store: Path) -> None:
+def test_recipes_that_fetch_at_once_wait_for_each_other(
+    upstream: Path, store: Path
+) -> None:
     pins = [pin_of(upstream)]
     for year in range(2019, 2022):
         commit(upstream, {"core/op.cc": f"int op{year};\n"}, year=year)
@@ -389,7 +427,9 @@ def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
             assert process.poll() is None, "it ended before it could be killed"
             time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
-    (found / "shallow.lock").touch()  # as git leaves it when it is killed a little later
+    (
+        found / "shallow.lock"
+    ).touch()  # as git leaves it when it is killed a little later
     assert "noise" in paths_of(bring(pin, store, notebook), pin)
     assert not list(found.glob("objects/pack/tmp_*"))
 
@@ -400,7 +440,9 @@ def test_a_mirror_whose_settings_were_damaged_is_mended_and_keeps_its_objects(
 ) -> None:
     place = tmp_path / "mirror.git"
     mirror.open_or_make(place)
-    blob = git.run(git.command(place, "hash-object", "-w", "--", str(place / "config"))).strip()
+    blob = git.run(
+        git.command(place, "hash-object", "-w", "--", str(place / "config"))
+    ).strip()
     (place / name).write_bytes(b"\x00damaged")
     mirror.open_or_make(place)
     assert git.kind(place, blob) == "blob"

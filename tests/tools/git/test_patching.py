@@ -93,7 +93,10 @@ def test_the_last_line_may_gain_and_lose_its_end(tree: Path, patch: Path) -> Non
     )
     put_in(tree, patch, f"{head}-no end\n\\ No newline at end of file\n+no end\n")
     put_in(tree, patch, f"{head}-no end\n+an end\n\\ No newline at end of file\n")
-    assert git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt") == "an end"
+    assert (
+        git.text(git.repository_of(tree), f"{git.content(tree)}:core/end.txt")
+        == "an end"
+    )
 
 
 def test_a_file_may_be_removed(tree: Path, patch: Path) -> None:
@@ -120,7 +123,9 @@ def test_patches_of_one_file_build_on_each_other(tree: Path, patch: Path) -> Non
 def test_a_hunk_that_does_not_fit_is_shown_with_what_the_tree_has_there(
     tree: Path, patch: Path
 ) -> None:
-    with pytest.raises(RecipeError, match=r"at line 18, where one line differs$") as caught:
+    with pytest.raises(
+        RecipeError, match=r"at line 18, where one line differs$"
+    ) as caught:
         put_in(tree, patch, FITS.replace("-line 19", "-line nineteen"))
     assert caught.value.evidence.where == "core/op.cc:18"
     assert list(caught.value.evidence.lines) == [
@@ -157,21 +162,27 @@ def test_a_misfit_whose_header_says_that_it_is_due_is_to_be_removed(
 
 
 def test_a_misfit_is_shown_where_the_code_is_now(tree: Path, patch: Path) -> None:
-    text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace("line 19", "line xx")
+    text = FITS.replace("@@ -18,3 +19,2 @@", "@@ -5,3 +6,2 @@").replace(
+        "line 19", "line xx"
+    )
     with pytest.raises(RecipeError, match="belongs at line 18") as caught:
         put_in(tree, patch, text)
     assert "   19 line 19" in caught.value.evidence.lines
 
 
 def test_a_hunk_that_moved_is_applied_with_a_note(tree: Path, patch: Path) -> None:
-    patch.write_text(HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8")
+    patch.write_text(
+        HEADER + FITS.replace("@@ -18,3 +19,2 @@", "@@ -11,3 +12,2 @@"), "utf-8"
+    )
     (note,) = patching.apply(tree, patch)
     assert "hunk 2 of core/op.cc applies at line 18, 7 lines below" in note
 
 
 def test_a_patch_that_is_in_the_tree_already_can_go(tree: Path, patch: Path) -> None:
     put_in(tree, patch, FITS)
-    with pytest.raises(RecipeError, match=r"hunk 1 of core/op.cc is in the tree already") as caught:
+    with pytest.raises(
+        RecipeError, match=r"hunk 1 of core/op.cc is in the tree already"
+    ) as caught:
         put_in(tree, patch, HEADER + FITS)
     assert caught.value.remedy.startswith("Remove the patch from the recipe")
     assert caught.value.remedy.endswith("drop when the release is 1.9 or later.")
@@ -190,19 +201,27 @@ def test_a_deletion_is_not_taken_for_done_while_its_line_is_elsewhere(
     assert "'invoke patch --recipe R --refresh N'" in caught.value.remedy
 
 
-def test_a_change_that_upstream_made_in_other_words_is_recognised(tree: Path, patch: Path) -> None:
+def test_a_change_that_upstream_made_in_other_words_is_recognised(
+    tree: Path, patch: Path
+) -> None:
     put_in(tree, patch, FITS.replace("+line three\n", "+line  three\n"))
     with pytest.raises(RecipeError, match="seems to be in the tree already") as caught:
         put_in(tree, patch, HEADER + FITS)
     assert "Compare the lines below" in caught.value.remedy
 
 
-def test_a_patch_of_a_file_that_is_not_there_is_refused(tree: Path, patch: Path) -> None:
-    with pytest.raises(RecipeError, match=r"core/gone\.cc changes a file that does not exist"):
+def test_a_patch_of_a_file_that_is_not_there_is_refused(
+    tree: Path, patch: Path
+) -> None:
+    with pytest.raises(
+        RecipeError, match=r"core/gone\.cc changes a file that does not exist"
+    ):
         put_in(tree, patch, FITS.replace("core/op.cc", "core/gone.cc"))
 
 
-def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path) -> None:
+def test_a_file_created_over_one_that_exists_is_refused(
+    tree: Path, patch: Path
+) -> None:
     with pytest.raises(RecipeError, match="creates a file that exists already"):
         put_in(tree, patch, CREATES.replace("core/new.sh", "core/op.cc"))
 
@@ -217,7 +236,10 @@ def test_a_file_created_over_one_that_exists_is_refused(tree: Path, patch: Path)
             r"leads out of the tree or into \.git",
         ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
-        (CREATES.replace("core/new.sh", "core/out/made"), "git refuses|beyond a symbolic link"),
+        (
+            CREATES.replace("core/new.sh", "core/out/made"),
+            "git refuses|beyond a symbolic link",
+        ),
         (LINKS, "mode 120000 is not a plain file's"),
         (LINKS.replace("120000", "160000"), "mode 160000"),
         (CREATES.replace("100755", "104755"), "mode 104755"),
@@ -258,10 +280,13 @@ def test_names_that_disagree_are_refused(tree: Path, patch: Path) -> None:
 def test_a_part_that_git_skipped_without_a_word_is_noticed(
     tree: Path, patch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    only_one = git.inside(tree, "apply", "--cached", "--exclude=core/new.sh", str(patch))
+    only_one = git.inside(
+        tree, "apply", "--cached", "--exclude=core/new.sh", str(patch)
+    )
     monkeypatch.setattr(patching, "command", lambda _tree, _patch: only_one)
     with pytest.raises(
-        RecipeError, match=r"core/new\.sh is not what the patch says after git applied it"
+        RecipeError,
+        match=r"core/new\.sh is not what the patch says after git applied it",
     ):
         put_in(tree, patch, FITS + CREATES)
 
@@ -303,7 +328,9 @@ def test_a_header_says_why_whence_and_until_when(patch: Path) -> None:
         (FITS + HEADER, "Why:"),
     ],
 )
-def test_a_header_that_lacks_a_field_is_refused(patch: Path, text: str, wrong: str) -> None:
+def test_a_header_that_lacks_a_field_is_refused(
+    patch: Path, text: str, wrong: str
+) -> None:
     patch.write_text(text, "utf-8")
     with pytest.raises(RecipeError, match=wrong):
         patching.header(patch)

@@ -61,9 +61,14 @@ def url(server: type[Server]) -> Iterator[str]:
         running.shutdown()
 
 
-def test_a_file_arrives_whole_with_its_digest_and_its_progress(url: str, tmp_path: Path) -> None:
+def test_a_file_arrives_whole_with_its_digest_and_its_progress(
+    url: str, tmp_path: Path
+) -> None:
     heard: list[Progress] = []
-    assert download(url, tmp_path / "to/file", sha256=DIGEST, report=heard.append) == DIGEST
+    assert (
+        download(url, tmp_path / "to/file", sha256=DIGEST, report=heard.append)
+        == DIGEST
+    )
     assert (tmp_path / "to/file").read_bytes() == CONTENT
     assert heard[-1] == Progress(len(CONTENT), len(CONTENT), "B", "1 of 1 files")
 

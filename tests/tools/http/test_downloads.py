@@ -69,7 +69,9 @@ def serve(handler: Handler, content: bytes = CONTENT) -> None:
     start = handler.start()
     if start:
         handler.send(
-            206, content[start:], Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}"
+            206,
+            content[start:],
+            Content_Range=f"bytes {start}-{len(content) - 1}/{len(content)}",
         )
     else:
         handler.send(200, content)
@@ -79,7 +81,11 @@ def cut(handler: Handler) -> None:
     """Send a third of what is missing."""
     start = handler.start()
     end = start + (len(CONTENT) - start) // 3
-    span = {"Content_Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"} if start else {}
+    span = (
+        {"Content_Range": f"bytes {start}-{len(CONTENT) - 1}/{len(CONTENT)}"}
+        if start
+        else {}
+    )
     handler.send(
         206 if start else 200,
         CONTENT[start:end],
@@ -93,7 +99,9 @@ def without_ranges(handler: Handler) -> None:
 
 
 def other_range(handler: Handler) -> None:
-    handler.send(206, CONTENT[7:], Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}")
+    handler.send(
+        206, CONTENT[7:], Content_Range=f"bytes 7-{len(CONTENT) - 1}/{len(CONTENT)}"
+    )
 
 
 def announces_too_much(handler: Handler) -> None:
@@ -240,13 +248,18 @@ def test_an_honest_server_gives_the_file_whatever_its_pace(
 ) -> None:
     site.acts["/a"] = [act]
     assert bring(store, f"{url}/a") == DownloadOutcome(
-        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)), obtained=True, url=f"{url}/a", failures=()
+        WantedFile("tf.tar.gz", DIGEST, (f"{url}/a",)),
+        obtained=True,
+        url=f"{url}/a",
+        failures=(),
     )
     assert store.path(DIGEST).read_bytes() == CONTENT
     assert [path.name for path in store.path(DIGEST).parent.iterdir()] == ["file"]
 
 
-def test_what_the_store_has_is_not_asked_for(site: Site, url: str, store: Store) -> None:
+def test_what_the_store_has_is_not_asked_for(
+    site: Site, url: str, store: Store
+) -> None:
     bring(store, f"{url}/a")
     assert bring(store, f"{url}/a").url is None
     assert len(site.asked) == 1
@@ -263,7 +276,9 @@ def test_a_cut_file_goes_on_where_it_was_cut_as_long_as_it_grows(
 
 
 @pytest.mark.parametrize(
-    "act", [without_ranges, other_range, answers(416)], ids=["no ranges", "another range", "416"]
+    "act",
+    [without_ranges, other_range, answers(416)],
+    ids=["no ranges", "another range", "416"],
 )
 def test_a_server_that_cannot_go_on_is_asked_for_all_of_it(
     site: Site, url: str, store: Store, act: Act
@@ -290,7 +305,9 @@ def test_another_mirror_goes_on_with_what_the_first_one_began(
     assert site.asked[-1] == ("/b", len(CONTENT) // 3)
 
 
-def test_what_arrived_in_one_run_is_kept_for_the_next(site: Site, url: str, store: Store) -> None:
+def test_what_arrived_in_one_run_is_kept_for_the_next(
+    site: Site, url: str, store: Store
+) -> None:
     site.acts["/a"] = [cut, answers(404)]
     assert not bring(store, f"{url}/a").obtained
     assert bring(store, f"{url}/a").obtained
@@ -366,7 +383,9 @@ def test_an_answer_that_will_not_change_is_taken_at_once(
 
 
 @pytest.mark.parametrize(
-    "act", [answers(503), answers(500), answers(429), silent], ids=["503", "500", "429", "silent"]
+    "act",
+    [answers(503), answers(500), answers(429), silent],
+    ids=["503", "500", "429", "silent"],
 )
 def test_what_may_pass_is_tried_again_and_told_when_it_does_not(
     site: Site, url: str, store: Store, act: Act
@@ -445,7 +464,9 @@ def test_a_host_that_is_not_there_is_not_waited_for_sixty_times(store: Store) ->
             for number in range(60)
         ]
         begun = time.monotonic()
-        outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60)))
+        outcomes = fetch(
+            wanted, store, report=SILENCE.progress, limits=Limits(pauses=(0.5, 60))
+        )
     assert time.monotonic() - begun < 5
     assert all(
         "the host cannot be reached: [Errno 111] Connection refused" in why(outcome)
@@ -467,8 +488,12 @@ def test_a_host_gets_no_more_requests_at_once_than_it_should_on_kept_connections
     site: Site, url: str, store: Store
 ) -> None:
     wanted, contents = many(url, 24)
-    site.acts |= {path: [serves(content, after=0.02)] for path, content in contents.items()}
-    outcomes = fetch(wanted, store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3))
+    site.acts |= {
+        path: [serves(content, after=0.02)] for path, content in contents.items()
+    }
+    outcomes = fetch(
+        wanted, store, report=SILENCE.progress, limits=Limits(at_once=6, per_host=3)
+    )
     assert [outcome.url for outcome in outcomes] == [one.urls[0] for one in wanted]
     assert site.busiest == 3
     assert len(site.connections) <= 6
@@ -479,7 +504,9 @@ def test_one_that_fails_fails_no_other(site: Site, url: str, store: Store) -> No
     site.acts |= {path: [serves(content)] for path, content in contents.items()}
     site.acts["/4"] = [answers(404)]
     outcomes = fetch(wanted, store, report=SILENCE.progress)
-    assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == ["/4"]
+    assert [outcome.wanted.name for outcome in outcomes if not outcome.obtained] == [
+        "/4"
+    ]
     assert sorted(store.digests()) == sorted(
         outcome.wanted.sha256 for outcome in outcomes if outcome.obtained
     )
@@ -494,15 +521,26 @@ def test_progress_counts_the_bytes_of_all_files_in_the_callers_thread(
         WantedFile("a.tar.gz", DIGEST, (f"{url}/a",), len(CONTENT)),
         WantedFile("b", "0" * 64, (f"{url}/b",), 300_000),
     ]
-    fetch(wanted, store, report=lambda progress: heard.append((threading.get_ident(), progress)))
+    fetch(
+        wanted,
+        store,
+        report=lambda progress: heard.append((threading.get_ident(), progress)),
+    )
     assert {thread for thread, _ in heard} == {threading.get_ident()}
-    assert heard[-1][1] == Progress(len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1)
+    assert heard[-1][1] == Progress(
+        len(CONTENT), len(CONTENT), "B", "2 of 2 files", failures=1
+    )
 
 
-def test_the_same_digest_wanted_twice_is_fetched_once(site: Site, url: str, store: Store) -> None:
+def test_the_same_digest_wanted_twice_is_fetched_once(
+    site: Site, url: str, store: Store
+) -> None:
     site.acts["/a"] = [slow]
     outcomes = fetch(
-        [WantedFile("a", DIGEST, (f"{url}/a",)), WantedFile("b", DIGEST, (f"{url}/a",))],
+        [
+            WantedFile("a", DIGEST, (f"{url}/a",)),
+            WantedFile("b", DIGEST, (f"{url}/a",)),
+        ],
         store,
         report=SILENCE.progress,
     )
@@ -547,7 +585,9 @@ def waiting_for(store: Store) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGKILL, -9), (signal.SIGINT, -2)]
+)
 def test_a_process_that_is_ended_leaves_what_arrived(
     site: Site, url: str, store: Store, number: signal.Signals, status: int
 ) -> None:
@@ -587,8 +627,12 @@ def little_room() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("little_room")
-def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(url: str, store: Store) -> None:
-    with pytest.raises(HostError, match="partial could not be written: File too large") as caught:
+def test_a_disk_that_takes_no_more_ends_the_run_with_a_remedy(
+    url: str, store: Store
+) -> None:
+    with pytest.raises(
+        HostError, match="partial could not be written: File too large"
+    ) as caught:
         fetch([WantedFile("a", DIGEST, (f"{url}/a",))], store, report=SILENCE.progress)
     assert "room" in caught.value.remedy
     assert not store.holds(DIGEST)
@@ -599,7 +643,11 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a certificate authority, and certificates of 127.0.0.1 that are good and expired."""
     place = tmp_path_factory.mktemp("tls")
     (place / "san").write_text("subjectAltName=IP:127.0.0.1\n", "utf-8")
-    for name, subject in (("ca", "/CN=tests"), ("good", "/CN=good"), ("expired", "/CN=expired")):
+    for name, subject in (
+        ("ca", "/CN=tests"),
+        ("good", "/CN=good"),
+        ("expired", "/CN=expired"),
+    ):
         openssl(
             place,
             "req",
@@ -653,20 +701,33 @@ def openssl(place: Path, *arguments: str) -> None:
     subprocess.run(["openssl", *arguments], cwd=place, check=True, capture_output=True)
 
 
-def secure(site: Site, place: Path, name: str) -> contextlib.AbstractContextManager[str]:
+def secure(
+    site: Site, place: Path, name: str
+) -> contextlib.AbstractContextManager[str]:
     """Run a site with a certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(place / f"{name}.pem", place / f"{name}.key")
     return site.running(
-        lambda plain: context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
+        lambda plain: context.wrap_socket(
+            plain, server_side=True, do_handshake_on_connect=False
+        )
     )
 
 
 @pytest.mark.parametrize("variable", ["REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"])
 def test_a_private_authority_is_believed_when_the_environment_or_the_system_names_it(
-    site: Site, store: Store, authority: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    site: Site,
+    store: Store,
+    authority: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
 ) -> None:
-    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR"):
+    for name in (
+        "REQUESTS_CA_BUNDLE",
+        "CURL_CA_BUNDLE",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv(variable, str(authority / "ca.pem"))
     with secure(site, authority, "good") as address:
@@ -686,7 +747,9 @@ def test_a_certificate_of_an_authority_that_nobody_named_is_refused(
     site: Site, store: Store, authority: Path
 ) -> None:
     with secure(site, authority, "good") as address:
-        assert "unable to get local issuer certificate" in why(bring(store, f"https://{address}/a"))
+        assert "unable to get local issuer certificate" in why(
+            bring(store, f"https://{address}/a")
+        )
 
 
 def test_the_environments_proxy_is_asked(

@@ -24,7 +24,9 @@ WELL = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s" %
     len(CONTENT),
     CONTENT,
 )
-QUICK = Limits(pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3, last_seconds=0.6, deadline=2.0)
+QUICK = Limits(
+    pauses=(0.0,), least_speed=1000.0, slow_seconds=0.3, last_seconds=0.6, deadline=2.0
+)
 DIGITS = b"9" * 5000
 Serve = Callable[[socket.socket], None]
 
@@ -56,14 +58,18 @@ class Hosts:
         """Start a server and return its address."""
         listening = socket.create_server(("127.0.0.1", 0))
         self._listening.append(listening)
-        threading.Thread(target=self._accept, args=(listening, serve), daemon=True).start()
+        threading.Thread(
+            target=self._accept, args=(listening, serve), daemon=True
+        ).start()
         return f"http://127.0.0.1:{listening.getsockname()[1]}/archive.tar.gz"
 
     def _accept(self, listening: socket.socket, serve: Serve) -> None:
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = listening.accept()
-                threading.Thread(target=_serve, args=(connection, serve), daemon=True).start()
+                threading.Thread(
+                    target=_serve, args=(connection, serve), daemon=True
+                ).start()
 
     def stop(self) -> None:
         """Take no more connections."""
@@ -100,21 +106,33 @@ HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 LIES = {
     "a length of 5,000 digits": says(HEAD + b"Content-Length: " + DIGITS + b"\r\n\r\n"),
     "a range of 5,000 digits": says(
-        b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-" + DIGITS + b"/" + DIGITS + b"\r\n\r\n"
+        b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 0-"
+        + DIGITS
+        + b"/"
+        + DIGITS
+        + b"\r\n\r\n"
     ),
     "a length in other digits": says(HEAD + "Content-Length: ٣٠٠\r\n\r\n".encode()),
     "a negative length": says(HEAD + b"Content-Length: -1\r\n\r\n"),
-    "a redirect that does not parse": says(b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"),
-    "a redirect of bytes": says(b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\n\r\n"),
+    "a redirect that does not parse": says(
+        b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"
+    ),
+    "a redirect of bytes": says(
+        b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\n\r\n"
+    ),
     "a redirect to a port that is none": says(
         b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:99999999/\r\n\r\n"
     ),
-    "a redirect to a file": says(b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"),
+    "a redirect to a file": says(
+        b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"
+    ),
     "a redirect whose body never ends": repeats(
         b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:9/\r\n\r\n", b"x" * 65536
     ),
     "a retry after 5,000 digits": says(
-        b"HTTP/1.1 503 Busy\r\nRetry-After: " + DIGITS + b"\r\nContent-Length: 0\r\n\r\n"
+        b"HTTP/1.1 503 Busy\r\nRetry-After: "
+        + DIGITS
+        + b"\r\nContent-Length: 0\r\n\r\n"
     ),
     "a retry after a date that is none": says(
         b"HTTP/1.1 503 Busy\r\nRetry-After: Mon, 99 Jan 99999 00:00:00 GMT\r\nContent-Length: "
@@ -124,12 +142,20 @@ LIES = {
     "no HTTP": says(b"\x00\xff" * 500),
     "a thousand headers": says(HEAD + b"X: y\r\n" * 1000 + b"\r\n"),
     "a header without end": repeats(HEAD + b"X: ", b"y" * 65536),
-    "interim answers without end": repeats(b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001),
+    "interim answers without end": repeats(
+        b"", b"HTTP/1.1 100 Continue\r\n\r\n", 0.001
+    ),
     "a header that drips": repeats(HEAD + b"X-Drip: ", b"y", 0.05),
     "a body that drips": repeats(HEAD + b"Content-Length: 30000\r\n\r\n", b"y", 0.05),
-    "chunks that drip": repeats(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\ny\r\n", 0.05),
-    "a chunk size without end": repeats(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 1000),
-    "a chunk of negative size": says(HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n"),
+    "chunks that drip": repeats(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\ny\r\n", 0.05
+    ),
+    "a chunk size without end": repeats(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"0" * 1000
+    ),
+    "a chunk of negative size": says(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n"
+    ),
     "trailers without end": repeats(
         HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\ny\r\n0\r\n", b"X: y\r\n", 0.001
     ),
@@ -228,7 +254,9 @@ def late(connection: socket.socket) -> None:
     connection.sendall(CONTENT)
 
 
-def test_the_only_server_may_be_slow_but_not_for_ever(hosts: Hosts, store: Store) -> None:
+def test_the_only_server_may_be_slow_but_not_for_ever(
+    hosts: Hosts, store: Store
+) -> None:
     begun = time.monotonic()
     outcome = bring(store, hosts.start(LIES["a body that drips"]))
     assert "bytes before its time was over" in outcome.failures[0].why
@@ -242,14 +270,22 @@ def test_a_reason_phrase_cannot_reach_the_terminal(hosts: Hosts, store: Store) -
     assert availability.ask(url).why.isprintable()
 
 
-@pytest.mark.parametrize("lie", ["a redirect that does not parse", "a length of 5,000 digits"])
-def test_a_head_that_makes_no_sense_says_nothing_about_the_file(hosts: Hosts, lie: str) -> None:
+@pytest.mark.parametrize(
+    "lie", ["a redirect that does not parse", "a length of 5,000 digits"]
+)
+def test_a_head_that_makes_no_sense_says_nothing_about_the_file(
+    hosts: Hosts, lie: str
+) -> None:
     assert availability.ask(hosts.start(LIES[lie])).size is None
 
 
-def test_a_redirect_is_followed_without_reading_its_body(hosts: Hosts, tmp_path: Path) -> None:
+def test_a_redirect_is_followed_without_reading_its_body(
+    hosts: Hosts, tmp_path: Path
+) -> None:
     good = hosts.start(says(WELL))
-    lead = repeats(b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(), b"x" * 65536)
+    lead = repeats(
+        b"HTTP/1.1 302 Found\r\nLocation: %s\r\n\r\n" % good.encode(), b"x" * 65536
+    )
     assert download(hosts.start(lead), tmp_path / "file", sha256=DIGEST) == DIGEST
 
 

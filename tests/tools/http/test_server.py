@@ -74,7 +74,9 @@ def test_an_unchanged_page_is_not_sent_again(url: str) -> None:
 
 
 def test_a_head_request_gets_no_content(url: str) -> None:
-    answer = requests.head(f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10)
+    answer = requests.head(
+        f"{url}/packages/demo-1.0%2Bcpu-py3-none-any.whl", timeout=10
+    )
     assert answer.headers["Content-Length"] == "100"
 
 
@@ -129,5 +131,7 @@ def test_a_taken_port_says_what_to_do(site: Path) -> None:
         ("bytes=" + "9" * 30 + "-", ByteRange(0, 100)),
     ],
 )
-def test_ranges_are_read_as_rfc_9110_says(asked: str, expected: ByteRange | None) -> None:
+def test_ranges_are_read_as_rfc_9110_says(
+    asked: str, expected: ByteRange | None
+) -> None:
     assert byte_range(asked, 100) == expected

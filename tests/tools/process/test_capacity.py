@@ -45,7 +45,10 @@ def test_a_limit_counts_less_what_is_used_but_for_the_files_that_are_only_cached
     }
     write(
         root,
-        {"proc/self/cgroup": V2, **{f"{scope}/{name}": content for name, content in used.items()}},
+        {
+            "proc/self/cgroup": V2,
+            **{f"{scope}/{name}": content for name, content in used.items()},
+        },
     )
     assert (capacity.memory(root), capacity.total(root)) == (2 * GIB, 4 * GIB)
 
@@ -78,9 +81,7 @@ def test_a_container_that_sees_only_itself_is_found_in_version_1(root: Path) -> 
 
 def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
     scope = "sys/fs/cgroup/user.slice/build.scope"
-    pressed = (
-        "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10=12.50 avg60=0 avg300=0 total=1\n"
-    )
+    pressed = "some avg10=90.00 avg60=0 avg300=0 total=1\nfull avg10=12.50 avg60=0 avg300=0 total=1\n"
     write(
         root,
         {
@@ -107,7 +108,9 @@ def test_kills_and_pressure_are_those_of_our_own_group(root: Path) -> None:
         {"cpu/cpu.cfs_quota_us": "100000\n", "cpu/cpu.cfs_period_us": "100000\n"},
     ],
 )
-def test_a_container_is_given_a_part_of_the_processors(root: Path, files: dict[str, str]) -> None:
+def test_a_container_is_given_a_part_of_the_processors(
+    root: Path, files: dict[str, str]
+) -> None:
     write(root, {f"sys/fs/cgroup/{name}": content for name, content in files.items()})
     assert capacity.cores(root) == 1
 

@@ -22,7 +22,12 @@ class Parrot:
 
     def _find(self, text: str) -> str | None:
         return next(
-            (pattern for pattern in self.answers if re.search(rf"(?:{pattern})\Z", text)), None
+            (
+                pattern
+                for pattern in self.answers
+                if re.search(rf"(?:{pattern})\Z", text)
+            ),
+            None,
         )
 
     def recognises(self, text: str) -> bool:
@@ -48,20 +53,27 @@ def talk(
     command: Command, answers: dict[str, str], timeout: float = 5
 ) -> tuple[dialogue.Spoken, list[str]]:
     parrot = Parrot(answers)
-    return dialogue.converse(command, command.cwd / "log", parrot, timeout=timeout), parrot.heard
+    return dialogue.converse(
+        command, command.cwd / "log", parrot, timeout=timeout
+    ), parrot.heard
 
 
 def test_bash_and_python_prompts_are_both_seen_and_answered(tmp_path: Path) -> None:
     code = "print('got', input('Second? [y/N]: '))"
     spoken, _ = talk(
-        bash(f'read -p "First? [y/N] " A; echo "got $A"; {sys.executable} -c "{code}"', tmp_path),
+        bash(
+            f'read -p "First? [y/N] " A; echo "got $A"; {sys.executable} -c "{code}"',
+            tmp_path,
+        ),
         {r"First\? \[y/N\] ": "y", r"Second\? \[y/N\]: ": "n"},
     )
     assert spoken.status == 0
     assert re.findall(r"got (\w)", spoken.text) == ["y", "n"]
 
 
-def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(tmp_path: Path) -> None:
+def test_answers_are_not_echoed_into_the_text_but_stand_in_the_log(
+    tmp_path: Path,
+) -> None:
     spoken, _ = talk(
         bash('read -p "Where? [Default is /a]: " A', tmp_path),
         {r"Where\? \[Default is .*\]: ": "/b [Default is /c]: "},
@@ -110,7 +122,10 @@ def test_text_before_a_question_does_not_answer_it(tmp_path: Path) -> None:
     )
     spoken, _ = talk(
         bash(script, tmp_path),
-        {r"compute capabilities \[Default is: .*\]: ": "3.0", r"Use clang\? \[y/N\]: ": "n"},
+        {
+            r"compute capabilities \[Default is: .*\]: ": "3.0",
+            r"Use clang\? \[y/N\]: ": "n",
+        },
     )
     assert "got n" in spoken.text
 
@@ -127,7 +142,10 @@ def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -
     before = time.monotonic()
     with pytest.raises(RecipeError, match="unknown"):
         talk(
-            bash('read -p "Do you like quantum computers? [y/N]: " A; touch went-on', tmp_path),
+            bash(
+                'read -p "Do you like quantum computers? [y/N]: " A; touch went-on',
+                tmp_path,
+            ),
             {},
             timeout=60,
         )
@@ -136,7 +154,9 @@ def test_a_question_nobody_knows_stops_long_before_the_timeout(tmp_path: Path) -
 
 
 def test_silence_is_an_error_that_shows_the_last_lines(tmp_path: Path) -> None:
-    with pytest.raises(ToolError, match="asked nothing and did not end for 1 seconds") as caught:
+    with pytest.raises(
+        ToolError, match="asked nothing and did not end for 1 seconds"
+    ) as caught:
         talk(bash('echo "Extracting..."; sleep 60', tmp_path), {}, timeout=0.5)
     assert caught.value.evidence.lines == ("Extracting...",)
 
@@ -158,8 +178,12 @@ def test_nothing_is_left_running_after_an_error(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)])
-def test_the_end_is_reported_with_its_status(tmp_path: Path, script: str, status: int) -> None:
+@pytest.mark.parametrize(
+    ("script", "status"), [("exit 3", 3), ("kill -9 $$", -9), ("true", 0)]
+)
+def test_the_end_is_reported_with_its_status(
+    tmp_path: Path, script: str, status: int
+) -> None:
     assert talk(bash(script, tmp_path), {})[0].status == status
 
 

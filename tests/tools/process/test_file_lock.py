@@ -27,12 +27,18 @@ def test_who_has_to_wait_is_named_as_typed_and_so_is_the_holder(
     assert "--wait" not in caught.value.remedy
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"])
-def test_a_holder_that_left_no_sense_is_another_process(tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", '{"pid": []}', '{"pid": 1e400}', "\xff"]
+)
+def test_a_holder_that_left_no_sense_is_another_process(
+    tmp_path: Path, text: str
+) -> None:
     path = tmp_path / "lock"
     with file_lock.held(path, "a build"):
         path.write_bytes(text.encode("latin-1"))
-        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith("another process")
+        assert file_lock._taken(path, file_lock._holder(path), "-").what.endswith(
+            "another process"
+        )
 
 
 def test_a_lock_that_cannot_be_described_holds_all_the_same(

@@ -13,11 +13,15 @@ from tfwright.errors import HostError
 from tfwright.tools.process import isolation, pipes, pseudo_terminal, runner
 from tfwright.tools.process.command import Command
 
-pytestmark = pytest.mark.skipif(isolation.obstacle() is not None, reason=str(isolation.obstacle()))
+pytestmark = pytest.mark.skipif(
+    isolation.obstacle() is not None, reason=str(isolation.obstacle())
+)
 
 SYSTEM_PYTHON = Path("/usr/bin/python3")
 ENV = {"PATH": "/usr/bin:/bin"}
-REACH = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+REACH = (
+    "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"
+)
 TALK = (
     "import socket; here = socket.create_server(('127.0.0.1', 0)); "
     "socket.create_connection(here.getsockname()); print('heard')"
@@ -48,7 +52,10 @@ def test_an_enclosed_program_has_loopback_and_no_other_interface() -> None:
 def test_its_loopback_works_and_is_its_own(port: int) -> None:
     assert runner.answer(enclosed(*python(TALK))) == "heard"
     status = subprocess.run(
-        enclosed(*python(REACH, str(port))).argv, env=ENV, stderr=subprocess.DEVNULL, check=False
+        enclosed(*python(REACH, str(port))).argv,
+        env=ENV,
+        stderr=subprocess.DEVNULL,
+        check=False,
     ).returncode
     assert status == 1
     subprocess.run(python(REACH, str(port)), env=ENV, check=True)
@@ -89,24 +96,41 @@ def test_who_is_not_root_has_no_network_either_and_stays_who_he_is() -> None:
     lines = done.stdout.splitlines()
     assert (lines[0], lines[-1].split()[1]) == ("65534", "0" * 16)
     assert [
-        line for line in lines if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
+        line
+        for line in lines
+        if ":" in line and not line.strip().startswith(("lo:", "CapEff:"))
     ] == []
 
 
 def test_the_exit_status_is_the_programs_own() -> None:
-    assert subprocess.run(enclosed("sh", "-c", "exit 7").argv, env=ENV, check=False).returncode == 7
+    assert (
+        subprocess.run(
+            enclosed("sh", "-c", "exit 7").argv, env=ENV, check=False
+        ).returncode
+        == 7
+    )
 
 
 def test_a_program_that_is_not_there_is_named() -> None:
     done = subprocess.run(
-        enclosed("/nowhere/bazel").argv, env=ENV, capture_output=True, text=True, check=False
+        enclosed("/nowhere/bazel").argv,
+        env=ENV,
+        capture_output=True,
+        text=True,
+        check=False,
     )
-    assert (done.returncode, done.stderr) == (127, "/nowhere/bazel: No such file or directory\n")
+    assert (done.returncode, done.stderr) == (
+        127,
+        "/nowhere/bazel: No such file or directory\n",
+    )
 
 
 def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
     with subprocess.Popen(
-        enclosed(*python(WAIT)).argv, env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        enclosed(*python(WAIT)).argv,
+        env=ENV,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as first:
         assert first.stdout
         assert first.stdout.readline() == b"there\n"
@@ -118,7 +142,9 @@ def test_a_second_program_can_join_the_network_of_the_first(port: int) -> None:
             first.pid, Command(python(REACH, str(port)), Path("/"), ENV)
         )
         assert (
-            subprocess.run(reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False).returncode
+            subprocess.run(
+                reach.argv, env=ENV, stderr=subprocess.DEVNULL, check=False
+            ).returncode
             == 1
         )
 
@@ -128,7 +154,9 @@ def test_beside_a_program_in_our_own_network_a_command_stays_as_it_is() -> None:
     assert isolation.in_network_of(os.getppid(), command) is command
 
 
-def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_path: Path) -> None:
+def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(
+    tmp_path: Path,
+) -> None:
     look = Command(("/bin/readlink", "/proc/self/ns/net"), tmp_path, ENV)
     ours = str(Path("/proc/self/ns/net").readlink())
     with isolation.closed():
@@ -137,7 +165,9 @@ def test_in_a_closed_block_no_program_has_a_network_and_after_it_all_have(tmp_pa
         with pseudo_terminal.running(look, remedy="-") as child:
             shown = "".join(pseudo_terminal.output(child)).strip()
         with pytest.raises(HostError, match="cannot be run"):
-            runner.run(Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-")
+            runner.run(
+                Command(("/no/program",), tmp_path, ENV), tmp_path / "log", remedy="-"
+            )
     assert ours not in {logged, collected, shown}
     assert all(found.startswith("net:[") for found in (logged, collected, shown))
     assert pipes.collect(look).printed.decode().strip() == ours

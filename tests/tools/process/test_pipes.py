@@ -22,12 +22,17 @@ def test_output_complaint_and_status_are_collected(tmp_path: Path) -> None:
 
 def test_a_file_is_read_and_another_is_written(tmp_path: Path) -> None:
     (tmp_path / "given").write_text("text", "utf-8")
-    with (tmp_path / "given").open("rb") as given, (tmp_path / "into").open("wb") as into:
+    with (
+        (tmp_path / "given").open("rb") as given,
+        (tmp_path / "into").open("wb") as into,
+    ):
         ended = pipes.collect(Command(("cat",), tmp_path, PATH), given, into)
     assert (ended.printed, (tmp_path / "into").read_text("utf-8")) == (b"", "text")
 
 
-def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(tmp_path: Path) -> None:
+def test_lines_are_heard_as_they_come_also_those_of_a_progress_bar(
+    tmp_path: Path,
+) -> None:
     with tempfile.TemporaryFile() as nothing:
         status, heard = pipes.listen(
             shell("printf '1 of 2\\r2 of 2\\r\\n' >&2", tmp_path),

@@ -43,19 +43,29 @@ def test_the_umask_of_the_caller_does_not_reach_a_program(tmp_path: Path) -> Non
     assert (tmp_path / "made").stat().st_mode & 0o777 == 0o644
 
 
-def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(tmp_path: Path) -> None:
+def test_a_failing_program_is_reported_with_its_status_last_lines_and_log(
+    tmp_path: Path,
+) -> None:
     code = "import sys; [print(n, flush=True) for n in range(40)]; sys.exit('it broke')"
     with pytest.raises(ToolError) as caught:
         runner.run(python(code, tmp_path), tmp_path / "log", remedy="Mend it.")
     evidence = caught.value.evidence
-    assert (caught.value.remedy, evidence.status, evidence.log) == ("Mend it.", 1, tmp_path / "log")
+    assert (caught.value.remedy, evidence.status, evidence.log) == (
+        "Mend it.",
+        1,
+        tmp_path / "log",
+    )
     assert "it broke" in evidence.lines
     assert len(evidence.lines) == runner.TAIL_LINES
 
 
 def test_a_program_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="no-such-program cannot be run"):
-        runner.run(Command(("no-such-program",), tmp_path), tmp_path / "log", remedy="Install it.")
+        runner.run(
+            Command(("no-such-program",), tmp_path),
+            tmp_path / "log",
+            remedy="Install it.",
+        )
 
 
 def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -> None:
@@ -69,13 +79,19 @@ def test_a_program_that_found_the_disk_full_is_the_hosts_fault(tmp_path: Path) -
 
 def test_an_argument_is_never_read_by_a_shell(tmp_path: Path) -> None:
     runner.run(
-        Command(("/bin/echo", "$(touch made); touch made"), tmp_path), tmp_path / "log", remedy="-"
+        Command(("/bin/echo", "$(touch made); touch made"), tmp_path),
+        tmp_path / "log",
+        remedy="-",
     )
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"])
-def test_a_program_and_its_children_end_with_us(tmp_path: Path, ending: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    "ending", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill -9"]
+)
+def test_a_program_and_its_children_end_with_us(
+    tmp_path: Path, ending: signal.Signals
+) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import runner as shell\n"
         "here = Path(sys.argv[1])\n"
@@ -99,7 +115,8 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
     try:
         told = runner.run(
             python(
-                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)", tmp_path
+                f"import signal; print(signal.getsignal({number:d}) == signal.SIG_IGN)",
+                tmp_path,
             ),
             tmp_path / "log",
             remedy="-",
@@ -109,7 +126,9 @@ def test_a_program_can_be_ended_even_if_its_caller_ignores_the_signal(
     assert told == "False\n"
 
 
-def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(tmp_path: Path) -> None:
+def test_the_lock_of_a_killed_build_lasts_until_its_programs_are_gone(
+    tmp_path: Path,
+) -> None:
     script = (
         "import sys; from pathlib import Path; from tfwright.tools.process import file_lock as "
         "lock, runner as shell\n"
@@ -149,7 +168,12 @@ def await_end(pid: int) -> None:
     """Wait until a process is gone, or is only waiting to be reaped."""
     for _ in range(400):
         try:
-            if Path(f"/proc/{pid}/stat").read_text("utf-8").rpartition(") ")[2].startswith("Z"):
+            if (
+                Path(f"/proc/{pid}/stat")
+                .read_text("utf-8")
+                .rpartition(") ")[2]
+                .startswith("Z")
+            ):
                 return
         except OSError:
             return
@@ -166,14 +190,19 @@ def await_number(path: Path) -> int:
     raise AssertionError(f"{path} was not written")
 
 
-def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path) -> None:
+def test_a_program_that_takes_too_long_is_ended_with_its_children(
+    tmp_path: Path,
+) -> None:
     code = (
         "import subprocess; print(subprocess.Popen(['sleep', '600']).pid, flush=True); "
         "__import__('time').sleep(600)"
     )
     with pytest.raises(TimeoutError):
         runner.attempt(
-            python(code, tmp_path, PATH=os.environ["PATH"]), tmp_path / "log", remedy="-", timeout=1
+            python(code, tmp_path, PATH=os.environ["PATH"]),
+            tmp_path / "log",
+            remedy="-",
+            timeout=1,
         )
     child = int((tmp_path / "log").read_text("utf-8").split()[0])
     status = Path(f"/proc/{child}/stat")
@@ -182,9 +211,14 @@ def test_a_program_that_takes_too_long_is_ended_with_its_children(tmp_path: Path
 
 def test_how_a_program_ended_can_be_asked_without_an_error(tmp_path: Path) -> None:
     assert (
-        runner.attempt(python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-") == 7
+        runner.attempt(
+            python("raise SystemExit(7)", tmp_path), tmp_path / "log", remedy="-"
+        )
+        == 7
     )
     assert (
-        runner.attempt(python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-")
+        runner.attempt(
+            python("import os; os.abort()", tmp_path), tmp_path / "log", remedy="-"
+        )
         == -signal.SIGABRT
     )

@@ -47,7 +47,9 @@ def test_what_is_kept_already_is_not_asked_of_an_index(
     wheel = small_wheel(tmp_path)
     packages.keep({wheel: (wheel.name, files.sha256(wheel))}, tmp_path / "vault")
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
-    packages.supply(HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False)
+    packages.supply(
+        HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False
+    )
     assert [path.name for path in packages.kept(tmp_path / "vault")] == [wheel.name]
 
 
@@ -59,12 +61,18 @@ def test_what_is_not_kept_is_brought_and_kept_under_its_digest(
     monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     packages.write_page(tmp_path / "vault")
-    packages.supply(HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False)
+    packages.supply(
+        HERE, ["small==1.0"], tmp_path / "vault", tmp_path / "log", offline_only=False
+    )
     assert packages.kept(tmp_path / "vault") == [
         packages.shelf(tmp_path / "vault") / digest / wheel.name
     ]
 
 
 def test_offline_what_is_not_kept_cannot_be_had(tmp_path: Path) -> None:
-    with pytest.raises(SupplyError, match=r"No matching distribution|Could not find a version"):
-        packages.supply(HERE, ["small==1.0"], tmp_path, tmp_path / "log", offline_only=True)
+    with pytest.raises(
+        SupplyError, match=r"No matching distribution|Could not find a version"
+    ):
+        packages.supply(
+            HERE, ["small==1.0"], tmp_path, tmp_path / "log", offline_only=True
+        )

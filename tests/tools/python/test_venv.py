@@ -38,7 +38,9 @@ def test_an_offline_build_without_the_venv_says_what_to_run(tmp_path: Path) -> N
 
 def test_an_interpreter_that_is_not_there_is_the_hosts_fault(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="cannot be run"):
-        venv.venv(tmp_path / "python3.6", [], tmp_path, offline=False, log=tmp_path / "log")
+        venv.venv(
+            tmp_path / "python3.6", [], tmp_path, offline=False, log=tmp_path / "log"
+        )
 
 
 def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
@@ -56,7 +58,9 @@ def test_an_old_python_without_virtualenv_is_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", [False, True], ids=["changed", "planted"])
-def test_a_venv_that_changed_on_disk_is_made_again(tmp_path: Path, *, planted: bool) -> None:
+def test_a_venv_that_changed_on_disk_is_made_again(
+    tmp_path: Path, *, planted: bool
+) -> None:
     made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     home = venv.home_of(made)
     assert not venv.damaged(home)
@@ -75,7 +79,9 @@ def test_a_venv_is_made_once_and_again_when_it_is_not_whole(tmp_path: Path) -> N
     made = venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
     stamp = made.lstat().st_mtime_ns
     assert (
-        venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log").lstat().st_mtime_ns
+        venv.venv(HERE, [], tmp_path, offline=True, log=tmp_path / "log")
+        .lstat()
+        .st_mtime_ns
         == stamp
     )
     (made.parents[1] / venv.DONE).unlink()
@@ -90,11 +96,16 @@ def test_a_store_that_is_reached_by_a_link_gives_the_same_path(tmp_path: Path) -
     (tmp_path / "link").symlink_to("store", target_is_directory=True)
     made = venv.venv(HERE, [], tmp_path / "link", offline=True, log=tmp_path / "log")
     assert made.is_relative_to(tmp_path.resolve() / "store")
-    assert venv.venv(HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log") == made
+    assert (
+        venv.venv(HERE, [], tmp_path / "store", offline=True, log=tmp_path / "log")
+        == made
+    )
 
 
 @pytest.mark.slow
-def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(tmp_path: Path) -> None:
+def test_a_digest_that_is_wanted_later_is_compared_and_the_path_stays(
+    tmp_path: Path,
+) -> None:
     wheel = small_wheel(tmp_path)
     digest = files.sha256(wheel)
     packages.keep({wheel: (wheel.name, digest)}, tmp_path)
@@ -125,23 +136,37 @@ def test_a_pin_that_another_one_needs_must_not_be_missing(tmp_path: Path) -> Non
 def test_a_real_old_python_gets_exactly_the_pins(tmp_path: Path, version: str) -> None:
     interpreter = os.environ.get(f"TFWRIGHT_PYTHON{version.replace('.', '')}")
     if not interpreter:
-        pytest.skip(f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}")
+        pytest.skip(
+            f"TFWRIGHT_PYTHON{version.replace('.', '')} names no Python {version}"
+        )
     pins = [
         "numpy==1.14.5" if version == "3.6" else "numpy==1.16.6",
         "six==1.16.0",
         "wheel==0.37.1",
         "setuptools==59.6.0",
     ]
-    made = venv.venv(Path(interpreter), pins, tmp_path, offline=False, log=tmp_path / "log")
+    made = venv.venv(
+        Path(interpreter), pins, tmp_path, offline=False, log=tmp_path / "log"
+    )
     said = subprocess.run(
-        [made, "-m", "pip", "freeze", "--all"], capture_output=True, text=True, check=True
+        [made, "-m", "pip", "freeze", "--all"],
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.split()
     assert set(pins) <= set(said)
-    assert venv.venv(Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log") == made
+    assert (
+        venv.venv(Path(interpreter), pins, tmp_path, offline=True, log=tmp_path / "log")
+        == made
+    )
     with pytest.raises(
         SupplyError,
         match=r"No matching distribution found for numpy==9\.9\.9|Could not find a version",
     ):
         venv.venv(
-            Path(interpreter), ["numpy==9.9.9"], tmp_path, offline=False, log=tmp_path / "log"
+            Path(interpreter),
+            ["numpy==9.9.9"],
+            tmp_path,
+            offline=False,
+            log=tmp_path / "log",
         )

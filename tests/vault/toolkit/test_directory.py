@@ -38,7 +38,9 @@ def test_cuda_behind_a_link_is_copied_with_its_inner_links(tmp_path: Path) -> No
     ]
 
 
-def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(tmp_path: Path) -> None:
+def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(
+    tmp_path: Path,
+) -> None:
     prefix = laid(
         tmp_path / "usr",
         {
@@ -64,7 +66,9 @@ def test_of_a_prefix_that_a_library_shares_only_the_library_is_copied(tmp_path: 
 
 def test_a_link_that_leads_out_of_the_directory_is_followed(tmp_path: Path) -> None:
     laid(tmp_path / "etc", {"alternatives/cudnn.h": "h"})
-    prefix = laid(tmp_path / "usr", {"include/cudnn.h": f"->{tmp_path}/etc/alternatives/cudnn.h"})
+    prefix = laid(
+        tmp_path / "usr", {"include/cudnn.h": f"->{tmp_path}/etc/alternatives/cudnn.h"}
+    )
     made = tmp_path / "made"
     directory.copy(prefix, "cudnn", made)
     assert not (made / "include/cudnn.h").is_symlink()

@@ -45,7 +45,9 @@ def laid(folder: Path, content: dict[str, str], mode: int = 0o644) -> Path:
     return folder
 
 
-def arranged(tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644) -> Path:
+def arranged(
+    tmp_path: Path, content: dict[str, str], way: str, mode: int = 0o644
+) -> Path:
     made = tmp_path / "made"
     made.mkdir(parents=True)
     rules = layout.DEBIAN if way == "debian" else layout.WHEELS
@@ -92,7 +94,8 @@ def test_the_same_packages_give_the_same_tree_under_any_umask(tmp_path: Path) ->
         arranged(tmp_path / "two", DEBIAN, "debian", mode=0o600),
     ]
     modes = [
-        {path.relative_to(root): path.stat().st_mode for path in root.rglob("*")} for root in made
+        {path.relative_to(root): path.stat().st_mode for path in root.rglob("*")}
+        for root in made
     ]
     assert modes[0] == modes[1]
     assert tree.content(made[0]) == tree.content(made[1])
@@ -109,15 +112,22 @@ def part(made: Path, version: str = "1") -> InstalledPart:
     )
 
 
-def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(tmp_path: Path) -> None:
+def test_who_accepted_a_licence_and_when_is_no_part_of_the_trees_digest(
+    tmp_path: Path,
+) -> None:
     made = arranged(tmp_path, WHEEL, "wheels")
     one = part(made)
     other = one.model_copy(update={"licence_accepted_by": "bob", "on": "2027-01-01"})
-    digests = {tree.ToolkitRecord(parts={"cudnn": installed}).tree for installed in (one, other)}
+    digests = {
+        tree.ToolkitRecord(parts={"cudnn": installed}).tree
+        for installed in (one, other)
+    }
     assert len(digests) == 1
 
 
-def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(tmp_path: Path) -> None:
+def test_a_part_takes_the_place_of_the_one_before_and_leaves_the_others(
+    tmp_path: Path,
+) -> None:
     root = tmp_path / "root"
     cuda = arranged(tmp_path / "a", DEBIAN, "debian")
     tree.add(root, "cuda", part(cuda), cuda)

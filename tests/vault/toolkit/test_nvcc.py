@@ -29,7 +29,9 @@ def called(toolkit: Path, name: str, *arguments: str) -> list[str]:
     """Return what NVIDIA's program gets if the wrapper is found on PATH, as nvcc finds it."""
     path = f"{toolkit}/tfwright/bin:{os.defpath}"
     command = [name, *arguments]
-    done = subprocess.run(command, env={"PATH": path}, check=True, capture_output=True, text=True)
+    done = subprocess.run(
+        command, env={"PATH": path}, check=True, capture_output=True, text=True
+    )
     return done.stdout.splitlines()
 
 
@@ -37,7 +39,12 @@ def called(toolkit: Path, name: str, *arguments: str) -> list[str]:
 def test_a_compiler_gets_no_absolute_path_of_a_source_that_was_given_relatively(
     toolkit: Path, name: str
 ) -> None:
-    given = ["--orig_src_file_name", "op.cu.cc", "--orig_src_path_name", "/build/one/op.cu.cc"]
+    given = [
+        "--orig_src_file_name",
+        "op.cu.cc",
+        "--orig_src_path_name",
+        "/build/one/op.cu.cc",
+    ]
     assert called(toolkit, name, *given)[-1] == "/proc/self/cwd/op.cu.cc"
 
 

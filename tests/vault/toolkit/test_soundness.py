@@ -71,8 +71,12 @@ def test_what_users_add_is_theirs(root: Path) -> None:
     soundness.insist(root, "mine")
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999])
-def test_a_damaged_list_of_what_was_seen_only_costs_a_look(root: Path, content: bytes) -> None:
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b"{", b"\xff", b'{"bin/nvcc": 1}', b"[" * 9999]
+)
+def test_a_damaged_list_of_what_was_seen_only_costs_a_look(
+    root: Path, content: bytes
+) -> None:
     seen = root.with_name(f"{root.name}.seen.json")
     seen.write_bytes(content)
     soundness.insist(root, "mine")

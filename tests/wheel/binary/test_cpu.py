@@ -32,7 +32,16 @@ def built(folder: Path, further: str = "", *options: str) -> Path:
         "".join(ORDINARY.format(number) for number in range(64)) + further, "utf-8"
     )
     subprocess.run(
-        ["g++", "-O2", "-shared", "-fPIC", *options, folder / "a.cc", "-o", folder / "a.so"],
+        [
+            "g++",
+            "-O2",
+            "-shared",
+            "-fPIC",
+            *options,
+            folder / "a.cc",
+            "-o",
+            folder / "a.so",
+        ],
         check=True,
     )
     return folder / "a.so"
@@ -71,7 +80,9 @@ def test_how_it_was_decided_is_said(tmp_path: Path) -> None:
     assert use.decided == "64 of 64 sampled functions with vector registers"
 
 
-@pytest.mark.parametrize("name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"])
+@pytest.mark.parametrize(
+    "name", ["xnn_scale__avx2", "_ZN4dnnl9jit_avx2", "checked_at_run_time"]
+)
 def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
     tmp_path: Path, name: str
 ) -> None:
@@ -80,8 +91,12 @@ def test_one_function_that_the_library_chooses_at_run_time_is_not_needed(
 
 
 @pytest.mark.parametrize("name", ["tensorflow", "Eigen"])
-def test_one_function_of_tensorflow_is_enough_to_need_it(tmp_path: Path, name: str) -> None:
-    found = read(built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n"))
+def test_one_function_of_tensorflow_is_enough_to_need_it(
+    tmp_path: Path, name: str
+) -> None:
+    found = read(
+        built(tmp_path, f"namespace {name} {{ {FOR_AVX2.format('fused')} }}\n")
+    )
     assert found.level == "avx2"
     assert [(use.extension, use.decided) for use in found.needs] == [
         ("fma", "found by a search of all code")
@@ -127,11 +142,15 @@ def test_code_that_is_said_to_end_after_the_file_is_refused(tmp_path: Path) -> N
         kind, flags = content[header], content[header + 4]
         if kind == 1 and flags & 1:
             content[header + 32 : header + 48] = (2**40).to_bytes(8, "little") * 2
-    with pytest.raises(ValueError, match=r"the file ends before them|on top of each other"):
+    with pytest.raises(
+        ValueError, match=r"the file ends before them|on top of each other"
+    ):
         elf.examine(content)
 
 
-@pytest.mark.parametrize(("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)])
+@pytest.mark.parametrize(
+    ("floor", "kept"), [("sse3", False), ("avx", True), ("avx2", True)]
+)
 def test_the_floor_names_library_function_and_how_it_was_decided(
     tmp_path: Path,
     floor: CpuLevel,
@@ -143,7 +162,9 @@ def test_the_floor_names_library_function_and_how_it_was_decided(
     assert (faults == []) is kept
     if not kept:
         assert faults[0].startswith("a.so needs avx (_ZN10tensorflow")
-        assert faults[0].endswith("sampled functions with vector registers), the floor is sse3")
+        assert faults[0].endswith(
+            "sampled functions with vector registers), the floor is sse3"
+        )
 
 
 def test_every_extension_belongs_to_a_level() -> None:

@@ -25,7 +25,8 @@ def built(folder: Path, source: str, *options: str) -> Path:
     (folder / "library.cc").write_text(source, "utf-8")
     library = folder / "library.so"
     subprocess.run(
-        ["g++", "-shared", "-fPIC", folder / "library.cc", "-o", library, *options], check=True
+        ["g++", "-shared", "-fPIC", folder / "library.cc", "-o", library, *options],
+        check=True,
     )
     return library
 
@@ -38,7 +39,9 @@ def test_the_machine_is_named_as_uname_does(tmp_path: Path) -> None:
     assert read(built(tmp_path, "")).machine == platform.machine()
 
 
-def test_needed_libraries_and_where_they_are_looked_for_are_read(tmp_path: Path) -> None:
+def test_needed_libraries_and_where_they_are_looked_for_are_read(
+    tmp_path: Path,
+) -> None:
     found = read(
         built(
             tmp_path,
@@ -75,10 +78,15 @@ def test_the_strings_of_the_interface_tell_the_abi(
     tmp_path: Path, abi: str, said: tuple[str, ...]
 ) -> None:
     source = "#include <string>\nstd::string f(const std::string& one) { return one + one; }\n"
-    assert read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings == said
+    assert (
+        read(built(tmp_path, source, "-O0", f"-D_GLIBCXX_USE_CXX11_ABI={abi}")).strings
+        == said
+    )
 
 
-def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(tmp_path: Path) -> None:
+def test_the_strings_of_the_standard_librarys_own_functions_tell_nothing(
+    tmp_path: Path,
+) -> None:
     source = "#include <string>\nnamespace std { void f(const string&) {} }\n"
     assert read(built(tmp_path, source, "-O0")).strings == ()
 
@@ -110,7 +118,9 @@ def test_a_file_that_says_that_it_has_millions_of_sections_is_refused_at_once(
         elf_sections.read(content)
 
 
-def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path) -> None:
+def test_what_is_read_is_what_pyelftools_reads_from_the_sections(
+    tmp_path: Path,
+) -> None:
     source = (
         "#include <cmath>\n#include <string>\nstd::string f(double a) { return "
         "std::to_string(std::exp(a)); }\n"
@@ -119,11 +129,16 @@ def test_what_is_read_is_what_pyelftools_reads_from_the_sections(tmp_path: Path)
         tmp_path, source, "-Wl,--no-as-needed", "-lm", "-Wl,-rpath,$ORIGIN"
     ).read_bytes()
     peer, found = ELFFile(io.BytesIO(content)), elf.read(content)
-    dynamic, names = peer.get_section_by_name(".dynamic"), peer.get_section_by_name(".dynsym")
+    dynamic, names = (
+        peer.get_section_by_name(".dynamic"),
+        peer.get_section_by_name(".dynsym"),
+    )
     assert isinstance(dynamic, DynamicSection)
     assert isinstance(names, SymbolTableSection)
     needed = [
-        str(vars(tag)["needed"]) for tag in dynamic.iter_tags() if tag.entry.d_tag == "DT_NEEDED"
+        str(vars(tag)["needed"])
+        for tag in dynamic.iter_tags()
+        if tag.entry.d_tag == "DT_NEEDED"
     ]
     symbols = names.iter_symbols()
     assert found.needed == tuple(needed)
@@ -155,7 +170,12 @@ def with_sections_that_say_nothing(content: bytearray) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [without_sections, with_a_wrong_number_of_the_names, with_sections_that_say_nothing]
+    "change",
+    [
+        without_sections,
+        with_a_wrong_number_of_the_names,
+        with_sections_that_say_nothing,
+    ],
 )
 def test_what_the_sections_say_does_not_matter(
     tmp_path: Path, change: Callable[[bytearray], None]
@@ -176,7 +196,11 @@ def headers(content: bytes | bytearray) -> list[int]:
 
 
 def header_of(content: bytes | bytearray, kind: int) -> int:
-    return next(at for at in headers(content) if struct.unpack_from("<I", content, at)[0] == kind)
+    return next(
+        at
+        for at in headers(content)
+        if struct.unpack_from("<I", content, at)[0] == kind
+    )
 
 
 def two_dynamic_tables(content: bytearray) -> None:
@@ -194,7 +218,9 @@ def more_headers_than_the_loader_reads(content: bytearray) -> None:
 
 
 def segments_on_top_of_each_other(content: bytearray) -> None:
-    first, second = [at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"][:2]
+    first, second = [
+        at for at in headers(content) if content[at : at + 4] == b"\1\0\0\0"
+    ][:2]
     content[second + 16 : second + 32] = content[first + 16 : first + 32]
 
 
@@ -220,7 +246,10 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
     [
         (two_dynamic_tables, "cannot be judged: it has more than one dynamic table"),
         (no_dynamic_table, "it has no dynamic table"),
-        (more_headers_than_the_loader_reads, "cannot be judged: it has more program headers"),
+        (
+            more_headers_than_the_loader_reads,
+            "cannot be judged: it has more program headers",
+        ),
         (segments_on_top_of_each_other, "cannot be judged: its segments lie on top"),
         (a_name_outside_the_file, "where it has nothing in memory"),
         (a_table_of_names_outside_the_file, "where it has nothing in memory"),
@@ -229,7 +258,9 @@ def a_table_of_names_outside_the_file(content: bytearray) -> None:
 def test_what_cannot_be_judged_is_refused_and_not_passed(
     tmp_path: Path, change: Callable[[bytearray], None], message: str
 ) -> None:
-    content = lying(built(tmp_path, "", "-Wl,--no-as-needed", "-lm").read_bytes(), change)
+    content = lying(
+        built(tmp_path, "", "-Wl,--no-as-needed", "-lm").read_bytes(), change
+    )
     with pytest.raises(ValueError, match=message):
         elf.read(content)
 
@@ -240,7 +271,9 @@ def test_versions_in_a_chain_without_an_end_are_refused(tmp_path: Path) -> None:
     )
     table = struct.unpack_from("<Q", content, an_entry(content, 0x6FFFFFFE))[0]
     struct.pack_into("<I", content, table + 12, 1)
-    with pytest.raises(ValueError, match=r"versions|nothing in memory|goes beyond|does not end"):
+    with pytest.raises(
+        ValueError, match=r"versions|nothing in memory|goes beyond|does not end"
+    ):
         elf.read(content)
 
 
@@ -252,10 +285,12 @@ def test_a_table_in_which_all_names_are_the_whole_table_is_given_up(
         elf.read(built(tmp_path, "int f() { return 1; }\n").read_bytes())
 
 
-def test_a_library_that_exports_nothing_is_read_with_what_it_wants(tmp_path: Path) -> None:
-    source = (
-        'extern "C" int lost(); __attribute__((visibility("hidden"))) int f() { return lost(); }\n'
+def test_a_library_that_exports_nothing_is_read_with_what_it_wants(
+    tmp_path: Path,
+) -> None:
+    source = 'extern "C" int lost(); __attribute__((visibility("hidden"))) int f() { return lost(); }\n'
+    library = built(
+        tmp_path, source, "-nostartfiles", "-Wl,--hash-style=gnu", "-Wl,-u,f"
     )
-    library = built(tmp_path, source, "-nostartfiles", "-Wl,--hash-style=gnu", "-Wl,-u,f")
     _, table = elf.examine(library.read_bytes())
     assert b"lost" in table.wanted

@@ -13,7 +13,12 @@ def text(kind: int, path: str, words: int = 1) -> bytes:
     body = path.encode() + b"\0"
     body += bytes(-len(body) % 8)
     start = 8 + 4 * words
-    return struct.pack(f"<{2 + words}I", kind, start + len(body), start, *[0] * (words - 1)) + body
+    return (
+        struct.pack(
+            f"<{2 + words}I", kind, start + len(body), start, *[0] * (words - 1)
+        )
+        + body
+    )
 
 
 def thin(machine: int, *commands: bytes) -> bytes:
@@ -39,7 +44,13 @@ def test_a_library_says_what_it_needs_and_where_it_looks() -> None:
     read = macho.read(LIBRARY)
     needed = ("@rpath/libcudart.9.2.dylib", "/usr/lib/libc++.1.dylib")
     assert read == (
-        MachO("x86_64", "@rpath/libtensorflow_framework.so", needed, ("@loader_path/..",), "10.12"),
+        MachO(
+            "x86_64",
+            "@rpath/libtensorflow_framework.so",
+            needed,
+            ("@loader_path/..",),
+            "10.12",
+        ),
     )
 
 

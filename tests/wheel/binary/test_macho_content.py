@@ -45,8 +45,12 @@ def test_a_library_in_the_other_byte_order_is_left_as_its_commands_say_it() -> N
     assert read(library).symbols.exports == 0
 
 
-@pytest.mark.parametrize(("field", "message"), [(12, "says that it has"), (20, "says that it has")])
-def test_a_table_that_is_larger_than_the_file_is_refused(field: int, message: str) -> None:
+@pytest.mark.parametrize(
+    ("field", "message"), [(12, "says that it has"), (20, "says that it has")]
+)
+def test_a_table_that_is_larger_than_the_file_is_refused(
+    field: int, message: str
+) -> None:
     content = bytearray(LIBRARY)
     struct.pack_into("<I", content, 32 + 72 + 160 + field, 0x7FFFFFFF)
     with pytest.raises(ValueError, match=message):

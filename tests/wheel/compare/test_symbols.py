@@ -19,7 +19,9 @@ def symbols(*functions: Function, exported: Sequence[str] = ()) -> LibrarySymbol
     return made
 
 
-def test_an_address_is_in_the_function_that_begins_before_it_and_has_not_ended() -> None:
+def test_an_address_is_in_the_function_that_begins_before_it_and_has_not_ended() -> (
+    None
+):
     some = symbols(("late", 0x300, 0), ("early", 0x100, 0x10))
     at = {
         address: some.function_at(address, 0x80)
@@ -51,7 +53,9 @@ def test_functions_that_share_their_name_are_not_compared() -> None:
 
 def test_the_functions_that_changed_most_are_named_and_the_others_counted() -> None:
     one, two = (
-        symbols(*((f"f{number}", 100 * number, 10 + number * grown) for number in range(8)))
+        symbols(
+            *((f"f{number}", 100 * number, 10 + number * grown) for number in range(8))
+        )
         for grown in (0, 1)
     )
     (line,) = comparison_symbols.resized(one, two)

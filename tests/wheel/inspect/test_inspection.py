@@ -92,7 +92,8 @@ def test_a_wheel_that_is_not_there_is_an_error_and_no_report(tmp_path: Path) -> 
 @compiler
 def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None:
     (tmp_path / "a.cc").write_text(
-        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n', "utf-8"
+        'extern "C" const char* where() { return "/home/builder/.cache/bazel/a.cc"; }\n',
+        "utf-8",
     )
     subprocess.run(
         ["g++", "-shared", "-fPIC", "-Wl,-rpath,../lib", "a.cc", "-o", "a.so"],
@@ -101,7 +102,9 @@ def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None
     )
     report = inspection.inspect(
         wheel_of(
-            tmp_path, LINUX, {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""}
+            tmp_path,
+            LINUX,
+            {"small/a.so": (tmp_path / "a.so").read_bytes(), "small/a.py": b""},
         )
     )
     (found,) = report.libraries
@@ -114,13 +117,22 @@ def test_a_library_is_read_with_the_paths_of_its_builder(tmp_path: Path) -> None
 @compiler
 @pytest.mark.parametrize(
     ("source", "kind"),
-    [('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"), ("", "stub")],
+    [
+        ('void op() asm("OpKernelRegistrar"); void load() { op(); }\n', "real"),
+        ("", "stub"),
+    ],
 )
-def test_nccl_ops_is_said_to_be_real_or_a_stub(tmp_path: Path, source: str, kind: str) -> None:
+def test_nccl_ops_is_said_to_be_real_or_a_stub(
+    tmp_path: Path, source: str, kind: str
+) -> None:
     (tmp_path / "a.cc").write_text(source, "utf-8")
-    subprocess.run(["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True)
+    subprocess.run(
+        ["g++", "-shared", "-fPIC", "a.cc", "-o", "a.so"], cwd=tmp_path, check=True
+    )
     report = inspection.inspect(
-        wheel_of(tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()})
+        wheel_of(
+            tmp_path, LINUX, {"small/_nccl_ops.so": (tmp_path / "a.so").read_bytes()}
+        )
     )
     assert report.libraries[0].registered is not None
     assert any("a stub" in note for note in report.notes) is (kind == "stub")
@@ -140,7 +152,9 @@ def test_what_tensorflow_states_about_its_build_is_read_in_both_of_its_forms(
     ):
         assert (
             inspection.inspect(
-                wheel_of(tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text})
+                wheel_of(
+                    tmp_path, LINUX, {"tensorflow/python/platform/build_info.py": text}
+                )
             ).stated
             == stated
         )
@@ -170,7 +184,9 @@ def test_a_macos_that_is_too_new_for_the_tag_is_a_fault(tmp_path: Path) -> None:
     )
 
 
-def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(tmp_path: Path) -> None:
+def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(
+    tmp_path: Path,
+) -> None:
     said = faults(
         wheel_of(
             tmp_path,
@@ -178,7 +194,10 @@ def test_a_library_for_another_machine_or_python_than_the_tags_is_a_fault(tmp_pa
             {"a.cpython-37m-darwin.so": mac_library("10.9")},
         )
     )
-    assert "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64" in said
+    assert (
+        "a.cpython-37m-darwin.so is for x86_64, and the tag is manylinux2014_aarch64"
+        in said
+    )
     assert "a.cpython-37m-darwin.so is for CPython 37, and the tags are" in said
 
 
@@ -198,14 +217,18 @@ def test_machine_code_under_a_tag_for_any_machine_is_a_fault(tmp_path: Path) -> 
         ("linux", "2.40", 0),
     ],
 )
-def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(tag: str, glibc: str, untrue: int) -> None:
+def test_a_manylinux_tag_is_true_if_its_glibc_is_enough(
+    tag: str, glibc: str, untrue: int
+) -> None:
     path = Path(f"small-1.0-cp36-cp36m-{tag}_x86_64.whl")
     stated = tags.named(path)
     found = tags.faults(path, stated, [library(glibc=glibc)])
     assert len(found) == untrue
 
 
-def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(make_wheel: MakeWheel) -> None:
+def test_a_name_that_does_not_agree_with_what_is_inside_is_a_fault(
+    make_wheel: MakeWheel,
+) -> None:
     path = make_wheel()
     renamed = path.rename(path.with_name("other-2.0-py2-none-any.whl"))
     said = faults(renamed)
@@ -241,7 +264,9 @@ def test_an_encrypted_member_is_a_fault(make_wheel: MakeWheel) -> None:
 
 
 def test_a_member_outside_the_wheel_is_a_fault(tmp_path: Path) -> None:
-    assert "would leave the directory" in faults(wheel_of(tmp_path, LINUX, {"../../bin/sh": b""}))
+    assert "would leave the directory" in faults(
+        wheel_of(tmp_path, LINUX, {"../../bin/sh": b""})
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -254,7 +279,10 @@ def test_a_name_that_is_there_twice_is_a_fault(make_wheel: MakeWheel) -> None:
 
 def test_a_wheel_with_64_bit_fields_is_read(tmp_path: Path) -> None:
     path = wheel_of(tmp_path, LINUX, {})
-    with zipfile.ZipFile(path) as plain, zipfile.ZipFile(tmp_path / "copy", "w") as copy:
+    with (
+        zipfile.ZipFile(path) as plain,
+        zipfile.ZipFile(tmp_path / "copy", "w") as copy,
+    ):
         for member in plain.infolist():
             with copy.open(member.filename, "w", force_zip64=True) as target:
                 target.write(plain.read(member))
@@ -269,11 +297,19 @@ def test_a_description_that_would_fill_the_memory_is_a_fault(
     assert "METADATA has 47 bytes" in faults(make_wheel())
 
 
-def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_report_is_shown_as_a_table_and_as_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     one = library(architectures=("sm_70", "compute_70"))
     two = Library("b.dylib", 5, macho=(MachO("arm64", "", (), (), "12.0"),))
     report = Inspection(
-        "small.whl", 100, 200, "small", "1.0", libraries=(one, two), notes=("It is small.",)
+        "small.whl",
+        100,
+        200,
+        "small",
+        "1.0",
+        libraries=(one, two),
+        notes=("It is small.",),
     )
     inspect.show_report(report, as_json=False)
     shown = capsys.readouterr().out
@@ -282,7 +318,9 @@ def test_a_report_is_shown_as_a_table_and_as_json(capsys: pytest.CaptureFixture[
     assert "note: It is small." in shown
     inspect.show_report(report, as_json=True)
     assert (
-        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"]["version"]
+        json.loads(capsys.readouterr().out)["libraries"][0]["elf"]["requires"]["GLIBC"][
+            "version"
+        ]
         == "2.12"
     )
 

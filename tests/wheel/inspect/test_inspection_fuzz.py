@@ -16,7 +16,15 @@ SECONDS = float(os.environ.get("TFWRIGHT_FUZZ_SECONDS", "1"))
 LONGEST = 10.0
 """Seconds of the processor that one damaged file may take; by the clock it would depend on what
 else runs."""
-READERS = ("elf", "mach-o", "fat binary", "texts", "library compared", "wheel", "build_info")
+READERS = (
+    "elf",
+    "mach-o",
+    "fat binary",
+    "texts",
+    "library compared",
+    "wheel",
+    "build_info",
+)
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -15,9 +15,7 @@ pytestmark = pytest.mark.skipif(
     reason="there is no g++ that makes ELF files",
 )
 
-GIVER = (
-    "namespace tensorflow { int given() { return 1; } int OpDefBuilderReceiver() { return 2; } }\n"
-)
+GIVER = "namespace tensorflow { int given() { return 1; } int OpDefBuilderReceiver() { return 2; } }\n"
 TAKER = "namespace tensorflow { int given(); int lost(); int f() { return given() + lost(); } }\n"
 PYTHON = 'extern "C" int PyErr_Occurred(); extern "C" int PyThing() { return PyErr_Occurred(); }\n'
 WEAK = (
@@ -57,13 +55,19 @@ def test_what_no_library_of_the_wheel_gives_is_missing(tmp_path: Path) -> None:
 def test_what_python_gives_and_what_may_be_missing_is_not(tmp_path: Path) -> None:
     assert (
         resolved(
-            built(tmp_path, "a", PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n')
+            built(
+                tmp_path,
+                "a",
+                PYTHON + WEAK + '#include <cstdio>\nvoid h() { std::puts(""); }\n',
+            )
         )["a.so"].missing
         == ()
     )
 
 
-def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(tmp_path: Path) -> None:
+def test_where_a_library_from_elsewhere_is_needed_nothing_is_said(
+    tmp_path: Path,
+) -> None:
     built(tmp_path, "libcuda", 'extern "C" int cuInit() { return 0; }\n')
     needing = built(
         tmp_path, "needing", 'extern "C" int f();\n', "-Wl,--no-as-needed", "libcuda.so"

@@ -32,12 +32,16 @@ def test_a_wheel_from_elsewhere_has_no_record(make_wheel: Callable[..., Path]) -
 
 
 @pytest.mark.parametrize("name", recipe.names())
-def test_a_record_holds_the_recipe_that_it_was_made_from(name: str, a_record: BuildRecord) -> None:
+def test_a_record_holds_the_recipe_that_it_was_made_from(
+    name: str, a_record: BuildRecord
+) -> None:
     read = recipe.read(name)
     held = build_record.recipe_of(
         a_record.model_copy(update={"recipe": build_record.recipe_content(read)})
     )
-    assert held.model_dump(exclude={"verified"}) == read.model_dump(exclude={"verified"})
+    assert held.model_dump(exclude={"verified"}) == read.model_dump(
+        exclude={"verified"}
+    )
 
 
 def test_who_verified_a_recipe_does_not_change_its_digest() -> None:

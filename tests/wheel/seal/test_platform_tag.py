@@ -26,7 +26,16 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("there is no C++ compiler")
     room = tmp_path_factory.mktemp("wheel")
     (room / "work.cc").write_text(SOURCE, "utf-8")
-    command = ("c++", "-O1", "-shared", "-fPIC", "-fno-builtin", "-o", "work.so", "work.cc")
+    command = (
+        "c++",
+        "-O1",
+        "-shared",
+        "-fPIC",
+        "-fno-builtin",
+        "-o",
+        "work.so",
+        "work.cc",
+    )
     subprocess.run(command, cwd=room, check=True)
     path = room / "small-1.0-cp311-cp311-linux_x86_64.whl"
     with zipfile.ZipFile(path, "w") as archive:
@@ -47,7 +56,9 @@ def test_a_platform_whose_symbols_suffice_is_proved(wheel: Path) -> None:
 
 
 def test_an_older_platform_is_refused_with_the_symbols_in_the_way(wheel: Path) -> None:
-    with pytest.raises(WheelError, match="does not run on every manylinux_2_5_x86_64") as caught:
+    with pytest.raises(
+        WheelError, match="does not run on every manylinux_2_5_x86_64"
+    ) as caught:
         platform_tag.insist(wheel, "manylinux_2_5_x86_64")
     assert "libc.so.6 GLIBC_2.14" in caught.value.evidence.lines
 
@@ -59,7 +70,10 @@ def test_a_platform_that_does_not_exist_is_refused(wheel: Path) -> None:
 
 def test_name_and_tags_change_together(wheel: Path) -> None:
     platform = "manylinux_2_31_x86_64"
-    assert platform_tag.renamed(wheel.name, platform) == f"small-1.0-cp311-cp311-{platform}.whl"
+    assert (
+        platform_tag.renamed(wheel.name, platform)
+        == f"small-1.0-cp311-cp311-{platform}.whl"
+    )
     with zipfile.ZipFile(wheel) as archive:
         text = platform_tag.stated(archive, platform).decode()
     assert f"Tag: cp311-cp311-{platform}\n" in text

@@ -36,7 +36,9 @@ def said(make_sealed: Callable[..., Path]) -> Any:  # noqa: ANN401 what JSON hol
 
 
 def test_the_statement_is_one_by_the_schema_of_in_toto(said: Any) -> None:  # noqa: ANN401 the same
-    Statement.copy_from_pb(json_format.ParseDict(said, statement_pb2.Statement())).validate()
+    Statement.copy_from_pb(
+        json_format.ParseDict(said, statement_pb2.Statement())
+    ).validate()
 
 
 def test_the_predicate_is_one_by_the_schema_of_slsa(said: Any) -> None:  # noqa: ANN401 the same
@@ -59,7 +61,10 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
     }
     commit = "0123456789" * 4
     assert inputs == {
-        "source": (f"git+https://example.org/tensorflow.git@{commit}", {"gitCommit": commit}),
+        "source": (
+            f"git+https://example.org/tensorflow.git@{commit}",
+            {"gitCommit": commit},
+        ),
         "bazel": ("pkg:github/bazelbuild/bazel@0.26.1", {"sha256": "2" * 64}),
         "r1.8/0001-why.patch": (
             "pkg:generic/0001-why.patch?checksum=sha256:" + "3" * 64,
@@ -72,7 +77,12 @@ def test_what_went_in_is_named_with_its_digest(said: Any) -> None:  # noqa: ANN4
     }
 
 
-def test_a_wheel_without_a_record_has_no_statement(make_wheel: Callable[..., Path]) -> None:
+def test_a_wheel_without_a_record_has_no_statement(
+    make_wheel: Callable[..., Path],
+) -> None:
     path = make_wheel()
-    with zipfile.ZipFile(path) as wheel, pytest.raises(ValueError, match="no build record"):
+    with (
+        zipfile.ZipFile(path) as wheel,
+        pytest.raises(ValueError, match="no build record"),
+    ):
         statement.write(wheel, path.name, SHA256, BuildOutcome([], WHEN, "cache off"))

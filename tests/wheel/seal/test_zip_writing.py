@@ -90,7 +90,11 @@ def test_a_member_of_more_than_4_gib_is_read(tmp_path: Path) -> None:
         crc = zlib.crc32(block, crc)
     pack = zlib.compressobj(1, zlib.DEFLATED, -15)
     packed = b"".join(
-        [*(pack.compress(block) for _ in range(size >> 20)), pack.compress(bytes(5)), pack.flush()]
+        [
+            *(pack.compress(block) for _ in range(size >> 20)),
+            pack.compress(bytes(5)),
+            pack.flush(),
+        ]
     )
     path = tmp_path / "large.zip"
     with path.open("wb") as stream:

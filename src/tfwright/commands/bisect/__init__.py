@@ -74,7 +74,9 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     target = next((item for item in nightly.targets(wanted) if item.name == name), None)
     if target is None:
         names = ", ".join(item.name for item in nightly.targets(wanted)) or "none"
-        raise RecipeError(f"nightly.toml has no recipe {name!r}", remedy=f"Choose one of: {names}.")
+        raise RecipeError(
+            f"nightly.toml has no recipe {name!r}", remedy=f"Choose one of: {names}."
+        )
     with states.opened(wanted.directory) as state:
         first, last = _ends(state, name, good, bad)
     home = wanted.directory / "site" / "builds"
@@ -93,13 +95,17 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
     return Bisection(first, last, start, steps, Symptom.of(last), of_host)
 
 
-def _ends(state: State, name: str, good: str, bad: str) -> tuple[NightlyBuild, NightlyBuild]:
+def _ends(
+    state: State, name: str, good: str, bad: str
+) -> tuple[NightlyBuild, NightlyBuild]:
     """Return the builds to start from: the newest failed one, and the newest good one before it."""
     kept = state.builds(name)
     # A build that the host blocked, or whose name was taken, says nothing about the recipe.
     failed = [item for item in kept if _failed(item)]
     last = state.build(bad or (failed[-1].id if failed else ""))
-    passed = [item for item in kept if item.good and (not last or item.started < last.started)]
+    passed = [
+        item for item in kept if item.good and (not last or item.started < last.started)
+    ]
     first = state.build(good or (passed[-1].id if passed else ""))
     if first is None or last is None:
         raise RecipeError(
@@ -138,7 +144,8 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
         record = build_record.read(content)
     if record is None:
         raise RecipeError(
-            f"{build.wheel} has no build record", remedy="Choose another build with --good."
+            f"{build.wheel} has no build record",
+            remedy="Choose another build with --good.",
         )
     return KeptInputs(build_record.recipe_of(record))
 
@@ -146,7 +153,9 @@ def _inputs_of(build: NightlyBuild, home: Path) -> KeptInputs:
 def _inputs_now(target: Target, bad: NightlyBuild) -> KeptInputs:
     """Return the recipe as it is now, with the commit that failed."""
     found = targets.recipe_of(target)
-    source = found.source.model_copy(update={"commit": bad.commit or found.source.commit})
+    source = found.source.model_copy(
+        update={"commit": bad.commit or found.source.commit}
+    )
     lock = targets.lock_of(target)
     recipe = found.model_copy(update={"source": source})
     return KeptInputs(recipe, lock if lock.is_file() else None)
@@ -170,7 +179,9 @@ def _host_changes(first: NightlyBuild, last: NightlyBuild) -> list[HostChange]:
     """Return what of the host decides a wheel and differs between two builds."""
     before, after = first.fingerprint, last.fingerprint
     changed = [name for name in due.differing(before, after) if name in targets.OF_HOST]
-    return [HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed]
+    return [
+        HostChange(name, before.get(name, ""), after.get(name, "")) for name in changed
+    ]
 
 
 def bisect(
@@ -194,7 +205,9 @@ def bisect(
 
     name = wanted.bad.target
     recipe = wanted.start.recipe.model_copy(update={"name": name})
-    start = BisectStep(f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked))
+    start = BisectStep(
+        f"{wanted.good.id}, as it was", KeptInputs(recipe, wanted.start.locked)
+    )
     culprits = None
     # What was good before has to be good now; else the host is what changed.
     if tried(start) == "good" and wanted.steps:
@@ -205,4 +218,6 @@ def bisect(
             culprits = None
     trials.clear()
     blamed = results[culprits.first_bad.key if culprits else start.key]
-    return BisectOutcome(culprits, results[start.key], blamed, trials.ran, trials.remembered)
+    return BisectOutcome(
+        culprits, results[start.key], blamed, trials.ran, trials.remembered
+    )

@@ -77,7 +77,9 @@ def _step(said: str, recipe: Recipe) -> BisectStep:
     return BisectStep(said, KeptInputs(recipe))
 
 
-def _sources(now: SourceTable, bad: SourceTable, folder: Path) -> Iterator[tuple[str, SourceTable]]:
+def _sources(
+    now: SourceTable, bad: SourceTable, folder: Path
+) -> Iterator[tuple[str, SourceTable]]:
     """Yield the changes of [source], except for the commit."""
     kept = {name: getattr(now, name) for name in OWN_STEPS}
     others = bad.model_copy(update=kept)
@@ -104,7 +106,10 @@ def _located_like(source: SourceTable, other: SourceTable) -> SourceTable:
 def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTable]]:
     """Yield each changed, removed and added patch, in this order."""
     for name in dict.fromkeys(names(now)):
-        if name in {*names(bad)} and now.file(name).read_bytes() != bad.file(name).read_bytes():
+        if (
+            name in {*names(bad)}
+            and now.file(name).read_bytes() != bad.file(name).read_bytes()
+        ):
             yield _content_of(name), now
     for name in now.patches:
         if name not in bad.patches:
@@ -122,14 +127,19 @@ def _patched(now: SourceTable, bad: SourceTable) -> Iterator[tuple[str, SourceTa
         now = now.model_copy(update={"patches": bad.patches})
         yield "the order of the patches", now
     if now.assets != bad.assets:
-        yield "the recipe's [source.assets]", now.model_copy(update={"assets": bad.assets})
+        yield (
+            "the recipe's [source.assets]",
+            now.model_copy(update={"assets": bad.assets}),
+        )
 
 
 def _content_of(name: str) -> str:
     return f"patches/{name}, whose content changed"
 
 
-def _assembled(source: SourceTable, paths: dict[str, Path], folder: Path) -> SourceTable:
+def _assembled(
+    source: SourceTable, paths: dict[str, Path], folder: Path
+) -> SourceTable:
     """Copy the patches of a step together; return the source that uses the copies."""
     files.remove(folder)
     for name in names(source):

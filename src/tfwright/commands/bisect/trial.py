@@ -71,7 +71,9 @@ _JOURNAL = TypeAdapter(dict[str, TrialResult])
 class Trials:
     """Tries steps, and remembers what each gave, so that a killed bisection goes on."""
 
-    def __init__(self, target: str, symptom: Symptom, listener: Listener = SILENCE) -> None:
+    def __init__(
+        self, target: str, symptom: Symptom, listener: Listener = SILENCE
+    ) -> None:
         """Work for one target; its earlier trials are read from the disk."""
         self._host_file = _host_file()
         self._target = target

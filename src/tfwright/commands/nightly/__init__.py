@@ -15,7 +15,9 @@ from tfwright.nightly.night import BuildHost, NightOutcome
 from tfwright.progress import SILENCE, Listener
 
 
-def host(listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None) -> BuildHost:
+def host(
+    listener: Listener = SILENCE, hear: Callable[[str], None] = lambda _: None
+) -> BuildHost:
     """Return this build host, as its two files describe it."""
     # nightly.toml says what to build, the host file where and with what.
     wanted = nightly.read()

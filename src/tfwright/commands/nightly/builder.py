@@ -124,7 +124,9 @@ class PipelineBuilder:
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
 
-    def _since_last_good(self, order: BuildOrder, job: BuildRequest) -> dict[str, object]:
+    def _since_last_good(
+        self, order: BuildOrder, job: BuildRequest
+    ) -> dict[str, object]:
         """Return what changed since the last good build."""
         last = order.last_good
         if last is None:
@@ -143,7 +145,9 @@ class PipelineBuilder:
             found["commits"] = tuple(lines)
             if not lines:
                 # The page would list no commit, and a reader would miss the reason.
-                rewritten = "the history: no path leads from the last good commit to this one"
+                rewritten = (
+                    "the history: no path leads from the last good commit to this one"
+                )
                 found["changed"] = (*changed, rewritten)
         return found
 
@@ -289,7 +293,9 @@ class PipelineBuilder:
         if found.same:
             return ""
         first = found.differences[0]
-        return f"{len(found.differences)} differences, first {first.member}: {first.what}"
+        return (
+            f"{len(found.differences)} differences, first {first.member}: {first.what}"
+        )
 
     def links(self, target: Target) -> str:
         """Ask the servers of a target's archives; name what no server has any more."""

@@ -35,7 +35,9 @@ def of(
     """
     # As nightly.toml says: a single build never moves to another machine by itself.
     if nightly.on == "workers":
-        return SshFleet(nightly.directory, settings, builder, hear, hand_out.hosts(settings))
+        return SshFleet(
+            nightly.directory, settings, builder, hear, hand_out.hosts(settings)
+        )
     if nightly.on == "slurm":
         if settings.slurm is None:
             raise HostError(

@@ -161,7 +161,9 @@ def lock_of(target: Target) -> Path:
     return recipe.find(target.recipe).with_suffix(".lock")
 
 
-def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> dict[str, str]:
+def fingerprint(
+    job: BuildRequest, followed: FollowedCommit | None = None
+) -> dict[str, str]:
     """Return what decides a target's wheel, by names that a reader knows."""
     content = job.recipe.model_dump(
         mode="json",
@@ -172,7 +174,9 @@ def fingerprint(job: BuildRequest, followed: FollowedCommit | None = None) -> di
         # The commit is a part of its own below, so that a page can name it as what changed.
         content["source"].pop("commit", None)
         content["source"].pop("branch", None)
-    parts = {f"the recipe's [{name}]": _digest(table) for name, table in content.items()}
+    parts = {
+        f"the recipe's [{name}]": _digest(table) for name, table in content.items()
+    }
     source = job.recipe.source
     for path in (*source.patches, *source.assets.values()):
         parts[f"patches/{path}"] = files.sha256(source.file(path))[:16]
@@ -214,7 +218,9 @@ def _checkout() -> str:
     if not (ROOT / ".git").exists():
         return ""
     try:
-        return git.run(git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")).strip()
+        return git.run(
+            git.command(ROOT / ".git", "rev-parse", "--short=12", "HEAD")
+        ).strip()
     except TfwrightError:
         return ""
 

@@ -65,7 +65,9 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     # A mirror may have the history and not the tags; then the maintainer names the commit too.
     commit = stated or _commit(old, name)
     to = name
-    target = path.with_name(f"{_name(old.recipe.name, old.recipe.source.release, to)}.toml")
+    target = path.with_name(
+        f"{_name(old.recipe.name, old.recipe.source.release, to)}.toml"
+    )
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Rename it, or delete it.")
     files.write(target, _text(path.read_text("utf-8"), to, commit))
@@ -129,11 +131,15 @@ def _tools(recipe: Recipe) -> Iterator[PortedPin]:
         ("Python", recipe.host.python, compatibility.python(release)),
     ):
         if known is None:
-            yield PortedPin("tool", name, "look", f"{version}; no range is known for {release}")
+            yield PortedPin(
+                "tool", name, "look", f"{version}; no range is known for {release}"
+            )
         elif known.holds(version):
             yield PortedPin("tool", name, "fits", f"{version} is in {known}")
         else:
-            yield PortedPin("tool", name, "change", f"{version}; {release} wants {known}")
+            yield PortedPin(
+                "tool", name, "change", f"{version}; {release} wants {known}"
+            )
 
 
 def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
@@ -141,7 +147,10 @@ def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
     interview = expected.interview(recipe, HostFile())
     for fault in validation.faults(interview):
         says = f"{fault.what}. {fault.remedy}"
-        if recipe.configure.answers.get(fault.variable) is False and "does not ask" in fault.what:
+        if (
+            recipe.configure.answers.get(fault.variable) is False
+            and "does not ask" in fault.what
+        ):
             # "No" to a question that is gone decides nothing.
             toml_editing.without_key(path, ("configure", "answers", fault.variable))
             yield PortedPin("answer", fault.variable, "look", f"removed; {fault.what}")
@@ -189,7 +198,9 @@ def _outcome(patch: TriedPatch, recipe: str) -> str:
         return f"removed; {patch.says}"
     if patch.fate == "redo":
         number = Path(patch.name).name.partition("-")[0].lstrip("0")
-        return f"{patch.says}; merge it: invoke patch --recipe {recipe} --refresh {number}"
+        return (
+            f"{patch.says}; merge it: invoke patch --recipe {recipe} --refresh {number}"
+        )
     return patch.says
 
 
@@ -222,7 +233,9 @@ def _substitutes(
     for name, table in recipe.fetch.substitutes.items():
         before, after = archives.checksums(old, name), archives.checksums(new, name)
         if before & after or table.replaces in after:
-            yield PortedPin("substitute", name, "fits", "the tree still pins the same archive")
+            yield PortedPin(
+                "substitute", name, "fits", "the tree still pins the same archive"
+            )
         elif new is not None and not after:
             archives.remove(path, name)
             says = "removed; the new tree pins no archive of this name"
@@ -239,10 +252,14 @@ def _substitutes(
             yield PortedPin("substitute", name, "change", says)
 
 
-def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterator[PortedPin]:
+def _archives(
+    job: BuildRequest, old: Rules | None, new: Rules | None
+) -> Iterator[PortedPin]:
     """List the archives that are new, changed or gone, and those that no server has any more."""
     if old is None or new is None:
-        yield PortedPin("archive", "all", "look", "the rules of one of the trees cannot be read")
+        yield PortedPin(
+            "archive", "all", "look", "the rules of one of the trees cannot be read"
+        )
         return
     change = archives.compared(old, new, job)
     yield PortedPin("archive", "unchanged", "fits", str(change.unchanged))
@@ -257,7 +274,9 @@ def _archives(job: BuildRequest, old: Rules | None, new: Rules | None) -> Iterat
         yield PortedPin("archive", "from no source on this host", "look", listed)
 
 
-def _requirements(old: BuildRequest, new: BuildRequest, repository: Path) -> Iterator[PortedPin]:
+def _requirements(
+    old: BuildRequest, new: BuildRequest, repository: Path
+) -> Iterator[PortedPin]:
     """Compare what the two setup.py require, since verify.requirements pins that."""
     before = _required(repository, old.recipe.source.commit)
     for requirement in sorted(_required(repository, new.recipe.source.commit) - before):

@@ -42,7 +42,11 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
         for key, table in recipe.fetch.substitutes.items():
             if table.replaces in pinned:
                 short = key.removesuffix("_archive").rpartition("_")[2]
-                belonging = [patch for patch in recipe.source.patches if short in Path(patch).name]
+                belonging = [
+                    patch
+                    for patch in recipe.source.patches
+                    if short in Path(patch).name
+                ]
                 return OtherSubstitute(recipes.find(name), key, tuple(belonging))
     return None
 
@@ -96,7 +100,9 @@ def _by_checksum(rules: Rules) -> dict[str, Repository]:
     return {rule.sha256: rule for rule in rules.repositories if rule.sha256}
 
 
-def _lost(fresh: Sequence[Repository], rules: Rules, job: BuildRequest) -> Iterator[str]:
+def _lost(
+    fresh: Sequence[Repository], rules: Rules, job: BuildRequest
+) -> Iterator[str]:
     """Yield the names of archives that no source gives; nothing is downloaded for that."""
     substituted = job.recipe.fetch.substitutes
     asked = tuple(rule for rule in fresh if rule.name not in substituted)

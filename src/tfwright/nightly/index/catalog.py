@@ -37,7 +37,9 @@ class Catalog:
     def wheels(self) -> dict[str, tuple[Stat, IndexedWheel]]:
         """Return every wheel that was read before, by file name."""
         known = {}
-        rows = self._database.execute("select filename, size, mtime, described from wheel")
+        rows = self._database.execute(
+            "select filename, size, mtime, described from wheel"
+        )
         for filename, size, mtime, described in rows:
             values = json.loads(described)
             # JSON has lists only, and a frozen wheel is compared with tuples.

@@ -103,7 +103,9 @@ def ranked(text: bytes, wanted: Wish) -> list[MatchedWheel]:
             f"The index's {FILE} cannot be read: {_first_line(fault)}",
             remedy="Check the URL: it is the one that holds simple/ and packages/.",
         ) from fault
-    found = [MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries]
+    found = [
+        MatchedWheel(entry, tuple(_differences(entry, wanted))) for entry in entries
+    ]
     # Two stable sorts: the second one keeps the newest first among equals.
     found.sort(key=lambda wheel: _version(wheel.entry), reverse=True)
     found.sort(key=lambda wheel: len(wheel.differs))

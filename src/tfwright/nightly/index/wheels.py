@@ -9,7 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_wheel_filename,
+)
 from packaging.version import InvalidVersion, Version
 
 from tfwright.errors import Evidence, WheelError
@@ -127,7 +131,9 @@ def _refuse_other_name(
 ) -> None:
     """Raise WheelError if METADATA names another project or version than the file name."""
     try:
-        stated = ParsedName(canonicalize_name(project or ""), str(Version(version or "")))
+        stated = ParsedName(
+            canonicalize_name(project or ""), str(Version(version or ""))
+        )
     except InvalidVersion:
         raise _unfit(filename, f"its METADATA states the version {version!r}") from None
     if stated != named:

@@ -79,7 +79,9 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
 class _Scan:
     """One walk over the folder of wheels."""
 
-    def __init__(self, packages: Path, known: Catalog, moment: str, *, replace: bool) -> None:
+    def __init__(
+        self, packages: Path, known: Catalog, moment: str, *, replace: bool
+    ) -> None:
         self._packages = packages
         self._catalog = known
         self._known = known.wheels()
@@ -100,12 +102,16 @@ class _Scan:
             except WheelError as fault:
                 self.refused.append(fault)
                 continue
-            noted = found.noted(**notes.get(filename, {}), extras=_extras(filename, names))
+            noted = found.noted(
+                **notes.get(filename, {}), extras=_extras(filename, names)
+            )
             if noted != self._known.get(filename, (None, None))[1]:
                 self._kept.append((noted, stat))
             yield noted
 
-    def _wheel(self, filename: str, stat: Stat, batch: FileBatch, names: set[str]) -> IndexedWheel:
+    def _wheel(
+        self, filename: str, stat: Stat, batch: FileBatch, names: set[str]
+    ) -> IndexedWheel:
         """Return a wheel from the catalog, or read it from its file."""
         before = self._known.get(filename)
         if before and before[0] == stat and f"{filename}.metadata" in names:
@@ -180,7 +186,10 @@ def _projects(
 
 
 def _stage(
-    folder: Path, pages: Mapping[str, list[IndexedProject]], batch: FileBatch, wheels: str
+    folder: Path,
+    pages: Mapping[str, list[IndexedProject]],
+    batch: FileBatch,
+    wheels: str,
 ) -> None:
     """Add every page to the batch; a list of projects comes after the pages that it links."""
     for place, projects in pages.items():

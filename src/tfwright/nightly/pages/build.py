@@ -40,7 +40,9 @@ class TimelineView:
     differences: tuple[MeasuredRow, ...]
 
 
-def page(build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path) -> str:
+def page(
+    build: NightlyBuild, folder: Path, last_good: NightlyBuild | None, home: Path
+) -> str:
     """Return the page of a build whose files lie in `folder`.
 
     `home` holds the directories of the other builds.
@@ -83,7 +85,9 @@ def shown_logs(build: NightlyBuild, folder: Path) -> list[log.ShownLog]:
     broken = build.broken
     if broken and broken.log:
         return [log.read(folder, broken.log, broken.number)]
-    return [log.read(folder, name) for name in build.logs[-MOST_LOGS:]] if broken else []
+    return (
+        [log.read(folder, name) for name in build.logs[-MOST_LOGS:]] if broken else []
+    )
 
 
 def _timeline(
@@ -92,7 +96,11 @@ def _timeline(
     """Return the view of Bazel's actions; None without a profile."""
     if not build.profile:
         return None
-    earlier = home / last_good.id / last_good.profile if last_good and last_good.profile else None
+    earlier = (
+        home / last_good.id / last_good.profile
+        if last_good and last_good.profile
+        else None
+    )
     return compared(folder / build.profile, earlier)
 
 
@@ -155,7 +163,9 @@ def markdown(build: NightlyBuild, folder: Path) -> str:
 def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     verdict = build.tested if build.result == "built" else build.result
     lines = [f"## {_inline(build.target)}: {verdict}", ""]
-    lines += [f"Build `{build.id}`, {words.minute(build.started)}, {words.duration(build.seconds)}"]
+    lines += [
+        f"Build `{build.id}`, {words.minute(build.started)}, {words.duration(build.seconds)}"
+    ]
     if build.broken:
         lines += _broken(build, folder)
     if build.unpublished:
@@ -167,8 +177,13 @@ def _markdown(build: NightlyBuild, folder: Path) -> list[str]:
     programs = [f"{line.program}: {line.detail}" for line in failed]
     lines += _listed("Smoke programs that failed", programs)
     if build.wheel:
-        lines += ["", f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`"]
-    stages = [f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()]
+        lines += [
+            "",
+            f"Wheel `{build.wheel}`, {words.size(build.size)}, sha256 `{build.sha256}`",
+        ]
+    stages = [
+        f"{name}: {words.duration(seconds)}" for name, seconds in build.stages.items()
+    ]
     lines += _listed("Stages", stages)
     host = [f"worker: {build.worker}"] if build.worker else []
     host += [f"{name}: {value}" for name, value in build.host.items()]
@@ -181,7 +196,12 @@ def _broken(build: NightlyBuild, folder: Path) -> list[str]:
     broken = build.broken
     if broken is None:
         return []
-    lines = ["", f"**Broke in {_inline(broken.stage)}**", "", *_fenced([log.clean(broken.line)])]
+    lines = [
+        "",
+        f"**Broke in {_inline(broken.stage)}**",
+        "",
+        *_fenced([log.clean(broken.line)]),
+    ]
     if broken.cause:
         lines += ["", f"Cause: {_inline(broken.cause)}"]
     if broken.remedy:
@@ -213,6 +233,8 @@ def _fenced(lines: Sequence[str]) -> list[str]:
 def _inline(text: str) -> str:
     """Return text on one line in which nothing is markup: no link, no mention, no image."""
     plain = log.clean(" ".join(text.split()))
-    escaped = "".join(f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain)
+    escaped = "".join(
+        f"\\{sign}" if sign in r"\`*_[]<>#|!~" else sign for sign in plain
+    )
     # An @ would notify whoever has that name.
     return escaped.replace("@", "@\N{ZERO WIDTH SPACE}")

@@ -56,7 +56,9 @@ def sparkline(nights: Sequence[Nightfall], seconds: Mapping[str, float]) -> Draw
         left = start + number * STEP
         bar = f"M{left} {TALL}v-{height}h{STEP - 1}v{height}z"
         paths.setdefault(KIND[fell.verdict], []).append(bar)
-    drawn = "".join(f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items())
+    drawn = "".join(
+        f'<path class="{kind}" d="{"".join(d)}"/>' for kind, d in paths.items()
+    )
     said = ", ".join(f"{len(bars)} {NAMED[kind]}" for kind, bars in paths.items())
     text = f"{len(shown)} nights: {said}" if shown else "no night yet"
     svg = (
@@ -96,7 +98,8 @@ def sweep(curves: Curves) -> str:
     Both axes are logarithmic, since the sizes double. Returns nothing if there is no point.
     """
     shown = {
-        name: [point for point in own if _can_be_drawn(*point)] for name, own in curves.items()
+        name: [point for point in own if _can_be_drawn(*point)]
+        for name, own in curves.items()
     }
     points = [point for own in shown.values() for point in own]
     if not points:
@@ -134,7 +137,9 @@ def _tick(across: _Scale, size: float) -> str:
     return f'<text class="across" x="{across(size)}" y="{HIGH - BELOW + 18}">{size:g}</text>'
 
 
-def _curve(name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale) -> str:
+def _curve(
+    name: str, points: Sequence[tuple[float, float]], across: _Scale, up: _Scale
+) -> str:
     """Draw one device's line, with its name at the end."""
     places = [(across(size), up(speed)) for size, speed in points]
     drawn = "L".join(f"{x} {y}" for x, y in places)

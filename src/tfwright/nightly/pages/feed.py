@@ -91,7 +91,12 @@ def badge(row: OverviewRow) -> bytes:
     widths = [round(len(text) * 6.6) + 12 for text in (left, right)]
     total = sum(widths)
     svg = ET.Element(
-        "svg", xmlns=SVG, width=str(total), height="20", role="img", viewBox=f"0 0 {total} 20"
+        "svg",
+        xmlns=SVG,
+        width=str(total),
+        height="20",
+        role="img",
+        viewBox=f"0 0 {total} 20",
     )
     _text(svg, "title", f"{row.target.name}: {right}")
     _rectangle(svg, 0, widths[0], "#3d434b")

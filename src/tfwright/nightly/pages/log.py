@@ -19,7 +19,10 @@ CONTROL = re.compile(
 BIDI = re.compile("[\u202a-\u202e\u2066-\u2069\u200e\u200f]")
 """Marks that make a line read otherwise than it is."""
 KINDS = (
-    ("error", re.compile(r"(?i)\b(error|fatal|undefined reference|cannot find|failed)\b")),
+    (
+        "error",
+        re.compile(r"(?i)\b(error|fatal|undefined reference|cannot find|failed)\b"),
+    ),
     ("warning", re.compile(r"(?i)\bwarning\b")),
     ("note", re.compile(r"^(INFO|DEBUG|\s*note):?", re.IGNORECASE)),
 )

@@ -35,7 +35,12 @@ TONE: Mapping[StandingWord, str] = {
     "good": "good",
     "good-unchanged": "good",
 }
-MARK = {"bad": "\N{BALLOT X}", "warn": "!", "good": "\N{CHECK MARK}", "dim": "\N{MIDDLE DOT}"}
+MARK = {
+    "bad": "\N{BALLOT X}",
+    "warn": "!",
+    "good": "\N{CHECK MARK}",
+    "dim": "\N{MIDDLE DOT}",
+}
 """Colour alone tells nothing to one reader in twelve."""
 
 
@@ -148,7 +153,9 @@ def _reproduction(
     return "not reproduced yet", "dim"
 
 
-def install_command(nightly: NightlyFile, build: KeptBuild | NightlyBuild | None) -> str:
+def install_command(
+    nightly: NightlyFile, build: KeptBuild | NightlyBuild | None
+) -> str:
     """Return the command that installs exactly this wheel.
 
     A version with a local part cannot be on a public index, so the exact pin also keeps out a
@@ -174,7 +181,10 @@ def sentence(found: Sequence[OverviewRow]) -> tuple[str, str]:
         return f"{every} a current wheel.", "good"
     parts = [f"{count} {word}" for word, count in sorted(counts.items(), key=_by_order)]
     tone = "bad" if any(row.tone == "bad" for row in found) else "warn"
-    return f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.", tone
+    return (
+        f"{fine} of {len(found)} recipes have a current wheel: {', '.join(parts)}.",
+        tone,
+    )
 
 
 def _by_order(item: tuple[str, int]) -> int:

@@ -17,7 +17,9 @@ BUILDS_SHOWN = 120
 """Builds on the page of one recipe."""
 
 
-def write_pages(nightly: NightlyFile, state: State, site: Path, now: dt.datetime) -> int:
+def write_pages(
+    nightly: NightlyFile, state: State, site: Path, now: dt.datetime
+) -> int:
     """Write the first page, a page for each target, feed, badges; return how many changed."""
     rows = overview.rows(nightly, state, now)
     batch = FileBatch()

@@ -125,7 +125,9 @@ def _action(event: Mapping[str, Any]) -> TimedAction | None:
     except (KeyError, TypeError, ValueError):
         return None
     sound = 0 <= start < 1e9 and 0 <= seconds < 1e9  # noqa: PLR2004 thirty years
-    return TimedAction(str(event.get("name", ""))[:400], start, seconds) if sound else None
+    return (
+        TimedAction(str(event.get("name", ""))[:400], start, seconds) if sound else None
+    )
 
 
 def parallel(timeline: Timeline) -> list[float]:
@@ -157,7 +159,9 @@ def difference(before: Timeline, now: Timeline) -> list[TimeChange]:
     changes = [TimeChange(name, *pair) for name, pair in times.items()]
     changes.sort(key=lambda found: (-abs(found.seconds), found.name))
     # What a page would write as 0.0 s says nothing.
-    return [found for found in changes if abs(found.seconds) >= SHORTEST][:LONGEST_SHOWN]
+    return [found for found in changes if abs(found.seconds) >= SHORTEST][
+        :LONGEST_SHOWN
+    ]
 
 
 def drawn(timeline: Timeline, other: Timeline | None = None) -> str:
@@ -242,7 +246,11 @@ def _kind(action: TimedAction, times: Mapping[str, float]) -> str:
 
 
 def _box(
-    action: TimedAction, lane: int, begin: float, seconds: float, times: Mapping[str, float]
+    action: TimedAction,
+    lane: int,
+    begin: float,
+    seconds: float,
+    times: Mapping[str, float],
 ) -> str:
     left = WIDTH * (action.start - begin) / seconds
     # A box that is narrower than half a unit could not be seen.

@@ -33,7 +33,9 @@ def run(job: Job, recipe: Recipe) -> HostFacts:
     host = probes.here()
     findings = examination.examine(recipe, job.host_file, host)
     interpreter = pythons.find(recipe.host.python, job.host_file)
-    blocking = [finding for finding in findings if examination.blocks(finding, job.until)]
+    blocking = [
+        finding for finding in findings if examination.blocks(finding, job.until)
+    ]
     # What stops nothing is a note also where something else stops the build.
     for finding in findings:
         if finding not in blocking:

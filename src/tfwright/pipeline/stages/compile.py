@@ -16,7 +16,14 @@ from tfwright.documents.recipe import (
     SourceTable,
 )
 from tfwright.pipeline.job import Job
-from tfwright.pipeline.results import NCCL_LIBRARY, Built, Configured, HostFacts, Inputs, Tree
+from tfwright.pipeline.results import (
+    NCCL_LIBRARY,
+    Built,
+    Configured,
+    HostFacts,
+    Inputs,
+    Tree,
+)
 from tfwright.pipeline.stage import Artefact, Folder, Step
 from tfwright.tools import files, trees
 
@@ -150,7 +157,9 @@ def _runfiles(outputs: Sequence[Path], nccl: NcclTable) -> tuple[Folder, ...]:
     # The nccl stage replaces this library later, and answers for it.
     without = (NCCL_LIBRARY,) if nccl.rebuild else ()
     return tuple(
-        Folder.of(folder, follow=True, without=without) for folder in folders if folder.is_dir()
+        Folder.of(folder, follow=True, without=without)
+        for folder in folders
+        if folder.is_dir()
     )
 
 

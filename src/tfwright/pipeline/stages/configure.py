@@ -137,7 +137,9 @@ def _settle(
 ) -> None:
     """Put the rendered file in the place of the written one, if the two agree."""
     if rendered is None:
-        job.listener.note(f"{written[0]} was not checked: the recipe records none of its lines")
+        job.listener.note(
+            f"{written[0]} was not checked: the recipe records none of its lines"
+        )
         return
     _agree(rendered, _text_of(tree, written), job.log("configure"), places)
     files.write(tree / written[0], rendered)
@@ -195,7 +197,9 @@ def steps(
     system, scripts = expected.system(recipe), _scripts_of_last(recipe, tree)
     dialect = expected.dialect(recipe, system, scripts)
     interview = Interview(dialect, complete(recipe, job.host_file, python), table.by)
-    command = _command(job, table, job.places.tree, interview, tree.epoch if tree else 0)
+    command = _command(
+        job, table, job.places.tree, interview, tree.epoch if tree else 0
+    )
     target = job.places.tree / expected.written_in(table, dialect)[0]
     return (command, Writes(target, rendered(recipe, job.host_file, tree)))
 
@@ -246,7 +250,9 @@ def _site_packages(job: Job, python: Path) -> str:
     code = "import sysconfig; print(sysconfig.get_paths()['purelib'])"
     argv = (str(python), "-c", code)
     command = Command(argv, job.places.own, environment.clean(job.places.home))
-    remedy = "Run 'invoke build --again fetch' to create the target Python's venv again."
+    remedy = (
+        "Run 'invoke build --again fetch' to create the target Python's venv again."
+    )
     return runner.run(command, job.log("configure-python"), remedy=remedy).strip()
 
 
@@ -261,7 +267,9 @@ def _command(
     from tfwright.tools.process import environment
 
     places = job.places
-    clean = environment.clean(places.home, (places.programs,), epoch, interview.exports())
+    clean = environment.clean(
+        places.home, (places.programs,), epoch, interview.exports()
+    )
     return Command((str(tree / table.program),), tree, clean)
 
 
@@ -304,7 +312,13 @@ def _prepare_programs(
         bazel = f'case "$1" in clean | fetch) exit 0 ;; esac\n{bazel}'
     python = f'exec "{inputs.python}"'
     pip = f"{python} -m pip"
-    lines = {"bazel": bazel, "python": python, "python3": python, "pip": pip, "pip3": pip}
+    lines = {
+        "bazel": bazel,
+        "python": python,
+        "python3": python,
+        "pip": pip,
+        "pip3": pip,
+    }
     # 1.12 and 1.13 prefer an NCCL that ldconfig knows to the one that the recipe answers.
     if dialect.traits.get("nccl_by_library") and interview.answers.get("TF_NEED_CUDA"):
         lines["ldconfig"] = "exit 0"
@@ -366,7 +380,9 @@ def _talk(
         timeout=recipe.configure.timeout,
     )
     # A script that runs out of answers may still end with 0, and write nothing.
-    if spoken.status != 0 or not all((command.cwd / name).is_file() for name in written):
+    if spoken.status != 0 or not all(
+        (command.cwd / name).is_file() for name in written
+    ):
         # Which of its messages mean the recipe and which the host is known there.
         raise failures.explained(spoken, command, log, recipe.bazel.version)
     return tuple(respondent.asked)

@@ -90,10 +90,19 @@ def _programs(
 
     vault, given = job.places.vault, job.host_file.bazels.get(bazel.version)
     binary = bazels.obtain(
-        bazel.version, bazel.sha256, vault, given=given, offline=job.offline, note=job.listener.note
+        bazel.version,
+        bazel.sha256,
+        vault,
+        given=given,
+        offline=job.offline,
+        note=job.listener.note,
     )
     interpreter = venv.venv(
-        host.interpreter, requirements, vault, offline=job.offline, log=job.log("fetch-python")
+        host.interpreter,
+        requirements,
+        vault,
+        offline=job.offline,
+        log=job.log("fetch-python"),
     )
     home = venv.home_of(interpreter)
     return Programs(
@@ -104,7 +113,9 @@ def _programs(
     )
 
 
-def _insist_on_lock(job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable) -> None:
+def _insist_on_lock(
+    job: Job, path: Path, locked: "Lock", found: "Lock", wanted: HostTable
+) -> None:
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 
@@ -156,7 +167,9 @@ def inputs(job: Job, source: SourceTable) -> Mapping[str, str]:
     return {
         **{f"patches/{file}": digest for file, digest in patches},
         **({job.locked.name: files.sha256(job.locked)} if job.locked else {}),
-        "the host file's [mirrors] and [downloads]": _digest(json.dumps(named, sort_keys=True)),
+        "the host file's [mirrors] and [downloads]": _digest(
+            json.dumps(named, sort_keys=True)
+        ),
         "the host file's drop folder": _digest("\n".join(_dropped(settings.drop))),
     }
 
@@ -183,7 +196,9 @@ def steps(job: Job, source: SourceTable, fetch: FetchTable) -> Sequence[Step]:
     return (
         mirror.fetching(mirror.place(job.places.git, pin.url), pin),
         *(
-            Writes(kept.path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}")
+            Writes(
+                kept.path(table.sha256), f"Not the pinned bytes: {name}: {table.reason}"
+            )
             for name, table in fetch.substitutes.items()
         ),
     )

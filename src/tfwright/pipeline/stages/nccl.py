@@ -59,7 +59,8 @@ def run(
     command = _command(job, table, compiling, tree.epoch)
     _output(job).parent.mkdir(parents=True, exist_ok=True)
     remedy = (
-        "Correct nccl.flags in the recipe; nccl.rebuild = false keeps the library that Bazel built."
+        "Correct nccl.flags in the recipe; "
+        "nccl.rebuild = false keeps the library that Bazel built."
     )
     runner.run(command, job.log("nccl"), remedy=remedy)
     _replace(place, _output(job))

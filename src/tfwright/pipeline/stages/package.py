@@ -51,7 +51,9 @@ def run(
         _collect(built, _destination(job))
     else:
         insist_on_wheel(built.target, table)
-        remedy = "Look into the log; 'invoke shell --stage package' opens a shell there."
+        remedy = (
+            "Look into the log; 'invoke shell --stage package' opens a shell there."
+        )
         command = _command(job, table, tree.release, tree.epoch)
         runner.run(command, job.log("package"), remedy=remedy)
     wheel = _only_wheel(job)
@@ -87,7 +89,9 @@ def _command(
     program = job.places.tree / (table.program or BUILD_PIP_PACKAGE)
     # Up to 1.8 the directory has to be the first word; the later ones take any order.
     destination = str(_destination(job))
-    arguments = [argument.replace(DESTINATION, destination) for argument in table.arguments]
+    arguments = [
+        argument.replace(DESTINATION, destination) for argument in table.arguments
+    ]
     argv = (str(program), *arguments, *_project_name(release, table), *table.flags)
     # The `python` that configure put there is the target's.
     env = environment.clean(
@@ -161,9 +165,13 @@ def _relink(
         files.replacing(path) as temporary,
         temporary.open("w+b") as stream,
     ):
-        changes = relinking.relink(wheel, stream, WantedCommands(table.libraries, table.rpath))
+        changes = relinking.relink(
+            wheel, stream, WantedCommands(table.libraries, table.rpath)
+        )
     for change, count in sorted(changes.items()):
-        job.listener.note(f"{change}, in {count} {'library' if count == 1 else 'libraries'}")
+        job.listener.note(
+            f"{change}, in {count} {'library' if count == 1 else 'libraries'}"
+        )
     for name in table.libraries:
         prefix = f"{name} is now "
         # Most likely a mistyped name, and the wheel still

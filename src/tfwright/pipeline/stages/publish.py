@@ -30,7 +30,9 @@ def run(
     text = provenance(wheel.path, wheel.sha256, verdict, built)
     # Signed before anything is copied: a key that
     # fails leaves the wheelhouse as it was.
-    signed = envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
+    signed = (
+        envelope.write(text, job.host_file.sign.key) if job.host_file.sign else None
+    )
     place = job.places.wheelhouse / wheel.path.name
     stated = place.with_name(place.name + statement.SUFFIX)
     enveloped = place.with_name(place.name + envelope.SUFFIX)
@@ -93,7 +95,11 @@ def inputs(job: Job) -> Mapping[str, str]:
     if not job.host_file.sign:
         return {}
     try:
-        return {"the key that signs": signing.signer(job.host_file.sign.key).public_key.keyid}
+        return {
+            "the key that signs": signing.signer(
+                job.host_file.sign.key
+            ).public_key.keyid
+        }
     except HostError:
         return {"the key that signs": "none"}
 

@@ -179,7 +179,8 @@ def _substitutions(inputs: Inputs) -> "tuple[Substitution, ...]":
     from tfwright.wheel.seal.build_record import Substitution
 
     return tuple(
-        Substitution.model_validate(substituted.model_dump()) for substituted in inputs.substitutes
+        Substitution.model_validate(substituted.model_dump())
+        for substituted in inputs.substitutes
     )
 
 
@@ -305,4 +306,6 @@ def _archives(known: "lock.Lock") -> "Iterator[sbom.ArchiveComponent]":
         unknown = locked.needed is None and not locked.of_bazel
         if locked.needed or unknown:
             substitute = substitutes.get(locked.sha256)
-            yield sbom.ArchiveComponent(locked.names, locked.urls, locked.sha256, substitute)
+            yield sbom.ArchiveComponent(
+                locked.names, locked.urls, locked.sha256, substitute
+            )

@@ -169,7 +169,9 @@ def _programs(job: Job, table: VerifyTable) -> list[Trial]:
     """Return the recipe's smoke programs, to be run on the first module that it imports."""
     module, venv = next(iter(table.imports), "tensorflow"), _venv(job)
     home, extra = job.places.home, table.env
-    return [Trial(name, venv.program(name, module, home, extra)) for name in table.smoke]
+    return [
+        Trial(name, venv.program(name, module, home, extra)) for name in table.smoke
+    ]
 
 
 def _installation(
@@ -181,7 +183,9 @@ def _installation(
     from tfwright.tools.python import packages
 
     pinned = (*table.requirements, *table.plugins)
-    where = packages.offline(job.places.vault) if pinned else ("--no-deps", "--no-index")
+    where = (
+        packages.offline(job.places.vault) if pinned else ("--no-deps", "--no-index")
+    )
     # Quietly, since what is printed last is kept as what was seen.
     arguments = ("install", "--quiet", *where, wheel, *pinned)
     return _venv(job).pip_offline(job.places.home, *arguments)
@@ -197,7 +201,9 @@ def _pass(job: Job, wheel: Path, trial: Trial) -> Check:
     # A program that fails here is a fault of the wheel, with another exit status.
     except ToolError as fault:
         seen = fault.evidence.lines[-1] if fault.evidence.lines else fault.what
-        raise _venv(job).refusal(wheel.name, trial.name, seen, fault.evidence) from fault
+        raise _venv(job).refusal(
+            wheel.name, trial.name, seen, fault.evidence
+        ) from fault
     lines = printed.strip().splitlines() or ["exited with status 0"]
     return Check(
         name=trial.name,
@@ -211,7 +217,9 @@ def _smoke(job: Job, wheel: Path, program: Trial) -> Check:
     from tfwright.trial import run as trying
 
     name = f"smoke {program.name}"
-    outcome = trying.run(program.name, program.command, job.log(f"verify-smoke-{program.name}"))
+    outcome = trying.run(
+        program.name, program.command, job.log(f"verify-smoke-{program.name}")
+    )
     if outcome.status == "failed":
         raise _venv(job).refused(wheel.name, outcome, name)
     return Check(

@@ -23,7 +23,13 @@ from tfwright.rules.starlark.model import (
     UnknownError,
     Unset,
 )
-from tfwright.rules.starlark.syntax import assigned, defaults, expression_of, located, parse
+from tfwright.rules.starlark.syntax import (
+    assigned,
+    defaults,
+    expression_of,
+    located,
+    parse,
+)
 from tfwright.rules.starlark.values import added, filled, formatted
 
 MOST_STEPS = 1_000_000
@@ -109,7 +115,9 @@ class Program:
                 return scope.bind(**{name: Later(total, scope)})
         return scope
 
-    def calls(self, expression: ast.expr, scope: Scope) -> Iterator[tuple[ast.Call, Scope]]:
+    def calls(
+        self, expression: ast.expr, scope: Scope
+    ) -> Iterator[tuple[ast.Call, Scope]]:
         """Yield the calls in an expression."""
         nodes = list(ast.walk(expression))
         self.spend(len(nodes))
@@ -120,7 +128,9 @@ class Program:
                 scope = scope.bind(**assigned(node.target, unset))
         yield from ((node, scope) for node in nodes if isinstance(node, ast.Call))
 
-    def enter(self, function: Function, arguments: Arguments, missing: UnknownError) -> Scope:
+    def enter(
+        self, function: Function, arguments: Arguments, missing: UnknownError
+    ) -> Scope:
         """Return what a function knows when it is called.
 
         A parameter without a value is `missing`.
@@ -128,17 +138,22 @@ class Program:
         outer = self.globals(function.module)
         given = function.node.args
         names = [
-            parameter.arg for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+            parameter.arg
+            for parameter in (*given.posonlyargs, *given.args, *given.kwonlyargs)
         ]
         # The order matters: a default replaces "missing", and what is passed replaces a default.
         bound: dict[str, object] = dict.fromkeys(names, Unset(missing))
         for name, default in defaults(given):
             bound[name] = Later(default, outer)
         bound.update(zip(names, arguments.positional, strict=False))
-        bound.update({name: thing for name, thing in arguments.named.items() if name in names})
+        bound.update(
+            {name: thing for name, thing in arguments.named.items() if name in names}
+        )
         if given.kwarg:
             bound[given.kwarg.arg] = {
-                name: thing for name, thing in arguments.named.items() if name not in names
+                name: thing
+                for name, thing in arguments.named.items()
+                if name not in names
             }
         return outer.bind(**bound)
 
@@ -241,11 +256,17 @@ class Program:
             case ast.Subscript():
                 return self._item(self.value(node.value, scope), node.slice, scope)
             case ast.IfExp():
-                return self._one_of((Later(node.body, scope), Later(node.orelse, scope)))
+                return self._one_of(
+                    (Later(node.body, scope), Later(node.orelse, scope))
+                )
             case ast.BinOp(op=ast.Add()):
-                return added(self.value(node.left, scope), self.value(node.right, scope))
+                return added(
+                    self.value(node.left, scope), self.value(node.right, scope)
+                )
             case ast.BinOp(op=ast.Mod()):
-                return filled(self.value(node.left, scope), self.value(node.right, scope))
+                return filled(
+                    self.value(node.left, scope), self.value(node.right, scope)
+                )
             case ast.Call():
                 return self._result(node, scope)
             case ast.Attribute():
@@ -265,9 +286,14 @@ class Program:
 
     def _item(self, whole: object, index: ast.expr, scope: Scope) -> object:
         """Return an item or a part of a text, a list or a dictionary."""
-        if isinstance(index, ast.Slice) and isinstance(whole, str | list) and not index.step:
+        if (
+            isinstance(index, ast.Slice)
+            and isinstance(whole, str | list)
+            and not index.step
+        ):
             lower, upper = (
-                self.value(bound, scope) if bound else None for bound in (index.lower, index.upper)
+                self.value(bound, scope) if bound else None
+                for bound in (index.lower, index.upper)
             )
             if isinstance(lower, int | None) and isinstance(upper, int | None):
                 return whole[lower:upper]
@@ -287,14 +313,18 @@ class Program:
                 return self._rule(call, scope)
             case ast.Attribute(attr="format", value=text), _:
                 arguments = self.arguments(call, scope)
-                named = {name: self.force(thing) for name, thing in arguments.named.items()}
+                named = {
+                    name: self.force(thing) for name, thing in arguments.named.items()
+                }
                 template = self.value(text, scope)
                 positional = [self.force(argument) for argument in arguments.positional]
                 return formatted(template, positional, named)
         function = self.value(call.func, scope)
         if not isinstance(function, Function):
             raise UnknownError("calls what only running would know")
-        inner = self.enter(function, self.arguments(call, scope), UnknownError("is not passed"))
+        inner = self.enter(
+            function, self.arguments(call, scope), UnknownError("is not passed")
+        )
         given = []
         for statement, value, there in self.walk(function.node.body, inner):
             if isinstance(statement, ast.Return):
@@ -305,7 +335,9 @@ class Program:
     def _rule(self, call: ast.Call, scope: Scope) -> Rule:
         """Return the rule that ``repository_rule`` makes."""
         arguments = self.arguments(call, scope)
-        code = arguments.named.get("implementation") or next(iter(arguments.positional), None)
+        code = arguments.named.get("implementation") or next(
+            iter(arguments.positional), None
+        )
         try:
             attributes = self.force(arguments.named.get("attrs", {}))
         except UnknownError:
@@ -335,7 +367,10 @@ class Program:
         passed = [*call.args, *(keyword.value for keyword in call.keywords)]
         texts = [str(node.value) for node in passed if isinstance(node, ast.Constant)]
         label, symbols = texts[0] if texts else "", texts[1:]
-        names = [*symbols[: len(call.args) - 1], *(str(keyword.arg) for keyword in call.keywords)]
+        names = [
+            *symbols[: len(call.args) - 1],
+            *(str(keyword.arg) for keyword in call.keywords),
+        ]
         return {
             name: self._symbol(label, symbol, module)
             for name, symbol in zip(names, symbols, strict=False)

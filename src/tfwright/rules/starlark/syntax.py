@@ -57,7 +57,11 @@ def assigned(target: ast.expr, thing: object) -> dict[str, object]:
             return {target.id: thing}
         case ast.Tuple() | ast.List():
             unset = Unset(UnknownError("is a part of a value"))
-            return {node.id: unset for node in ast.walk(target) if isinstance(node, ast.Name)}
+            return {
+                node.id: unset
+                for node in ast.walk(target)
+                if isinstance(node, ast.Name)
+            }
     return {}
 
 

@@ -19,7 +19,11 @@ def added(left: object, right: object) -> object:
     """Add two texts or two lists, as Starlark does."""
     if isinstance(left, str) and isinstance(right, str):
         return _short(left + right)
-    if isinstance(left, list) and isinstance(right, list) and len(left) + len(right) <= LONGEST:
+    if (
+        isinstance(left, list)
+        and isinstance(right, list)
+        and len(left) + len(right) <= LONGEST
+    ):
         return left + right
     raise UnknownError("adds what is neither two texts nor two lists")
 
@@ -37,7 +41,9 @@ def filled(text: object, values: object) -> str:
     return _short("".join(parts))
 
 
-def formatted(text: object, positional: Sequence[object], named: Mapping[str, object]) -> str:
+def formatted(
+    text: object, positional: Sequence[object], named: Mapping[str, object]
+) -> str:
     """Do what ``str.format`` does with plain ``{}``, ``{0}`` and ``{name}``.
 
     Nothing else is known.

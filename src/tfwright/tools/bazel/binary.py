@@ -101,7 +101,9 @@ def obtain(  # noqa: PLR0913 each is a fact of its own
 def stored(version: str, digests: Mapping[str, str], store: Path) -> Binary | None:
     """Return the Bazel that `obtain` would find in the store; None if it would look elsewhere."""
     mine = here()
-    return _kept(_Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine))
+    return _kept(
+        _Wanted(version, mine, digests.get(mine), store / "bazel"), digests.get(mine)
+    )
 
 
 def release(version: str) -> str:
@@ -219,7 +221,9 @@ def _admit(wanted: _Wanted, found: Path, origin: str) -> Binary:
     return Binary(path, sha256, origin)
 
 
-def _other_bytes(wanted: _Wanted, origin: str, found: str, promised: str) -> SupplyError:
+def _other_bytes(
+    wanted: _Wanted, origin: str, found: str, promised: str
+) -> SupplyError:
     return SupplyError(
         f"Bazel {wanted.version} from {origin} has other bytes than were promised: sha256 "
         f"{found}, wanted {promised}",
@@ -250,7 +254,9 @@ def _release(wanted: _Wanted, room: Path) -> Path:
     """Download the official release."""
     url = f"{RELEASES}/{wanted.version}/{wanted.name}"
     try:
-        found = downloads.download(url, room / "bazel", pauses=PAUSES, alternatives=True)
+        found = downloads.download(
+            url, room / "bazel", pauses=PAUSES, alternatives=True
+        )
         promised = wanted.sha256 or _published(f"{url}.sha256", room / "sha256")
     except SupplyError as fault:
         raise _NotThereError(fault.what) from fault
@@ -274,7 +280,9 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     npm, package = shutil.which("npm"), PACKAGES.get(wanted.platform)
     if not npm or not package:
         raise _NotThereError(
-            "npm is not installed" if package else f"npm has no Bazel package for {wanted.platform}"
+            "npm is not installed"
+            if package
+            else f"npm has no Bazel package for {wanted.platform}"
         )
     argv = (
         npm,
@@ -337,7 +345,9 @@ def _insist(wanted: _Wanted, path: Path, room: Path) -> None:
     if not (zipfile.is_zipfile(path) and os.access(path, os.X_OK)):
         # Bazel is a program with a zip at its end. Wrappers and launchers are not, and
         # run what they choose.
-        raise _NotThereError(f"is at {path}, which is a script or a launcher, not Bazel itself")
+        raise _NotThereError(
+            f"is at {path}, which is a script or a launcher, not Bazel itself"
+        )
     command = Command(
         (str(path), f"--output_user_root={room / 'user'}", "--batch", "version"),
         room,

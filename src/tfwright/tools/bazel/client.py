@@ -81,7 +81,9 @@ _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
     kept = binary.with_name("options.json")
-    return Options(**json.loads(kept.read_text("utf-8"))) if kept.is_file() else Options()
+    return (
+        Options(**json.loads(kept.read_text("utf-8"))) if kept.is_file() else Options()
+    )
 
 
 def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:
@@ -193,7 +195,9 @@ class Client:
             ),
             f"--bazelrc={self.rc}",
         )
-        return Command((str(self.binary), *startup, *arguments), self.workspace, self.env)
+        return Command(
+            (str(self.binary), *startup, *arguments), self.workspace, self.env
+        )
 
     def run(
         self,
@@ -316,7 +320,9 @@ class _Record:
         for line in lines:
             self._stream.write(line + "\n")
             # A failed compilation may print megabytes of templates.
-            if len(self.errors) < KEPT_LINES and (self.errors or line.startswith("ERROR: ")):
+            if len(self.errors) < KEPT_LINES and (
+                self.errors or line.startswith("ERROR: ")
+            ):
                 self.errors.append(line)
         # Someone may follow the log of a build that takes hours.
         self._stream.flush()

@@ -30,7 +30,9 @@ def explained(fault: TfwrightError, binary: Path, install_root: Path) -> Tfwrigh
     for leftover in _abandoned(install_root):
         files.remove(leftover)
     if lacking and any("embedded binaries" in line for line in seen.lines):
-        return disk.full(f"{binary.name} could not unpack itself in {install_root}", evidence)
+        return disk.full(
+            f"{binary.name} could not unpack itself in {install_root}", evidence
+        )
     return ToolError(fault.what, remedy=REMEDY, evidence=evidence)
 
 

@@ -119,12 +119,18 @@ class Fault:
 
 
 _ERROR = re.compile(r"ERROR: (?:(?P<where>/[^:]+:\d+)(?::\d+)?: )?(?P<what>.*)")
-_ENDING = re.compile(r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*")
+_ENDING = re.compile(
+    r"(.*? failed:? \((?:Exit|Segmentation|Aborted|Killed|Illegal)[^)]*\)).*"
+)
 # --verbose_failures prints the whole command, which may have hundreds of lines.
 _COMMAND = re.compile(r"^ +\(cd .*?\)$\n", re.MULTILINE | re.DOTALL)
-_CHATTER = re.compile(r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE)
+_CHATTER = re.compile(
+    r"^(Execution platform:.*|Use --sandbox_debug.*|)$\n", re.MULTILINE
+)
 _AFTER = re.compile(r"(ERROR|INFO|FAILED): |Target //")
-_COMPLAINT = re.compile(r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed")
+_COMPLAINT = re.compile(
+    r"\b(error|Error|ERROR)\b|undefined reference|No space left|Killed"
+)
 
 
 def first_fault(lines: Sequence[str], most: int = 15) -> Fault | None:
@@ -154,7 +160,9 @@ def _output(lines: Sequence[str], most: int) -> tuple[str, ...]:
     return tuple(said[start : start + most])
 
 
-def _first(matches: Callable[[str], object], lines: Sequence[str], otherwise: int) -> int:
+def _first(
+    matches: Callable[[str], object], lines: Sequence[str], otherwise: int
+) -> int:
     """Return the number of the first line that matches."""
     for number, line in enumerate(lines):
         if matches(line):

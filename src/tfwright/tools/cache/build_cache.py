@@ -13,7 +13,12 @@ from typing import BinaryIO
 from tfwright.tools.cache import action_result, seal
 from tfwright.tools.cache.action_result import ActionResult, Blob
 from tfwright.tools.cache.server import CacheServer, ServerFaultError
-from tfwright.tools.cache.store import EMPTY, CacheDirectory, CacheFullError, DamagedBlobError
+from tfwright.tools.cache.store import (
+    EMPTY,
+    CacheDirectory,
+    CacheFullError,
+    DamagedBlobError,
+)
 from tfwright.tools.cache.tally import Tally
 from tfwright.tools.cache.wire import MalformedMessageError
 
@@ -42,7 +47,9 @@ class Trust:
         if seal.holds(payload, given, self.secret, self.toolchain, action):
             return payload
         known = self.listed.get(action)
-        return payload if known and known == hashlib.sha256(payload).hexdigest() else None
+        return (
+            payload if known and known == hashlib.sha256(payload).hexdigest() else None
+        )
 
     def sealed(self, action: str, payload: bytes) -> bytes:
         """Return an entry as it is stored."""
@@ -120,7 +127,9 @@ class BuildCache:
         """Take the result of an action that Bazel ran, if all its files came before it."""
         try:
             result = action_result.read(payload)
-            missing = [blob for blob in self._all_blobs(result) if not self._holds(blob.sha256)]
+            missing = [
+                blob for blob in self._all_blobs(result) if not self._holds(blob.sha256)
+            ]
             # An entry without its files would be a miss for each later build.
             if missing:
                 self.tally.fault("a result came without its files")
@@ -184,7 +193,9 @@ class BuildCache:
         for blob in result.blobs:
             self._bring_blob(blob, deadline)
         for tree in result.trees:
-            for blob in action_result.tree_blobs(self._bring_blob(tree, deadline).read_bytes()):
+            for blob in action_result.tree_blobs(
+                self._bring_blob(tree, deadline).read_bytes()
+            ):
                 self._bring_blob(blob, deadline)
 
     def _bring_blob(self, blob: Blob, deadline: float) -> Path:
@@ -245,7 +256,12 @@ class BuildCache:
         while (waiting := self._uploads.get()) is not None:
             try:
                 self._upload(*waiting)
-            except (ServerFaultError, OSError, MalformedMessageError, _MissError) as fault:
+            except (
+                ServerFaultError,
+                OSError,
+                MalformedMessageError,
+                _MissError,
+            ) as fault:
                 self.tally.fault(_reason(fault))
 
     def _upload(self, action: str, entry: bytes) -> None:

@@ -49,11 +49,15 @@ def read(path: Path) -> Iterator[LoggedAction]:
                 yield _action(message)
     except OSError as fault:
         what = f"The execution log {path} cannot be read: {fault.strerror}"
-        raise HostError(what, remedy="'invoke cache' lists the logs that are kept.") from fault
+        raise HostError(
+            what, remedy="'invoke cache' lists the logs that are kept."
+        ) from fault
     except MalformedMessageError as fault:
         what = f"{path} is not an execution log of Bazel, or it is cut off: {fault}"
         remedy = "Build the recipe again with [cache] logs = true in the host file."
-        raise HostError(what, remedy=remedy, evidence=Evidence(where=str(path))) from fault
+        raise HostError(
+            what, remedy=remedy, evidence=Evidence(where=str(path))
+        ) from fault
 
 
 def _action(message: bytes) -> LoggedAction:
@@ -75,7 +79,9 @@ def _action(message: bytes) -> LoggedAction:
             mnemonic = wire.text(value)
         elif number == HIT:
             hit = bool(value)
-    return LoggedAction(mnemonic, tuple(arguments), variables, inputs, tuple(outputs), hit)
+    return LoggedAction(
+        mnemonic, tuple(arguments), variables, inputs, tuple(outputs), hit
+    )
 
 
 def _variable(message: bytes) -> dict[str, str]:

@@ -45,7 +45,9 @@ def send(path: Path, server: CacheServer, toolchain: str, keyid: str) -> None:
     server.send("ac", _name(toolchain, keyid), action_result.pointing_to(blob))
 
 
-def read(root: Path, server: CacheServer | None, toolchain: str, key: Path) -> dict[str, str]:
+def read(
+    root: Path, server: CacheServer | None, toolchain: str, key: Path
+) -> dict[str, str]:
     """Return what the holder of a public key lists for a toolchain; empty where no list is valid.
 
     The server's list counts before the directory's. Raises HostError if the key cannot be used.
@@ -70,7 +72,10 @@ def _receive(server: CacheServer, name: str, to: Path) -> bool:
         # The size is the server's claim; a huge one is not downloaded.
         if not blobs or blobs[0].size > LARGEST:
             return False
-        with server.blob(blobs[0].sha256, blobs[0].size) as stream, to.open("wb") as output:
+        with (
+            server.blob(blobs[0].sha256, blobs[0].size) as stream,
+            to.open("wb") as output,
+        ):
             while stream and (piece := stream.read(blobs[0].size)):
                 output.write(piece)
     except (ServerFaultError, MalformedMessageError, OSError):
@@ -105,7 +110,9 @@ def _unverified(path: Path) -> dict[str, str]:
 def _entries(listed: object) -> dict[str, str]:
     if not isinstance(listed, dict):
         return {}
-    texts = ((action, digest) for action, digest in listed.items() if isinstance(digest, str))
+    texts = (
+        (action, digest) for action, digest in listed.items() if isinstance(digest, str)
+    )
     return {
         action: digest
         for action, digest in texts

@@ -114,15 +114,23 @@ class CacheProxy:
                     continue
                 # Without TCP_NODELAY the kernel would hold back small answers.
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+                threading.Thread(
+                    target=self._serve, args=(connection,), daemon=True
+                ).start()
 
     def _serve(self, connection: socket.socket) -> None:
         """Answer the requests of a connection until either side closes it."""
-        with connection, connection.makefile("rb") as incoming, suppress(OSError, _EndError):
+        with (
+            connection,
+            connection.makefile("rb") as incoming,
+            suppress(OSError, _EndError),
+        ):
             while True:
                 self._answer(_read_request(incoming, connection), incoming, connection)
 
-    def _answer(self, request: _Request, incoming: BinaryIO, connection: socket.socket) -> None:
+    def _answer(
+        self, request: _Request, incoming: BinaryIO, connection: socket.socket
+    ) -> None:
         if request.method == b"PUT":
             self._take(request, incoming)
             connection.sendall(_head(200, 0))
@@ -204,7 +212,9 @@ def _read_request(incoming: BinaryIO, connection: socket.socket) -> _Request:
     if CONTINUE.search(lines):
         connection.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
     length = LENGTH.search(lines)
-    return _Request(asked[1], asked[2], asked[3].decode(), int(length[1]) if length else 0)
+    return _Request(
+        asked[1], asked[2], asked[3].decode(), int(length[1]) if length else 0
+    )
 
 
 def _received(connection: socket.socket) -> "array.array[int]":

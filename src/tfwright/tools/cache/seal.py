@@ -33,7 +33,9 @@ def remove(entry: bytes) -> tuple[bytes, bytes]:
     return (entry[: -len(_EMPTY)], seal) if head == _HEAD else (entry, b"")
 
 
-def holds(payload: bytes, seal: bytes, secret: bytes, toolchain: str, action: str) -> bool:
+def holds(
+    payload: bytes, seal: bytes, secret: bytes, toolchain: str, action: str
+) -> bool:
     """Say whether a seal was made with the secret, for this toolchain and action."""
     return hmac.compare_digest(seal, _seal(payload, secret, toolchain, action))
 
@@ -48,7 +50,9 @@ def secret(path: Path) -> bytes:
             files.write(path, secrets.token_hex(SIZE), 0o600)
         content = path.read_bytes().strip()
     except OSError as fault:
-        what = f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
+        what = (
+            f"The build cache's secret {path} cannot be read or made: {fault.strerror}"
+        )
         raise HostError(what, remedy="Check the path and its permissions.") from fault
     if len(content) < SIZE:
         what = f"The build cache's secret {path} has {len(content)} bytes; {SIZE} is the least"
@@ -58,4 +62,6 @@ def secret(path: Path) -> bytes:
 
 def _seal(payload: bytes, secret: bytes, toolchain: str, action: str) -> bytes:
     # Toolchain and action are hex of fixed length, so that no two triples give the same bytes.
-    return hmac.digest(secret, f"{toolchain}:{action}:".encode() + payload, hashlib.sha256)
+    return hmac.digest(
+        secret, f"{toolchain}:{action}:".encode() + payload, hashlib.sha256
+    )

@@ -55,7 +55,9 @@ class CacheServer:
 
         parsed = urllib3.util.parse_url(url)
         self._base = parsed._replace(auth=None).url.rstrip("/")
-        headers = urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
+        headers = (
+            urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
+        )
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
         self._pool: PoolManager = urllib3.PoolManager(
             maxsize=CONNECTIONS, headers=headers, timeout=timeout, retries=False
@@ -120,12 +122,16 @@ class CacheServer:
 
     def _put(self, path: str, body: bytes | BinaryIO, size: int) -> None:
         headers = {**self._pool.headers, "Content-Length": str(size)}
-        answer = self._pool.request("PUT", f"{self._base}/{path}", body=body, headers=headers)
+        answer = self._pool.request(
+            "PUT", f"{self._base}/{path}", body=body, headers=headers
+        )
         if answer.status not in {OK, CREATED, NO_CONTENT}:
             raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
 
     @contextmanager
-    def _answer(self, path: str, method: str = "GET") -> "Iterator[BaseHTTPResponse | None]":
+    def _answer(
+        self, path: str, method: str = "GET"
+    ) -> "Iterator[BaseHTTPResponse | None]":
         """Ask the server; None where it says that there is nothing."""
         # A redirect could lead the credentials to another server: it counts as a fault.
         answer = self._pool.request(

@@ -19,10 +19,29 @@ from tfwright.tools import files
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 
-PROGRAMS = ("cc1", "cc1plus", "collect2", "lto1", "as", "ld", "ar", "objcopy", "strip", "nm")
+PROGRAMS = (
+    "cc1",
+    "cc1plus",
+    "collect2",
+    "lto1",
+    "as",
+    "ld",
+    "ar",
+    "objcopy",
+    "strip",
+    "nm",
+)
 """What a compiler's driver runs."""
 LIBRARIES = (
-    *("crt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o", "crtendS.o"),
+    *(
+        "crt1.o",
+        "crti.o",
+        "crtn.o",
+        "crtbegin.o",
+        "crtbeginS.o",
+        "crtend.o",
+        "crtendS.o",
+    ),
     *("libgcc.a", "libgcc_eh.a", "libgcc_s.so.1", "libstdc++.a", "libstdc++.so.6"),
     *("libc.a", "libc.so.6", "libc_nonshared.a", "libm.so.6", "libpthread.so.0"),
 )
@@ -31,7 +50,9 @@ SCRIPTING = ("bash", "sed", "awk", "perl", "patch", "tar", "gzip", "python3", "p
 """What the commands of generated files run."""
 CUDA_FOLDERS = ("bin", "nvvm/bin", "nvvm/libdevice", "tfwright/bin")
 """Where nvcc and what it runs lie; CUDA's headers and libraries are inputs of Bazel's actions."""
-_INCLUDES = re.compile(r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL)
+_INCLUDES = re.compile(
+    r"#include <\.\.\.> search starts here:\n(.*?)End of search list", re.DOTALL
+)
 
 
 @dataclass(frozen=True)
@@ -72,14 +93,20 @@ def of_host(
     parts |= {name: known.of(path) for name, path in _found(SCRIPTING)}
     parts["target Python"] = known.of(python)
     if cuda:
-        parts["CUDA's programs"] = known.of_all(_files_below(cuda / name for name in CUDA_FOLDERS))
+        parts["CUDA's programs"] = known.of_all(
+            _files_below(cuda / name for name in CUDA_FOLDERS)
+        )
     known.save()
     return Toolchain(parts)
 
 
 def of_image(digest: str, python: Path, *, native: bool) -> Toolchain:
     """Return the toolchain of a container image, whose digest covers all that is in it."""
-    parts = {"image": digest, "machine": platform.machine(), "target Python": files.sha256(python)}
+    parts = {
+        "image": digest,
+        "machine": platform.machine(),
+        "target Python": files.sha256(python),
+    }
     return Toolchain(parts | ({"CPU": _cpu()} if native else {}))
 
 
@@ -114,7 +141,9 @@ def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str
 
 
 def _asked(driver: str, *question: str) -> str:
-    return runner.answer(Command((driver, *question), Path("/"), environment.clean(Path("/"))))
+    return runner.answer(
+        Command((driver, *question), Path("/"), environment.clean(Path("/")))
+    )
 
 
 def _located(paths: Iterable[Path]) -> Iterator[Path]:
@@ -173,9 +202,19 @@ def _cpu() -> str:
         said = Path("/proc/cpuinfo").read_text("ascii", "replace")
     except OSError:
         return platform.processor()
-    names = ("vendor_id", "cpu family", "model", "stepping", "flags", "Features", "CPU part")
+    names = (
+        "vendor_id",
+        "cpu family",
+        "model",
+        "stepping",
+        "flags",
+        "Features",
+        "CPU part",
+    )
     found = (re.search(rf"^{name}\s*: (.*)$", said, re.MULTILINE) for name in names)
-    return hashlib.sha256("\n".join(line[1] for line in found if line).encode()).hexdigest()
+    return hashlib.sha256(
+        "\n".join(line[1] for line in found if line).encode()
+    ).hexdigest()
 
 
 class _Digests:
@@ -188,14 +227,21 @@ class _Digests:
             content = json.loads(memo.read_text("utf-8"))
         except (OSError, ValueError):
             content = {}
-        self._known: dict[str, list[object]] = content if isinstance(content, dict) else {}
+        self._known: dict[str, list[object]] = (
+            content if isinstance(content, dict) else {}
+        )
 
     def of(self, path: Path) -> str:
         """Return the SHA-256 of a file, through its links."""
         real = path.resolve()
         found = real.stat()
         # The change time too: a package manager sets the modification time, not that one.
-        state: list[object] = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+        state: list[object] = [
+            found.st_ino,
+            found.st_size,
+            found.st_mtime_ns,
+            found.st_ctime_ns,
+        ]
         known = self._known.get(str(real), [])
         digest = known[-1] if known[:-1] == state else files.sha256(real)
         self._seen[str(real)] = [*state, digest]

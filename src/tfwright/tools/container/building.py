@@ -47,7 +47,9 @@ def insist_on_pins(containerfile: Path) -> None:
         stages.add(named[2] or "")
 
 
-def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = None) -> KeptImage:
+def build(
+    containerfile: Path, vault: Path, log: Path, runtime: str | None = None
+) -> KeptImage:
     """Build an image and move it into the vault; its programs reach the network.
 
     Raises RecipeError for a base without digest, ToolError where podman fails.
@@ -55,7 +57,9 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
     insist_on_pins(containerfile)
     engine.insist("podman")
     (vault / "images").mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="building-", dir=vault / "images") as folder:
+    with tempfile.TemporaryDirectory(
+        prefix="building-", dir=vault / "images"
+    ) as folder:
         room = Path(folder)
         # An empty context: what an image is made from is in the Containerfile alone.
         context, named, layout = room / "context", room / "id", room / "layout"
@@ -77,7 +81,9 @@ def build(containerfile: Path, vault: Path, log: Path, runtime: str | None = Non
         runner.run(made, log, remedy=f"Correct {containerfile.name}; look at {log}.")
         identifier = named.read_text("ascii").strip()
         push = engine.client("podman", "push", identifier, f"oci:{layout}")
-        runner.run(push, log.with_suffix(".push.log"), remedy="Look at what podman says above.")
+        runner.run(
+            push, log.with_suffix(".push.log"), remedy="Look at what podman says above."
+        )
         kept = image.adopt(layout, vault)
         files.remove(layout)
     return kept

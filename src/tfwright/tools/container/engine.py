@@ -85,9 +85,21 @@ class Container:
     def interactive(self, command: Command) -> Command:
         """Return the command on the host that runs another one inside, on the user's terminal."""
         variables = [f"{name}={value}" for name, value in command.env.items()]
-        options = ("--interactive", "--tty", "--workdir", str(command.cwd), self.identifier)
+        options = (
+            "--interactive",
+            "--tty",
+            "--workdir",
+            str(command.cwd),
+            self.identifier,
+        )
         return client(
-            self.engine, "exec", *options, "/usr/bin/env", "-i", *variables, *command.argv
+            self.engine,
+            "exec",
+            *options,
+            "/usr/bin/env",
+            "-i",
+            *variables,
+            *command.argv,
         )
 
     def host_process(self, pid: int) -> int | None:
@@ -104,7 +116,9 @@ class Container:
     def listening(self, door: Path, port: int) -> Command:
         """Return what makes loopback inside lead to the cache's proxy on the host."""
         program = isolation.listening(door, port)
-        return isolation.in_network_of(self.first, Command(program, Path("/"), here=True))
+        return isolation.in_network_of(
+            self.first, Command(program, Path("/"), here=True)
+        )
 
 
 @contextmanager
@@ -215,7 +229,9 @@ def _write_archive(image: KeptImage, archive: Path) -> None:
     """
     blobs, (config, *layers) = image.layout / "blobs/sha256", image.manifest.parts
     names = [part.removeprefix("sha256:") for part in layers]
-    listed = [{"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}]
+    listed = [
+        {"Config": config.removeprefix("sha256:"), "RepoTags": None, "Layers": names}
+    ]
     content = json.dumps(listed).encode()
     with tarfile.open(archive, "w") as output:
         head = tarfile.TarInfo("manifest.json")
@@ -235,7 +251,9 @@ def _as_directory(image: KeptImage, folder: Path) -> Path:
     folder.mkdir()
     blobs = image.layout / "blobs/sha256"
     (folder / "version").write_text("Directory Transport Version: 1.1\n", "ascii")
-    (folder / "manifest.json").symlink_to(blobs / image.manifest.digest.removeprefix("sha256:"))
+    (folder / "manifest.json").symlink_to(
+        blobs / image.manifest.digest.removeprefix("sha256:")
+    )
     for part in dict.fromkeys(image.manifest.parts):
         name = part.removeprefix("sha256:")
         (folder / name).symlink_to(blobs / name)
@@ -294,5 +312,7 @@ def _number_inside(status: Path) -> int:
     except OSError:
         return 0
     # "NSpid: 4711 12": the number in each namespace, from the host's inwards.
-    numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), ["0"])
+    numbers = next(
+        (line.split()[1:] for line in lines if line.startswith("NSpid:")), ["0"]
+    )
     return int(numbers[-1])

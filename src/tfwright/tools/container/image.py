@@ -58,7 +58,9 @@ class KeptImage:
 
     def blobs(self) -> list[Path]:
         """Return the files that the image consists of, each named by its digest."""
-        named = (path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file())
+        named = (
+            path for path in (self.layout / "blobs/sha256").iterdir() if path.is_file()
+        )
         return sorted(named)
 
 
@@ -135,7 +137,9 @@ def add(root: Path, vault: Path) -> KeptImage:
         layer, size = _layer(root, blobs)
     except (OSError, EOFError) as fault:
         what = f"{root} is not a tar file that can be read: {fault}"
-        raise SupplyError(what, remedy="Make one: tar -C ROOT -cf rootfs.tar .") from fault
+        raise SupplyError(
+            what, remedy="Make one: tar -C ROOT -cf rootfs.tar ."
+        ) from fault
     config = _config(layer)
     described = {"mediaType": LAYER_TYPE, "digest": f"sha256:{layer}", "size": size}
     manifest = _canonical(
@@ -155,7 +159,9 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
     Raises SupplyError if it is damaged.
     """
     try:
-        entries = json.loads((layout / "index.json").read_bytes()[:LARGEST_DOCUMENT])["manifests"]
+        entries = json.loads((layout / "index.json").read_bytes()[:LARGEST_DOCUMENT])[
+            "manifests"
+        ]
         digest = str(entries[0]["digest"])
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise _damaged(layout, "it has no index that can be read") from fault
@@ -233,7 +239,11 @@ def _canonical(document: Mapping[str, Any]) -> bytes:
 
 
 def _descriptor(kind: str, path: Path) -> dict[str, Any]:
-    return {"mediaType": kind, "digest": f"sha256:{path.name}", "size": path.stat().st_size}
+    return {
+        "mediaType": kind,
+        "digest": f"sha256:{path.name}",
+        "size": path.stat().st_size,
+    }
 
 
 def _written(blobs: Path, content: bytes) -> Path:

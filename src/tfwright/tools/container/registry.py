@@ -122,7 +122,11 @@ def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
 
 
 def _bring(
-    session: "_RegistrySession", place: RegistryPlace, kind: str, digest: str, blobs: Path
+    session: "_RegistrySession",
+    place: RegistryPlace,
+    kind: str,
+    digest: str,
+    blobs: Path,
 ) -> None:
     """Copy one file, whose content must have the digest."""
     named = image.DIGEST.fullmatch(digest)
@@ -134,7 +138,9 @@ def _bring(
     limit = LARGEST_DOCUMENT if kind == "manifests" else None
     with _asked(session, place, kind, digest, "GET") as answer:
         if answer.status != OK:
-            raise RegistryError(f"the registry answered HTTP {answer.status} for {digest[:19]}…")
+            raise RegistryError(
+                f"the registry answered HTTP {answer.status} for {digest[:19]}…"
+            )
         with (blobs / named[1]).open("wb") as output:
             found = _hashed(answer, output, limit)
     if found != named[1]:
@@ -165,13 +171,22 @@ class _RegistrySession:
         import urllib3
 
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self.pool: PoolManager = urllib3.PoolManager(timeout=timeout, retries=urllib3.Retry(2))
+        self.pool: PoolManager = urllib3.PoolManager(
+            timeout=timeout, retries=urllib3.Retry(2)
+        )
         self.token = ""
 
     def headers(self) -> Mapping[str, str]:
         """Return the headers of a request."""
-        accept = {"Accept": ", ".join((*MANIFESTS, "*/*")), "Accept-Encoding": "identity"}
-        return {**accept, "Authorization": f"Bearer {self.token}"} if self.token else accept
+        accept = {
+            "Accept": ", ".join((*MANIFESTS, "*/*")),
+            "Accept-Encoding": "identity",
+        }
+        return (
+            {**accept, "Authorization": f"Bearer {self.token}"}
+            if self.token
+            else accept
+        )
 
 
 @contextmanager
@@ -189,7 +204,9 @@ def _asked(
             session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
             answer = _request(session, method, url)
     except HTTPError as fault:
-        raise RegistryError(f"{place.server} does not answer: {type(fault).__name__}") from fault
+        raise RegistryError(
+            f"{place.server} does not answer: {type(fault).__name__}"
+        ) from fault
     try:
         yield answer
     finally:
@@ -198,7 +215,9 @@ def _asked(
 
 def _request(session: _RegistrySession, method: str, url: str) -> "BaseHTTPResponse":
     # Blobs are often behind a redirect to another host; urllib3 does not send the token there.
-    return session.pool.request(method, url, headers=session.headers(), preload_content=False)
+    return session.pool.request(
+        method, url, headers=session.headers(), preload_content=False
+    )
 
 
 def _token(session: _RegistrySession, challenge: str) -> str:
@@ -216,6 +235,10 @@ def _token(session: _RegistrySession, challenge: str) -> str:
         given = json.loads(answer.data[:LARGEST_DOCUMENT])
     except ValueError:
         return ""
-    token = given.get("token") or given.get("access_token") if isinstance(given, dict) else ""
+    token = (
+        given.get("token") or given.get("access_token")
+        if isinstance(given, dict)
+        else ""
+    )
     # It becomes a header, where a line's end would begin another one.
     return str(token) if token and str(token).isprintable() else ""

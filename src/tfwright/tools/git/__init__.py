@@ -32,8 +32,22 @@ CONFIG = Path(__file__).with_name("gitconfig")
 PROTOCOLS = "https:ssh:file"
 """The transports that run no program that a url names."""
 PASSED_ON = (
-    *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
-    *("GIT_SSL_CAINFO", "GIT_SSL_CAPATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "SSH_AUTH_SOCK"),
+    *(
+        "http_proxy",
+        "https_proxy",
+        "all_proxy",
+        "no_proxy",
+        "HTTPS_PROXY",
+        "ALL_PROXY",
+        "NO_PROXY",
+    ),
+    *(
+        "GIT_SSL_CAINFO",
+        "GIT_SSL_CAPATH",
+        "SSL_CERT_FILE",
+        "SSL_CERT_DIR",
+        "SSH_AUTH_SOCK",
+    ),
 )
 """The caller's variables that a network command needs to get out, and to trust whom it reaches."""
 REGULAR = {0o100644, 0o100755}
@@ -81,7 +95,11 @@ def command(
 def network() -> dict[str, str]:
     """Return the variables of a command that may use the network; no other can reach it."""
     caller = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return {**caller, "GIT_ALLOW_PROTOCOL": PROTOCOLS, "GIT_SSH_COMMAND": "ssh -o BatchMode=yes"}
+    return {
+        **caller,
+        "GIT_ALLOW_PROTOCOL": PROTOCOLS,
+        "GIT_SSH_COMMAND": "ssh -o BatchMode=yes",
+    }
 
 
 def _settled() -> dict[str, str]:
@@ -123,13 +141,16 @@ def collect(
 def unusable(fault: OSError) -> HostError:
     """Return the error for a git that does not start."""
     return HostError(
-        f"git cannot be run: {fault.strerror}", remedy=f"Install git {_said(OLDEST)} or newer."
+        f"git cannot be run: {fault.strerror}",
+        remedy=f"Install git {_said(OLDEST)} or newer.",
     )
 
 
 def failure(command: Command, status: int, complaint: Sequence[str]) -> TfwrightError:
     """Return the error for a git that failed, with the last of what it said."""
-    evidence = Evidence(command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:]))
+    evidence = Evidence(
+        command=command.argv, status=status, lines=tuple(complaint[-TAIL_LINES:])
+    )
     no_room = any("No space left on device" in line for line in complaint)
     # git's checkout does not say why it could not write.
     if no_room or disk.is_full(command.cwd):
@@ -235,7 +256,9 @@ def missing(repository: Path, commit: str) -> set[str]:
     What it borrows from others it has.
     """
     listed = run(
-        command(repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit)
+        command(
+            repository, "rev-list", "--objects", "--no-walk", "--missing=print", commit
+        )
     )
     return {line[1:] for line in listed.splitlines() if line.startswith("?")}
 
@@ -267,7 +290,9 @@ def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
 
 def _blobs(repository: Path, asked: Sequence[str]) -> dict[str, str]:
     with tempfile.TemporaryFile() as given:
-        given.write("".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape"))
+        given.write(
+            "".join(f"{name}\n" for name in asked).encode("utf-8", "surrogateescape")
+        )
         given.seek(0)
         answer = collect(command(repository, "cat-file", "--batch"), given).printed
     found, place = {}, 0
@@ -327,17 +352,23 @@ def own_objects(repository: Path) -> set[str]:
 
 def replace(tree: Path, path: str, text: str) -> None:
     """Replace the content of a plain file in the index of a tree."""
-    mode = run(inside(tree, "ls-files", "--stage", "--", f":(literal){path}")).partition(" ")[0]
+    mode = run(
+        inside(tree, "ls-files", "--stage", "--", f":(literal){path}")
+    ).partition(" ")[0]
     with tempfile.NamedTemporaryFile() as content:
         content.write(text.encode("utf-8", "surrogateescape"))
         content.flush()
-        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", content.name)).strip()
+        name = run(
+            inside(tree, "hash-object", "-w", "--no-filters", "--", content.name)
+        ).strip()
     run(inside(tree, "update-index", "--cacheinfo", f"{mode},{name},{path}"))
 
 
 def tree_of(repository: Path, commit: str) -> str:
     """Return the id of a commit's tree."""
-    return run(command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")).strip()
+    return run(
+        command(repository, "rev-parse", "--verify", f"{commit}^{{tree}}")
+    ).strip()
 
 
 def epoch(repository: Path, commit: str) -> int:
@@ -430,9 +461,19 @@ def add(tree: Path, path: str, source: Path) -> None:
     """Put a file into the index of a tree, under a path where there is none."""
     try:
         taken = run(inside(tree, "ls-files", "--", f":(literal){path}"))
-        name = run(inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))).strip()
+        name = run(
+            inside(tree, "hash-object", "-w", "--no-filters", "--", str(source))
+        ).strip()
         if not taken:
-            run(inside(tree, "update-index", "--add", "--cacheinfo", f"100644,{name},{path}"))
+            run(
+                inside(
+                    tree,
+                    "update-index",
+                    "--add",
+                    "--cacheinfo",
+                    f"100644,{name},{path}",
+                )
+            )
     except ToolError as fault:
         raise RecipeError(
             f"{path} cannot be put into the tree: git refuses the path",
@@ -453,7 +494,9 @@ def content(tree: Path) -> str:
 
 def changes(tree: Path, before: str, after: str) -> dict[str, Change]:
     """Return what differs between two contents of a tree, by path."""
-    asked = inside(tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after)
+    asked = inside(
+        tree, "diff-tree", "-r", "--raw", "-z", "--no-renames", before, after
+    )
     said = run(asked).split("\0")[:-1]
     # Pairs of ":100644 100755 <old> <new> M" and the path.
     pairs = zip(said[::2], said[1::2], strict=True)
@@ -517,5 +560,7 @@ def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
 
 def apply_what_fits(tree: Path, patch: Path) -> None:
     """Apply a patch to the files of a tree; what does not fit is left next to them as FILE.rej."""
-    with suppress(ToolError):  # git exits with 1 where it left a part out; the tree shows which
+    with suppress(
+        ToolError
+    ):  # git exits with 1 where it left a part out; the tree shows which
         run(inside(tree, "apply", "--reject", "--whitespace=nowarn", str(patch)))

@@ -82,12 +82,16 @@ def holding(ref: str, origin: Origin, store: Path) -> Path:
             )
         return origin.local
     copy = place(store, f"{origin.address}#archives")
-    with file_lock.held(copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True):
+    with file_lock.held(
+        copy.with_suffix(".lock"), f"git fetch {origin.address}", wait=True
+    ):
         try:
             git.run(git.command(store, "init", "--quiet", "--bare", str(copy)))
             options = ("--quiet", "--depth=1", "--no-tags", "--no-recurse-submodules")
             refs = f"+{ref}:refs/archives/{ref}"
-            asked = git.command(copy, "fetch", *options, origin.address, refs, env=git.network())
+            asked = git.command(
+                copy, "fetch", *options, origin.address, refs, env=git.network()
+            )
             transport.fetch(asked, copy)
         except ToolError as fault:
             raise SupplyError(
@@ -126,10 +130,14 @@ def pack(wanted: Pack, mirror: Path, target: Path) -> None:
         )
     # Not compressed: the bytes would depend on git's zlib.
     form = ("--format=zip", "-0") if wanted.zipped else ("--format=tar",)
-    _write(mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target)
+    _write(
+        mirror, (*form, f"--prefix={wanted.prefix}"), (wanted.ref, "--", *paths), target
+    )
 
 
-def _write(mirror: Path, options: Sequence[str], what: Sequence[str], target: Path) -> None:
+def _write(
+    mirror: Path, options: Sequence[str], what: Sequence[str], target: Path
+) -> None:
     """Let git pack a ref, or paths of it, and gzip compress what is not a zip."""
     environment = {
         "PATH": ":".join(SYSTEM_PATH),
@@ -182,5 +190,7 @@ def lacking(mirror: Path, wanted: Pack) -> list[str]:
     if git.kind(mirror, wanted.ref) != "commit":
         return []
     missing = git.missing(mirror, wanted.ref)
-    absent = [entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing]
+    absent = [
+        entry.path for entry in git.entries(mirror, wanted.ref) if entry.blob in missing
+    ]
     return [path for path in absent if not git.left_out(path, wanted.exclude)]

@@ -37,7 +37,9 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
     Raises SupplyError if the commit cannot be fetched.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True):
+    with file_lock.held(
+        kept.with_suffix(".lock"), f"git fetch {wanted.remote}", wait=True
+    ):
         mirror.open_or_make(kept)
         if git.kind(kept, _branch(wanted)) is None:
             if offline:
@@ -50,7 +52,12 @@ def bring(wanted: Clone, store: Path, origin: Origin, *, offline: bool) -> Path:
 
 
 def _transfer(wanted: Clone, kept: Path, origin: Origin) -> None:
-    options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
+    options = (
+        "--quiet",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+    )
     try:
         asked = git.command(
             kept,
@@ -87,7 +94,9 @@ def unpack(wanted: Clone, bundle: Path, store: Path) -> None:
     Raises ToolError if the bundle has it not, with all its history.
     """
     kept = place(store, wanted.remote)
-    with file_lock.held(kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True):
+    with file_lock.held(
+        kept.with_suffix(".lock"), f"unbundling {wanted.commit}", wait=True
+    ):
         mirror.open_or_make(kept)
         git.run(git.command(kept, "bundle", "unbundle", str(bundle)))
         # unbundle accepts a pack that lacks objects; rev-list fails over the first one missing.

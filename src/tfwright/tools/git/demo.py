@@ -40,12 +40,18 @@ def commit(repository: Path, url: str = URL) -> str:
     person = {
         f"GIT_{role}_{field}": value
         for role in ("AUTHOR", "COMMITTER")
-        for field, value in (("NAME", WHO), ("EMAIL", f"{WHO}@localhost"), ("DATE", WHEN))
+        for field, value in (
+            ("NAME", WHO),
+            ("EMAIL", f"{WHO}@localhost"),
+            ("DATE", WHEN),
+        )
     }
     index = {"GIT_INDEX_FILE": str(repository / "bundled.index")}
     paths = sorted(_files(root))
     # No filters: the user's attributes could change line ends, and with them the commit.
-    hashing = git.command(repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths))
+    hashing = git.command(
+        repository, "hash-object", "-w", "--no-filters", "--", *map(str, paths)
+    )
     blobs = git.run(hashing).split()
     words = []
     for path, blob in zip(paths, blobs, strict=True):
@@ -54,12 +60,18 @@ def commit(repository: Path, url: str = URL) -> str:
     git.run(git.command(repository, "read-tree", "--empty", env=index))
     git.run(git.command(repository, "update-index", "--add", *words, env=index))
     tree = git.run(git.command(repository, "write-tree", env=index)).strip()
-    return git.run(git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)).strip()
+    return git.run(
+        git.command(repository, "commit-tree", "-m", MESSAGE, tree, env=person)
+    ).strip()
 
 
 def _files(root: Path) -> Iterator[Path]:
     """Walk through a tree's files; what a Python run leaves behind is none of them."""
-    return (path for path in root.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return (
+        path
+        for path in root.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
 
 
 def _mode(path: Path) -> str:

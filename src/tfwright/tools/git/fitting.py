@@ -23,7 +23,15 @@ SHORTEST_ALIKE = 12
 """Characters of a line that can be recognised in another spelling."""
 
 Verdict = Literal[
-    "fits", "moved", "done", "reformatted", "fuzz", "changed", "missing", "exists", "no file"
+    "fits",
+    "moved",
+    "done",
+    "reformatted",
+    "fuzz",
+    "changed",
+    "missing",
+    "exists",
+    "no file",
 ]
 """``done``: the change is in the file already. ``reformatted``: it seems to be, in other words.
 ``fuzz``: the place is there, and only lines around the change differ. ``changed``: the place is
@@ -94,7 +102,9 @@ def _places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     """Return every index at which a block of lines stands without a gap."""
     wanted = list(block)
     last = len(lines) - len(wanted)
-    return [at for at in range(last + 1) if list(lines[at : at + len(wanted)]) == wanted]
+    return [
+        at for at in range(last + 1) if list(lines[at : at + len(wanted)]) == wanted
+    ]
 
 
 def _nearest(places: Sequence[int], start: int) -> int | None:
@@ -156,7 +166,9 @@ def _masked(line: str) -> str:
     return re.sub(r"\b[0-9a-f]{7,}\b|\d+(\.\d+)+", "#", line.strip())
 
 
-def _votes(wanted: Sequence[str], present: Sequence[str]) -> dict[int, dict[int, float]]:
+def _votes(
+    wanted: Sequence[str], present: Sequence[str]
+) -> dict[int, dict[int, float]]:
     """Return, for each place at which the hunk could begin, the weight of each line found there.
 
     A line counts by its length: a bracket is everywhere, and says nothing about the place.
@@ -190,7 +202,9 @@ def _alike(line: str, present: Sequence[str]) -> dict[int, float]:
     return alike
 
 
-def _elected(votes: dict[int, dict[int, float]], wanted: Sequence[str]) -> tuple[int, float]:
+def _elected(
+    votes: dict[int, dict[int, float]], wanted: Sequence[str]
+) -> tuple[int, float]:
     """Return the place with the most weight, and its share of the hunk's whole weight."""
     best, most = 0, 0.0
     for place, own in votes.items():
@@ -226,4 +240,6 @@ def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str
 def _shown(lines: Sequence[str], at: int, size: int) -> tuple[str, ...]:
     first = max(0, at - AROUND)
     here = lines[first : at + size + AROUND]
-    return tuple(f"{number:5} {line.rstrip()}" for number, line in enumerate(here, first + 1))
+    return tuple(
+        f"{number:5} {line.rstrip()}" for number, line in enumerate(here, first + 1)
+    )

@@ -58,7 +58,9 @@ class Origin:
         """
         path = Path(named).expanduser()
         address = f"file://{path}" if path.is_absolute() else named
-        if address not in demo.trees() and not re.match(r"(https|ssh|file)://(?!-)", address):
+        if address not in demo.trees() and not re.match(
+            r"(https|ssh|file)://(?!-)", address
+        ):
             raise RecipeError(
                 f"tfwright cannot fetch from {named!r}",
                 remedy=(
@@ -97,7 +99,9 @@ def fetching(mirror: Path, pin: Pin) -> Command:
     )
 
 
-def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool) -> Path:
+def bring(
+    pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline: bool
+) -> Path:
     """See to it that the mirror of a url holds what a pin needs, and return its directory.
 
     Nothing is transferred twice, and offline no server is asked. Recipes that share a mirror wait
@@ -116,7 +120,9 @@ def bring(pin: Pin, store: Path, origin: Origin, listener: Listener, *, offline:
         else:
             _update(mirror, pin, origin, listener)
         # A ref of its own, or git's garbage collection would remove the commit.
-        git.run(git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit))
+        git.run(
+            git.command(mirror, "update-ref", f"refs/pins/{pin.commit}", pin.commit)
+        )
     return mirror
 
 
@@ -214,7 +220,9 @@ def _update(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:
     if lacking is None or lacking:
         before, begun = size(mirror), time.monotonic()
         _transfer(mirror, pin, origin, listener)
-        listener.note(_bill(pin, origin, size(mirror) - before, time.monotonic() - begun))
+        listener.note(
+            _bill(pin, origin, size(mirror) - before, time.monotonic() - begun)
+        )
     _tell_of_branch(mirror, pin, origin, listener)
 
 
@@ -288,7 +296,9 @@ def _bring_commit(mirror: Path, pin: Pin, listener: Listener) -> None:
         if not _restrained(fault):
             raise
         # Servers with git's protocol of before 2018 only give the tips of branches and tags.
-        listener.note(f"The server gives whole branches only, so all of {pin.branch} is fetched")
+        listener.note(
+            f"The server gives whole branches only, so all of {pin.branch} is fetched"
+        )
         # The pinned commit may lie far behind the tip: without its history it would not come along.
         branch = f"refs/heads/{pin.branch}"
         whole = _fetch(mirror, ALL_OF_IT, "--no-filter", "origin", branch)
@@ -312,7 +322,9 @@ def _bring_files(mirror: Path, pin: Pin, listener: Listener) -> None:
         if not _restrained(fault):
             raise
         # Without --refetch git sees the commit here, and asks for nothing.
-        everything = _fetch(mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit)
+        everything = _fetch(
+            mirror, "--refetch", "--depth=1", "--no-filter", "origin", pin.commit
+        )
         _follow(everything, listener)
 
 
@@ -322,8 +334,15 @@ def _fetch(mirror: Path, *arguments: str, claiming: bool = True) -> Command:
     `claiming` tells the server which commits are here, whose files it then takes to be here too.
     """
     host_file = () if claiming else ("-c", "fetch.negotiationAlgorithm=noop")
-    options = ("--progress", "--no-tags", "--no-write-fetch-head", "--no-recurse-submodules")
-    return git.command(mirror, *host_file, "fetch", *options, *arguments, env=git.network())
+    options = (
+        "--progress",
+        "--no-tags",
+        "--no-write-fetch-head",
+        "--no-recurse-submodules",
+    )
+    return git.command(
+        mirror, *host_file, "fetch", *options, *arguments, env=git.network()
+    )
 
 
 def _restrained(fault: ToolError) -> bool:
@@ -336,7 +355,9 @@ def _follow(command: Command, listener: Listener, given: str = "") -> None:
     with tempfile.TemporaryFile() as stream:
         stream.write(given.encode())
         stream.seek(0)
-        transport.fetch(command, command.cwd, lambda lines: _watch(lines, listener), stream)
+        transport.fetch(
+            command, command.cwd, lambda lines: _watch(lines, listener), stream
+        )
 
 
 def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
@@ -345,7 +366,11 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
 
     class Heard(gitpython.RemoteProgress):
         def update(
-            self, _code: int, done: str | float, total: str | float | None = None, message: str = ""
+            self,
+            _code: int,
+            done: str | float,
+            total: str | float | None = None,
+            message: str = "",
         ) -> None:
             counted = int(float(done or 0))
             whole = int(float(total)) if total else None
@@ -385,7 +410,11 @@ def _incomplete(pin: Pin, origin: Origin, lacking: Sequence[TreeEntry]) -> Suppl
 
 def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
     """Say what a transfer cost, and the size of the whole repository if it is local."""
-    whole = f", of a repository of {size(origin.local) / 1e6:.1f} MB" if origin.local else ""
+    whole = (
+        f", of a repository of {size(origin.local) / 1e6:.1f} MB"
+        if origin.local
+        else ""
+    )
     return f"Fetched {pin} in {seconds:.0f} s: {transferred / 1e6:.1f} MB{whole}"
 
 
@@ -413,7 +442,9 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
         return
     tip = listed.partition("\t")[0]
     if not tip:
-        listener.note(f"The server has no branch {pin.branch} any more; the pinned commit decides")
+        listener.note(
+            f"The server has no branch {pin.branch} any more; the pinned commit decides"
+        )
     elif tip != pin.commit:
         lost = (
             " and no longer contains the pinned commit"

@@ -79,7 +79,9 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
     binary files, links, and paths that lead out of the tree or into .git.
     """
     lines = _lines(_text(patch))
-    starts = [number for number, line in enumerate(lines) if line.startswith("diff --git ")]
+    starts = [
+        number for number, line in enumerate(lines) if line.startswith("diff --git ")
+    ]
     if not starts:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
     ends = [*starts[1:], len(lines)]
@@ -128,7 +130,9 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     if line.startswith("@@"):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
     if _UNSUPPORTED.match(line):
-        _refuse(patch, number, f"{line.strip()!r}: only changes of text can be verified")
+        _refuse(
+            patch, number, f"{line.strip()!r}: only changes of text can be verified"
+        )
 
 
 def _body(lines: Sequence[str], before: int, after: int) -> Iterator[str]:
@@ -173,8 +177,12 @@ def combined(faults: Sequence[RecipeError]) -> RecipeError:
 
 def _several(faults: Sequence[RecipeError]) -> RecipeError:
     """Put the misfits of several patches into one error."""
-    listed = "\n".join(f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1))
-    remedies = "\n".join(f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1))
+    listed = "\n".join(
+        f"  {number}. {fault.what}" for number, fault in enumerate(faults, 1)
+    )
+    remedies = "\n".join(
+        f"{number}. {fault.remedy}" for number, fault in enumerate(faults, 1)
+    )
     lines = list[str]()
     for fault in faults:
         lines += [f"-- {fault.what}", *fault.evidence.lines]
@@ -290,7 +298,11 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
     ),
     "changed": lambda place: (
         f" belongs at line {place.fit.line}, where "
-        + ("one line differs" if len(place.fit.differing) == 1 else "several lines differ")
+        + (
+            "one line differs"
+            if len(place.fit.differing) == 1
+            else "several lines differ"
+        )
     ),
     "missing": lambda _: " has no counterpart in the tree",
     "exists": lambda _: " creates a file that exists already",
@@ -323,7 +335,9 @@ def _remedy(patch: Path, verdicts: Sequence[str], outlived: Outlived) -> str:
         return f"Remove the patch from the recipe; its header says: drop when {held}."
     header_says = f" Its header says: drop when {drop_when}" if drop_when else ""
     if all(verdict == "done" for verdict in verdicts):
-        return f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
+        return (
+            f"Remove the patch from the recipe; all of it is in the tree.{header_says}"
+        )
     if all(verdict in {"done", "reformatted"} for verdict in verdicts):
         return (
             "Compare the lines below with the patch. If they do the same, "
@@ -353,7 +367,9 @@ def _verify(
     present = [file for file in wanted if file.path in changes]
     names = [name for change in changes.values() for name in (change.old, change.new)]
     texts = git.blobs(git.repository_of(tree), names)
-    wrong = [file.path for file in present if not _done(texts, file, changes[file.path])]
+    wrong = [
+        file.path for file in present if not _done(texts, file, changes[file.path])
+    ]
     if skipped or odd or wrong:
         path = [*sorted(skipped), *odd, *wrong][0]
         raise RecipeError(

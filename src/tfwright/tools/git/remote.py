@@ -36,7 +36,9 @@ def commit_of(store: Path, address: str, name: str) -> str:
     for kind in ("tags", "heads"):
         # The server lists the commit behind an annotated tag only if it is asked for all of them.
         names = _refs(store, address, f"refs/{kind}/{name}*")
-        found = names.get(f"refs/{kind}/{name}^{{}}") or names.get(f"refs/{kind}/{name}")
+        found = names.get(f"refs/{kind}/{name}^{{}}") or names.get(
+            f"refs/{kind}/{name}"
+        )
         if found:
             return found
     raise SupplyError(

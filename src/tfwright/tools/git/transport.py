@@ -28,7 +28,10 @@ Hear = Callable[[Iterable[str]], list[str]]
 
 
 def fetch(
-    command: Command, repository: Path, hear: Hear | None = None, given: IO[bytes] | None = None
+    command: Command,
+    repository: Path,
+    hear: Hear | None = None,
+    given: IO[bytes] | None = None,
 ) -> None:
     """Run a transfer into a repository.
 
@@ -50,7 +53,9 @@ def _last(lines: Iterable[str]) -> list[str]:
     return list(deque((line.rstrip() for line in lines), TAIL_LINES))
 
 
-def _run(command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None) -> str:
+def _run(
+    command: Command, allowance: Allowance, hear: Hear, given: IO[bytes] | None
+) -> str:
     try:
         ended, said = supervised.run(command, allowance, hear, given)
     except OSError as fault:

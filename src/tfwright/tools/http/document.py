@@ -34,4 +34,6 @@ def fetch(url: str, limit: int) -> bytes:
 
 
 def _failed(url: str, why: str) -> SupplyError:
-    return SupplyError(f"{url} cannot be read: {why}", remedy="Check the address and the network.")
+    return SupplyError(
+        f"{url} cannot be read: {why}", remedy="Check the address and the network."
+    )

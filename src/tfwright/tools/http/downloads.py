@@ -26,7 +26,13 @@ from tfwright.tools.http.reply import (
     TransientError,
     UnreachableError,
 )
-from tfwright.tools.http.transfer import PAUSES, DownloadOutcome, FileTransfer, Limits, WantedFile
+from tfwright.tools.http.transfer import (
+    PAUSES,
+    DownloadOutcome,
+    FileTransfer,
+    Limits,
+    WantedFile,
+)
 
 if TYPE_CHECKING:
     import requests
@@ -61,7 +67,9 @@ def fetch(
     store and is not asked for again. `report` is called from this thread only. Ctrl-C stops at
     once. Raises HostError if the disk is full.
     """
-    transfers = [FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests]
+    transfers = [
+        FileTransfer(wanted, store.path(wanted.sha256), limits) for wanted in requests
+    ]
     return _Run(transfers, limits).complete(report)
 
 
@@ -86,7 +94,9 @@ def download(  # noqa: PLR0913 each is a fact of its own
         arrived, limits = Path(room, "file"), Limits(pauses=pauses)
         name = url.rpartition("/")[2]
         wanted = WantedFile(name, sha256, (url,), alternatives=alternatives)
-        (outcome,) = _Run([FileTransfer(wanted, arrived, limits)], limits).complete(report)
+        (outcome,) = _Run([FileTransfer(wanted, arrived, limits)], limits).complete(
+            report
+        )
         if not outcome.obtained:
             raise _unobtainable(url, outcome.failures[0].why)
         files.move(arrived, to, 0o644)
@@ -123,7 +133,9 @@ class _Run:
                 transfer.conclude(obtained=there)
         # The large ones first, so that none is left running alone at the end.
         unfinished = [transfer for transfer in transfers if not transfer.outcome]
-        self.waiting = sorted(unfinished, key=lambda transfer: -(transfer.wanted.size or 0))
+        self.waiting = sorted(
+            unfinished, key=lambda transfer: -(transfer.wanted.size or 0)
+        )
         self.hosts: dict[str, _Host] = defaultdict(_Host)
         self.turn = threading.Condition()
         self.active: dict[int, Reply] = {}
@@ -133,7 +145,9 @@ class _Run:
     def complete(self, report: Callable[[Progress], None]) -> list[DownloadOutcome]:
         """Run until every file has its outcome."""
         count = min(self.limits.at_once, len(self.waiting))
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(count)]
+        threads = [
+            threading.Thread(target=self._work, daemon=True) for _ in range(count)
+        ]
         try:
             for thread in threads:
                 thread.start()
@@ -154,7 +168,9 @@ class _Run:
         return [transfer.outcome for transfer in self.transfers if transfer.outcome]
 
     def _over(self) -> bool:
-        return self.fault is not None or all(transfer.outcome for transfer in self.transfers)
+        return self.fault is not None or all(
+            transfer.outcome for transfer in self.transfers
+        )
 
     def _progress(self) -> Progress:
         """Sum up what this run transfers, without the files that were there or have failed."""
@@ -252,7 +268,9 @@ class _Run:
     def _open(self, transfer: FileTransfer) -> Partial | None:
         """Continue what is in the store; None if another process does, or if it is everything."""
         try:
-            transfer.partial = transfer.partial or Partial(transfer.to, transfer.wanted.sha256)
+            transfer.partial = transfer.partial or Partial(
+                transfer.to, transfer.wanted.sha256
+            )
         except BusyError:
             transfer.wait(TICK)
         except FileExistsError:
@@ -318,7 +336,9 @@ class _Run:
             with self.turn:
                 del self.active[id(answer)]
 
-    def _put_off(self, transfer: FileTransfer, partial: Partial, fault: TransientError) -> None:
+    def _put_off(
+        self, transfer: FileTransfer, partial: Partial, fault: TransientError
+    ) -> None:
         """Decide when the url is asked again, if at all."""
         if isinstance(fault, NoRangeError):
             # No pause: the server answered, and only the question was wrong.
@@ -346,7 +366,9 @@ def _verify(wanted: WantedFile, partial: Partial, answer: Reply) -> None:
         return
     expected = answer.total if wanted.size is None else wanted.size
     if expected is not None and partial.size < expected:
-        raise TransientError(f"the connection ended after {partial.size:,} of {expected:,} bytes")
+        raise TransientError(
+            f"the connection ended after {partial.size:,} of {expected:,} bytes"
+        )
     if not wanted.sha256:
         return
     # Two servers may hold different files; the same url is asked again for all of it.

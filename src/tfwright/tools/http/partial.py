@@ -79,7 +79,9 @@ class HashingWriter:
         if fresh < FLUSHED or not hasattr(os, "posix_fadvise"):
             return
         # Linux cannot drop dirty pages from memory, so it begins to write them, and does not wait.
-        os.posix_fadvise(self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED)
+        os.posix_fadvise(
+            self._stream.fileno(), self._flushed, fresh, os.POSIX_FADV_DONTNEED
+        )
         self._flushed = self.size
 
     def _settle(self, pending: int = 0) -> None:

@@ -158,7 +158,9 @@ class Reply:
 
     def cut(self) -> None:
         """End the transfer from another thread: whoever reads the pieces meets the end."""
-        with suppress(ValueError, RuntimeError, OSError):  # it ended by itself in this moment
+        with suppress(
+            ValueError, RuntimeError, OSError
+        ):  # it ended by itself in this moment
             self.raw.shutdown()
 
     def _next(self) -> bytes:
@@ -175,7 +177,9 @@ class Reply:
         return piece
 
     def _slow(self) -> SlowError:
-        return SlowError(f"it sent only {self.received:,} bytes before its time was over")
+        return SlowError(
+            f"it sent only {self.received:,} bytes before its time was over"
+        )
 
 
 @contextmanager
@@ -211,7 +215,9 @@ def get(
     requests would read the body of each redirect into memory, to its end.
     """
     for _ in range(MOST_REDIRECTS + 1):
-        response = session.request(method, url, stream=True, timeout=TIMEOUT, headers=wanted)
+        response = session.request(
+            method, url, stream=True, timeout=TIMEOUT, headers=wanted
+        )
         target = headers.redirect(response)
         if target is None:
             return response
@@ -231,7 +237,10 @@ def _accepted(response: "requests.Response", start: int) -> tuple[int, int | Non
     span = headers.content_range(response)
     if span and span[0] == start:
         return span
-    if start and response.status_code in {headers.PARTIAL_CONTENT, RANGE_NOT_SATISFIABLE}:
+    if start and response.status_code in {
+        headers.PARTIAL_CONTENT,
+        RANGE_NOT_SATISFIABLE,
+    }:
         raise NoRangeError(said)
     if response.status_code != OK:
         raise RefusedError(said)

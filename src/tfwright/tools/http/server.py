@@ -99,11 +99,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         # A rebuilt page of the same length still gets another tag.
         tag = f'"{state.st_mtime_ns:x}-{state.st_size:x}"'
         if self.headers.get("If-None-Match") == tag:
-            self._head(HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"})
+            self._head(
+                HTTPStatus.NOT_MODIFIED, page, {"ETag": tag, "Content-Length": "0"}
+            )
             return
         wanted = self._range(state.st_size, tag)
         if wanted is None:
-            headers = {"Content-Range": f"bytes */{state.st_size}", "Content-Length": "0"}
+            headers = {
+                "Content-Range": f"bytes */{state.st_size}",
+                "Content-Length": "0",
+            }
             self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
             return
         modified = dt.datetime.fromtimestamp(state.st_mtime, dt.UTC)

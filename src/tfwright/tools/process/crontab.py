@@ -30,7 +30,8 @@ def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
     program = shutil.which("crontab", path=":".join(environment.SYSTEM_PATH))
     if program is None:
         raise HostError(
-            "This host has no crontab", remedy="Install cron, or use --install user (systemd)."
+            "This host has no crontab",
+            remedy="Install cron, or use --install user (systemd).",
         )
     return subprocess.run(  # noqa: S603 a program of the system with a fixed argument
         [program, argument],

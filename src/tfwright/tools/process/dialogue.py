@@ -57,7 +57,9 @@ class Spoken:
     """Exit status; negative for the number of the signal that ended it."""
 
 
-def converse(command: Command, log: Path, respondent: Respondent, *, timeout: float) -> Spoken:
+def converse(
+    command: Command, log: Path, respondent: Respondent, *, timeout: float
+) -> Spoken:
     """Run a program on a pty and answer what it asks until it ends; the log holds both sides.
 
     `timeout` is in seconds from one answer to the next question, or to the end. Raises ToolError
@@ -165,7 +167,9 @@ class _Listener:
             raise _LostError(message)
         # TensorFlow asks a wrong path again without a limit in some releases.
         if self.size > MOST_TEXT:
-            message = f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+            message = (
+                f"printed more than {MOST_TEXT >> 20} MiB without asking a question"
+            )
             raise _LostError(message)
 
 
@@ -173,7 +177,9 @@ class _Listener:
 def _talking(command: Command, log: Path) -> "Iterator[pexpect.spawn[str]]":
     """Start a program on a pty; whatever happens, nothing of it is left running."""
     log.parent.mkdir(parents=True, exist_ok=True)
-    remedy = f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
+    remedy = (
+        f"Check that {Path(command.argv[0]).name} is a program of this tree (ls -l)."
+    )
     child = pseudo_terminal.spawn(command, remedy=remedy)
     with log.open("w", encoding="utf-8") as child.logfile:
         try:

@@ -29,7 +29,9 @@ REMEDY = "Wait until that has ended, then start again."
 
 
 @contextmanager
-def held(path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY) -> Iterator[None]:
+def held(
+    path: Path, doing: str, *, wait: bool = False, remedy: str = REMEDY
+) -> Iterator[None]:
     """Hold the lock file at `path` while the block runs; `doing` says what for.
 
     The kernel drops the lock when its holders end, however they end, so that no stale lock can
@@ -133,7 +135,11 @@ def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
     """Say who holds the lock, and who has to wait for it."""
     known = ("pid", "host", "command", "doing", "since")
     if all(isinstance(holder.get(name), int | str) for name in known):
-        who = "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(holder)
+        who = (
+            "process {pid} on {host} ('{command}', {doing}, since {since})".format_map(
+                holder
+            )
+        )
     else:
         who = "another process"
     return HostError(

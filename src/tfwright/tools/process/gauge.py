@@ -37,7 +37,10 @@ class Gauge:
     @property
     def cpu(self) -> float:
         """Seconds of processor time of the server and of the programs of its actions that ended."""
-        return sum(spent - self._before.get(server, 0.0) for server, spent in self._spent.items())
+        return sum(
+            spent - self._before.get(server, 0.0)
+            for server, spent in self._spent.items()
+        )
 
     def begin(self, server: int | None) -> None:
         """Note what a server has taken before."""
@@ -114,7 +117,9 @@ def processor(server: int) -> float:
     except psutil.Error:
         return 0.0
     # macOS does not say what the children took.
-    ended = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+    ended = getattr(times, "children_user", 0.0) + getattr(
+        times, "children_system", 0.0
+    )
     return times.user + times.system + float(ended)
 
 
@@ -131,7 +136,9 @@ def _family(server: int) -> "dict[int, psutil.Process]":
     return {process.pid: process for process in found}
 
 
-def _action(process: int, family: "dict[int, psutil.Process]", server: int) -> int | None:
+def _action(
+    process: int, family: "dict[int, psutil.Process]", server: int
+) -> int | None:
     """Return the child of the server that a process comes from; None for the server itself."""
     import psutil
 

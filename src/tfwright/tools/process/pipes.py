@@ -34,9 +34,13 @@ def collect(
     """
     output = into or subprocess.PIPE
     # communicate() reads both streams at once: a full pipe would stop the program.
-    with leashed(command, output, subprocess.PIPE, given or subprocess.DEVNULL) as process:
+    with leashed(
+        command, output, subprocess.PIPE, given or subprocess.DEVNULL
+    ) as process:
         printed, complaint = process.communicate()
-    return Collected(process.returncode, printed or b"", complaint.decode("utf-8", "replace"))
+    return Collected(
+        process.returncode, printed or b"", complaint.decode("utf-8", "replace")
+    )
 
 
 def listen(
@@ -49,7 +53,9 @@ def listen(
     """
     with leashed(command, subprocess.DEVNULL, subprocess.PIPE, given) as process:
         # newline=None: all three ends of a line count.
-        lines = io.TextIOWrapper(process.stderr or io.BytesIO(), "utf-8", "replace", newline=None)
+        lines = io.TextIOWrapper(
+            process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
+        )
         heard = hear(lines)
     return process.returncode, heard
 
@@ -64,7 +70,9 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
         # Both at once and no file between them: such a stream may be hundreds of
         # megabytes.
         leashed(first, subprocess.PIPE, subprocess.PIPE) as writer,
-        leashed(second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL) as reader,
+        leashed(
+            second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL
+        ) as reader,
     ):
         if writer.stdout:
             # The second program holds the pipe now. While ours stays open as well, the

@@ -46,7 +46,9 @@ def spawn(command: Command, *, remedy: str) -> "pexpect.spawn[str]":
         )
     except pexpect.ExceptionPexpect as fault:
         what = f"{command.argv[0]} cannot be run: it is missing or not executable"
-        raise HostError(what, remedy=remedy, evidence=Evidence(command=command.argv)) from fault
+        raise HostError(
+            what, remedy=remedy, evidence=Evidence(command=command.argv)
+        ) from fault
     # pexpect waits 50 ms before each answer, for programs that switch echo off by
     # themselves.
     child.delaybeforesend = None

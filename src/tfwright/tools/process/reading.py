@@ -65,5 +65,7 @@ def _system_call(process: Path) -> tuple[int, int] | None:
 
 def _is_terminal(process: Path, descriptor: int) -> bool:
     with suppress(OSError):
-        return str((process / f"fd/{descriptor}").readlink()).startswith(("/dev/pts/", "/dev/tty"))
+        return str((process / f"fd/{descriptor}").readlink()).startswith(
+            ("/dev/pts/", "/dev/tty")
+        )
     return False

@@ -33,7 +33,9 @@ def run(command: Command, log: Path, *, remedy: str) -> str:
     return log.read_text("utf-8", "replace")
 
 
-def attempt(command: Command, log: Path, *, remedy: str, timeout: float | None = None) -> int:
+def attempt(
+    command: Command, log: Path, *, remedy: str, timeout: float | None = None
+) -> int:
     """Run a program to its end; return its exit status, or minus the signal that ended it.
 
     Raises TimeoutError once it took `timeout` seconds and was ended, HostError if it is not there.
@@ -127,7 +129,9 @@ def end(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def failure(command: Command, status: int, log: Path, *, remedy: str) -> ToolError | HostError:
+def failure(
+    command: Command, status: int, log: Path, *, remedy: str
+) -> ToolError | HostError:
     """Return the error for a program that exited with `status`, with the last lines of its log."""
     lines = last_lines(log)
     evidence = Evidence(command=command.argv, status=status, log=log, lines=lines)

@@ -63,7 +63,10 @@ def run(
     # A file and not a pipe: nothing has to read it while the progress is read.
     with tempfile.TemporaryFile() as output:
         streams = (output, subprocess.PIPE, given or subprocess.DEVNULL)
-        with leashed(command, *streams) as process, _watching(process, allowance, output) as excess:
+        with (
+            leashed(command, *streams) as process,
+            _watching(process, allowance, output) as excess,
+        ):
             # newline=None: git ends the lines of its progress with carriage returns.
             lines = io.TextIOWrapper(
                 process.stderr or io.BytesIO(), "utf-8", "replace", newline=None
@@ -110,7 +113,9 @@ def _watching(
         watcher.join()
 
 
-def _excess(pid: int, allowance: Allowance, output: IO[bytes], begun: float, before: int) -> str:
+def _excess(
+    pid: int, allowance: Allowance, output: IO[bytes], begun: float, before: int
+) -> str:
     """Say what the program takes too much of; empty if nothing."""
     if time.monotonic() - begun > allowance.seconds:
         return f"it took more than {allowance.seconds:,.0f} seconds"

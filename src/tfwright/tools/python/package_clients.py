@@ -33,7 +33,9 @@ found by HOME."""
 def proxies() -> Mapping[str, str]:
     """Return the caller's proxy variables, in both spellings, since old programs know only one."""
     # The lower case first, as curl does, which reads http_proxy in no other spelling.
-    found = {name: os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES}
+    found = {
+        name: os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES
+    }
     both = {}
     for name, value in found.items():
         if value:
@@ -51,7 +53,11 @@ def pip(python: Path) -> tuple[str, ...]:
 def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     """Return the environment for ``npm`` or ``pip``; the directories `programs` lead its PATH."""
     # npm's variables are written in lower case, pip's in upper case.
-    own = {name: value for name, value in os.environ.items() if name.lower() in _INDEX[client]}
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if name.lower() in _INDEX[client]
+    }
     # The real home: the clients' own configuration is there, often with the index's
     # address.
     return environment.clean(Path.home(), programs, extra={**proxies(), **own})

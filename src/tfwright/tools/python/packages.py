@@ -31,7 +31,9 @@ def offline(vault: Path) -> tuple[str, ...]:
 
 def kept(vault: Path) -> list[Path]:
     """Return the files that are kept, sorted by digest."""
-    return sorted(path for path in shelf(vault).glob("*/*") if not path.name.startswith("."))
+    return sorted(
+        path for path in shelf(vault).glob("*/*") if not path.name.startswith(".")
+    )
 
 
 def keep(found: Mapping[Path, tuple[str, str]], vault: Path) -> None:
@@ -78,7 +80,9 @@ def _supplied(python: Path, pins: Sequence[str], vault: Path) -> bool:
     try:
         names = _record(python, pins, vault).read_text("utf-8").splitlines()
         kept = [shelf(vault) / name for name in names]
-        return bool(kept) and all(files.sha256(path) == path.parent.name for path in kept)
+        return bool(kept) and all(
+            files.sha256(path) == path.parent.name for path in kept
+        )
     except (OSError, ValueError):
         # A damaged list: lines that are not text, or do not name files.
         return False

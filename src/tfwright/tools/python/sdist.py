@@ -71,7 +71,9 @@ def download(wanted: Sdist, sha256: str, target: Path) -> None:
         files.write(room / "backend/setuptools/__init__.py", "")
         files.write(room / "backend/setuptools/build_meta.py", _BACKEND)
         hashed = f" --hash=sha256:{sha256}" if sha256 else ""
-        files.write(room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n")
+        files.write(
+            room / "requirements.txt", f"{wanted.name}=={wanted.version}{hashed}\n"
+        )
         _run(wanted, room, hashed=bool(hashed))
         # One requirement without dependencies gives one file.
         (brought,) = (room / "brought").iterdir()
@@ -86,7 +88,8 @@ def _run(wanted: Sdist, room: Path, *, hashed: bool) -> None:
         errors = [line for line in fault.evidence.lines if "ERROR" in line]
         last = errors[-1] if errors else fault.what
         raise SupplyError(
-            f"pip cannot bring {wanted.name} {wanted.version}: {last}", remedy=fault.remedy
+            f"pip cannot bring {wanted.name} {wanted.version}: {last}",
+            remedy=fault.remedy,
         ) from fault
 
 

@@ -22,7 +22,12 @@ and renamed."""
 
 
 def venv(
-    interpreter: Path, requirements: Sequence[str], store: Path, *, offline: bool, log: Path
+    interpreter: Path,
+    requirements: Sequence[str],
+    store: Path,
+    *,
+    offline: bool,
+    log: Path,
 ) -> Path:
     """Return the Python of a venv of `interpreter` that holds the pinned `requirements`.
 
@@ -38,7 +43,9 @@ def venv(
     # Its path is part of every action's key: one that was reached by a link is the
     # same.
     home = store.resolve() / "pythons" / _key(interpreter, version, requirements)
-    with file_lock.held(home.with_name(f"{home.name}.lock"), "making a venv", wait=True):
+    with file_lock.held(
+        home.with_name(f"{home.name}.lock"), "making a venv", wait=True
+    ):
         if not _holds(home, requirements):
             if requirements and offline and not packages.kept(store):
                 raise _not_made(version, requirements)
@@ -104,7 +111,9 @@ def _version(interpreter: Path, log: Path) -> str:
     """Ask an interpreter for its full version."""
     code = "import platform; print(platform.python_version())"
     # The path's name says little: python3.6 of two hosts may be 3.6.3 and 3.6.15.
-    command = Command((str(interpreter), "-c", code), Path("/"), environment.clean(Path("/")))
+    command = Command(
+        (str(interpreter), "-c", code), Path("/"), environment.clean(Path("/"))
+    )
     return runner.run(
         command, log, remedy="Name the target Python in the host file: [pythons]."
     ).strip()
@@ -167,7 +176,9 @@ def _insist_on_all(home: Path, log: Path) -> None:
     argv = (*package_clients.pip(home / "bin/python"), "check")
     command = Command(argv, home, environment.clean(home))
     try:
-        runner.run(command, log, remedy="Pin in the recipe what the pinned packages need.")
+        runner.run(
+            command, log, remedy="Pin in the recipe what the pinned packages need."
+        )
     except ToolError as fault:
         raise RecipeError(
             f"The pins are not all that their packages need: {runner.last_lines(log)[-1]}",
@@ -180,7 +191,9 @@ def create(interpreter: Path, version: str, home: Path, log: Path) -> None:
     """Make an empty venv; Python 2 needs virtualenv for it."""
     # As numbers: "3.10" is later than "3.2".
     modern = tuple(map(int, version.split(".")[:2])) > _LAST_WITHOUT_VENV
-    module, remedy = ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
+    module, remedy = (
+        ("venv", _VENV_REMEDY) if modern else ("virtualenv", _VIRTUALENV_REMEDY)
+    )
     # A link to an interpreter of an image would be broken on the host.
     copies = ("--copies",) if inside.current() else ()
     argv = (str(interpreter), "-m", module, *copies, str(home))
@@ -222,10 +235,14 @@ def _install(
         argv = (*package_clients.pip(python), "install", *options, *where)
         command = Command(argv, home, package_clients.of("pip", (home / "bin",)))
         try:
-            runner.run(command, log, remedy="Correct the pin: its package does not build here.")
+            runner.run(
+                command, log, remedy="Correct the pin: its package does not build here."
+            )
         except ToolError as fault:
             what = f"pip could not install {', '.join(requirements)}: {packages.complaint(log)}"
-            raise SupplyError(what, remedy=fault.remedy, evidence=fault.evidence) from fault
+            raise SupplyError(
+                what, remedy=fault.remedy, evidence=fault.evidence
+            ) from fault
     return exact
 
 

@@ -120,7 +120,9 @@ def submission(site: SlurmSite, script: Path, numbers: Sequence[int]) -> Command
 
 def script_of(site: SlurmSite) -> str:
     """Return the script of the array."""
-    variables = f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
+    variables = (
+        f"TFWRIGHT_HOST_FILE={shlex.quote(site.host_file)} " if site.host_file else ""
+    )
     return SCRIPT.format(
         directory=shlex.quote(str(site.directory)),
         programs=shlex.quote(str(site.room / "programs")),
@@ -177,7 +179,9 @@ def _queued(job: str, room: Path) -> bool:
     """
     log = room / "squeue.log"
     argv = ("squeue", "--noheader", "--format=%i", f"--jobs={job}")
-    status = runner.attempt(Command(argv, room, _environment()), log, remedy="Install Slurm.")
+    status = runner.attempt(
+        Command(argv, room, _environment()), log, remedy="Install Slurm."
+    )
     said = log.read_text("utf-8", "replace")
     if status != 0:
         # It forgets a job some minutes after its end: MinJobAge in slurm.conf.

@@ -97,7 +97,9 @@ def run(host: RemoteHost, program: Sequence[str], log: Path) -> RemoteBuild:
 def command(host: RemoteHost, program: Sequence[str]) -> Command:
     """Return the command that runs a command of tfwright on a machine."""
     variables = (f"TFWRIGHT_HOST_FILE={host.host_file}",) if host.host_file else ()
-    tfwright = shlex.join(("env", "TERM=dumb", *variables, host.python, "tasks.py", *program))
+    tfwright = shlex.join(
+        ("env", "TERM=dumb", *variables, host.python, "tasks.py", *program)
+    )
     # 3 is tfwright's own status for a host that lacks something: here its checkout.
     checkout = f"cd {shlex.quote(host.directory)} && test -f tasks.py || exit 3"
     said = f"printf '\\n%s%s\\n' {shlex.quote(PRINTED)} \"$said\""
@@ -105,7 +107,9 @@ def command(host: RemoteHost, program: Sequence[str]) -> Command:
     return _ssh(host, ("-tt",), script)
 
 
-def fetch_files(host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path) -> None:
+def fetch_files(
+    host: RemoteHost, source: str, names: Sequence[str], to: Path, log: Path
+) -> None:
     """Copy files of a directory, by name or pattern, from a machine.
 
     Raises ToolError if rsync fails.
@@ -136,7 +140,9 @@ def remove(host: RemoteHost, folder: str) -> None:
     runner.answer(_ssh(host, (), f"rm -rf -- {shlex.quote(folder)}"))
 
 
-def _rsync(host: RemoteHost, options: Sequence[str], source: str, to: str, log: Path) -> None:
+def _rsync(
+    host: RemoteHost, options: Sequence[str], source: str, to: str, log: Path
+) -> None:
     way = shlex.join(("ssh", *_config(host), *ALIVE))
     # --protect-args: no shell on the other side reads the paths.
     argv = ("rsync", "--protect-args", *options, f"--rsh={way}", "--", source, to)

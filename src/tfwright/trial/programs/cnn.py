@@ -17,7 +17,9 @@ def images():
     random = RandomState(0)
     pixels = random.normal(0, 0.3, (IMAGES, SIZE, SIZE, 1)).astype("float32")
     standing = random.randint(0, 2, IMAGES)
-    for image, stands, place in zip(pixels, standing, random.randint(1, SIZE - 2, IMAGES)):
+    for image, stands, place in zip(
+        pixels, standing, random.randint(1, SIZE - 2, IMAGES)
+    ):
         image[(slice(None), place) if stands else (place, slice(None))] += 1
     return pixels, standing.astype("int32")
 
@@ -50,7 +52,10 @@ def train(tf, device):
         loss = mean_loss(tf, scores, wanted)
         step = tf.train.GradientDescentOptimizer(RATE).minimize(loss)
         # Renamed with 0.12.
-        start = getattr(tf, "global_variables_initializer", None) or tf.initialize_all_variables
+        start = (
+            getattr(tf, "global_variables_initializer", None)
+            or tf.initialize_all_variables
+        )
         # Some releases have no GPU kernel for one of these operations.
         with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
 
@@ -79,7 +84,9 @@ def insist(device, losses, right):
             % (device, losses[0], losses[-1], STEPS)
         )
     if right < 0.9:
-        raise Failed("on %s only %.0f%% of the answers are right" % (device, 100 * right))
+        raise Failed(
+            "on %s only %.0f%% of the answers are right" % (device, 100 * right)
+        )
 
 
 def check(name):

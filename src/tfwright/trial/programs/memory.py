@@ -53,7 +53,9 @@ def ask(function, *arguments):
     """Call CUDA's driver."""
     status = function(*arguments)
     if status != 0:
-        raise Failed("CUDA's driver answers %s with error %d" % (function.__name__, status))
+        raise Failed(
+            "CUDA's driver answers %s with error %d" % (function.__name__, status)
+        )
 
 
 def in_session(name, **options):
@@ -61,7 +63,9 @@ def in_session(name, **options):
     tf = graphs(name)
     with tf.Graph().as_default(), tf.device("/gpu:0"):
         product = tf.matmul(tf.constant(LEFT), tf.constant(RIGHT))
-        with tf.Session(config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options))) as session:
+        with tf.Session(
+            config=tf.ConfigProto(gpu_options=tf.GPUOptions(**options))
+        ) as session:
             session.run(product)
             return apart(name, "memory")[0]
 
@@ -111,8 +115,13 @@ def check(name):
     for way in ways:
         taken[way] = float(apart(name, way) - before) / total
         insist(way, taken[way], total)
-    seen = ", ".join("%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items()))
-    return "of %.1f GB were taken: %s" % (total / 1e9, seen), {"total": total, "taken": taken}
+    seen = ", ".join(
+        "%s %.0f%%" % (way, 100 * share) for way, share in sorted(taken.items())
+    )
+    return "of %.1f GB were taken: %s" % (total / 1e9, seen), {
+        "total": total,
+        "taken": taken,
+    }
 
 
 def main():

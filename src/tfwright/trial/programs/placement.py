@@ -19,7 +19,10 @@ def multiply(tf, device):
         metadata = tf.RunMetadata()
         with tf.Session(config=tf.ConfigProto(log_device_placement=True)) as session:
             rows = session.run(
-                product, {left: LEFT, right: RIGHT}, options=options, run_metadata=metadata
+                product,
+                {left: LEFT, right: RIGHT},
+                options=options,
+                run_metadata=metadata,
             ).tolist()
     ran = [
         device.device
@@ -45,7 +48,8 @@ def check(name):
             raise Failed("the product on %s is %s, not %s" % (device, product, PRODUCT))
         if not device.lower().endswith(expected):
             raise Failed(
-                "asked for %s, the product was computed on %s" % (wish or "no device", device)
+                "asked for %s, the product was computed on %s"
+                % (wish or "no device", device)
             )
         seen.append("%s: %s" % (wish or "no wish", device.rpartition("/")[2]))
     return "%s; %s" % (PRODUCT, ", ".join(seen)), {"product": PRODUCT, "placed": seen}

@@ -45,7 +45,9 @@ def curve(tf, device):
         except tf.errors.ResourceExhaustedError:
             # A small GPU: what fits into its memory was measured.
             break
-        points.append({"size": size, "seconds": seconds, "gflops": 2.0 * size**3 / seconds / 1e9})
+        points.append(
+            {"size": size, "seconds": seconds, "gflops": 2.0 * size**3 / seconds / 1e9}
+        )
         # The next size is twice as large, and takes eight times as many operations.
         if 8 * seconds > ENOUGH:
             break

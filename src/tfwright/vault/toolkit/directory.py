@@ -9,11 +9,15 @@ from tfwright.documents.toolkit import PartName
 from tfwright.vault.toolkit import tree
 
 # Samples and profilers are most of an installed CUDA, and no build uses them.
-_NEVER_NEEDED = re.compile(r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig")
+_NEVER_NEEDED = re.compile(
+    r"samples|nsight|doc|gds|libnvvp|tools|compute-sanitizer|pkgconfig"
+)
 _LIBRARIES: Mapping[PartName, re.Pattern[str]] = {
     "cudnn": re.compile(r"cudnn[^/]*\.h|libcudnn[^/]*\.(so[^/]*|a)"),
     "nccl": re.compile(r"nccl[^/]*\.h|libnccl[^/]*\.(so[^/]*|a)"),
-    "tensorrt": re.compile(r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)"),
+    "tensorrt": re.compile(
+        r"Nv[A-Z][^/]*\.h|libnv(infer|parsers|onnx)[^/]*\.(so[^/]*|a)"
+    ),
 }
 """The files of each library, since it often shares its directory, such as /usr, with others."""
 
@@ -43,7 +47,11 @@ def _copy_library(root: Path, pattern: re.Pattern[str], into: Path) -> None:
     for folder, usual in (("include", "include"), ("lib64", "lib64"), ("lib", "lib64")):
         for path in _files(root / folder):
             target = into / usual / path.name
-            if pattern.fullmatch(path.name) and not target.is_symlink() and not target.exists():
+            if (
+                pattern.fullmatch(path.name)
+                and not target.is_symlink()
+                and not target.exists()
+            ):
                 # Headers and libraries end in one directory each, where such a link still leads.
                 next_to_it = path.is_symlink() and len(path.readlink().parts) == 1
                 _copy_file(path, target, as_link=next_to_it)

@@ -31,7 +31,9 @@ DEBIAN = (
     Move(r"usr/lib/nvidia-cuda-toolkit/(libdevice/.+)", r"nvvm/\1"),
     Move(r"usr/bin/(.+)", r"bin/\1"),
     Move(r"usr/include/(nvvm\.h)", r"nvvm/include/\1"),
-    Move(r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)", r"extras/CUPTI/include/\1"),
+    Move(
+        r"usr/include/((?:cupti|generated_|nvperf)[^/]*\.h)", r"extras/CUPTI/include/\1"
+    ),
     Move(r"usr/include/(.+)", r"include/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libnvvm\.[^/]+)", r"nvvm/lib64/\1"),
     Move(r"usr/lib/[^/]+-linux-gnu/(libcupti[^/]+)", r"extras/CUPTI/lib64/\1"),
@@ -43,7 +45,9 @@ WHEELS = (
     Move(r".*(?:__init__\.pyc?|__pycache__/.*)", ""),
     Move(r"nvidia/[^/]+/lib/(.+)", r"lib64/\1"),
     Move(r"nvidia/[^/]+/((?:bin|include|nvvm)/.+)", r"\1"),
-    Move(r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*", rf"{LICENCES}/\1"),
+    Move(
+        r"([^/]+)\.dist-info/(?:licenses/)?(?:License|LICENSE)[^/]*", rf"{LICENCES}/\1"
+    ),
 )
 """NVIDIA's packages of the Python index: a folder for each part, from CUDA 13 on one for all."""
 COMPILER = (

@@ -83,7 +83,9 @@ def _roots(whole: Path, parts: Sequence[str]) -> list[Path]:
     From CUDA 11 on an archive has one for each of its parts.
     """
     found: list[Path] = []
-    folders = [path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()]
+    folders = [
+        path for path in whole.rglob("*") if path.is_dir() and not path.is_symlink()
+    ]
     for folder in (whole, *sorted(folders)):
         inside = any(folder.is_relative_to(root) for root in found)
         left_out = inside or _NEVER_NEEDED.search(str(folder.relative_to(whole)))

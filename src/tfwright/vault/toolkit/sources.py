@@ -59,7 +59,9 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
         else:
             # An archive is pinned by its address, a package by its file's name.
             names = {name.rpartition("/")[2]: digest for name, digest in pins.items()}
-            paths = {name: supplier.store.path(digest) for name, digest in names.items()}
+            paths = {
+                name: supplier.store.path(digest) for name, digest in names.items()
+            }
             return Obtained(way, paths)
     raise SupplyError(
         f"{title} cannot be obtained in any of the ways that the recipe names",
@@ -69,20 +71,30 @@ def obtain(title: str, part: PartTable, supplier: Supplier) -> Obtained:
     )
 
 
-def _bring(way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier) -> None:
+def _bring(
+    way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier
+) -> None:
     """Bring what the vault lacks: first from the drop folder, then from the network."""
     _take_dropped(pins, supplier)
     lacking = {name: pin for name, pin in pins.items() if not supplier.store.sound(pin)}
     if not lacking:
         return
     if supplier.offline:
-        raise SupplyError(f"{len(lacking)} files are not on this host", remedy="Go online.")
+        raise SupplyError(
+            f"{len(lacking)} files are not on this host", remedy="Go online."
+        )
     supplier.listener.note(f"Downloading {len(lacking)} files: {way}")
     if way == "archives":
         _download(lacking, supplier)
         return
-    with tempfile.TemporaryDirectory(dir=supplier.store.root, prefix=".toolkit-") as folder:
-        _admit(_packages(way, part, lacking, supplier, Path(folder)), lacking, supplier.store)
+    with tempfile.TemporaryDirectory(
+        dir=supplier.store.root, prefix=".toolkit-"
+    ) as folder:
+        _admit(
+            _packages(way, part, lacking, supplier, Path(folder)),
+            lacking,
+            supplier.store,
+        )
 
 
 def _take_dropped(pins: Mapping[str, str], supplier: Supplier) -> None:
@@ -113,7 +125,9 @@ def _packages(
         options = ("--only-binary=:all:", *wanted)
         return packages.bring(Path(sys.executable), options, folder, supplier.log)
     if part.debian is None or not apt.here():
-        raise SupplyError("this host has no apt", remedy="Use a Debian host or container.")
+        raise SupplyError(
+            "this host has no apt", remedy="Use a Debian host or container."
+        )
     address = supplier.host_file.debian or apt.address(supplier.log)
     if not address:
         raise SupplyError(
@@ -131,12 +145,18 @@ def _requirement(wheel: str) -> str:
 
 
 def _download(pins: Mapping[str, str], supplier: Supplier) -> None:
-    wanted = [WantedArchive(url.rpartition("/")[2], pin, (url,)) for url, pin in pins.items()]
-    outcomes = downloads.fetch(wanted, supplier.store, report=supplier.listener.progress)
+    wanted = [
+        WantedArchive(url.rpartition("/")[2], pin, (url,)) for url, pin in pins.items()
+    ]
+    outcomes = downloads.fetch(
+        wanted, supplier.store, report=supplier.listener.progress
+    )
     for outcome in outcomes:
         if not outcome.obtained:
             why = "; ".join(failure.why for failure in outcome.failures)
-            raise SupplyError(f"the download failed: {why}", remedy="Check the network.")
+            raise SupplyError(
+                f"the download failed: {why}", remedy="Check the network."
+            )
 
 
 def _admit(found: list[Path], pins: Mapping[str, str], store: Store) -> None:

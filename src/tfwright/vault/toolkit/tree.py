@@ -52,7 +52,9 @@ class ToolkitRecord(Table):
 
 def digest(*contents: Mapping[str, str]) -> str:
     """Return one digest for files, each given as its path with its own digest."""
-    lines = [f"{sha256} {path}\n" for content in contents for path, sha256 in content.items()]
+    lines = [
+        f"{sha256} {path}\n" for content in contents for path, sha256 in content.items()
+    ]
     # Sorted, because the order of a directory differs from file system to file system.
     return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
 

@@ -15,7 +15,9 @@ def piece(content: Content, start: int, size: int, what: str) -> bytes:
     # Python would take a negative start as counted from the end, and cut a slice
     # silently.
     if start < 0 or size < 0 or start + size > len(content):
-        raise ValueError(f"its {what} should be {size:,} bytes at {start:#x}, outside the file")
+        raise ValueError(
+            f"its {what} should be {size:,} bytes at {start:#x}, outside the file"
+        )
     return bytes(content[start : start + size])
 
 

@@ -95,7 +95,15 @@ def _set(*numbers: int | range) -> bytes:
 # second of them says the opcode's map.
 _VEX_2, _VEX_3 = (_set(*(high << 5 | number for high in range(8))) for number in (2, 3))
 _OPCODES_2 = _set(
-    0x16, 0x36, range(0x45, 0x48), range(0x58, 0x5B), 0x78, 0x79, 0x8C, 0x8E, range(0x90, 0x94)
+    0x16,
+    0x36,
+    range(0x45, 0x48),
+    range(0x58, 0x5B),
+    0x78,
+    0x79,
+    0x8C,
+    0x8E,
+    range(0x90, 0x94),
 )
 _FUSED_2 = _set(range(0x96, 0xA0), range(0xA6, 0xB0), range(0xB6, 0xC0))
 _BITS_2 = _set(0xF2, 0xF3, range(0xF5, 0xF8))
@@ -114,7 +122,11 @@ _SSE_38 = _set(
     range(0x30, 0x42),
 )
 _SSE_3A = _set(
-    range(8, 16), range(0x14, 0x18), range(0x20, 0x23), range(0x40, 0x43), range(0x60, 0x64)
+    range(8, 16),
+    range(0x14, 0x18),
+    range(0x20, 0x23),
+    range(0x40, 0x43),
+    range(0x60, 0x64),
 )
 _AVX2 = rb"\xc4(?:%b.(?:%b|%b|%b)|%b.%b)"
 _SSE3 = (
@@ -123,7 +135,8 @@ _SSE3 = (
 )
 _VECTOR = rb"[\x10-\x17\x28-\x2f\x50-\x7f\xc2\xc4-\xc6\xd0-\xff]"
 MAY_BE_VECTOR = re.compile(
-    rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b" % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
+    rb"\x0f(?:%b|[\x38\x3a])|\xc5.%b|\xc4[\x01-\xe3]|%b"
+    % (_VECTOR, _VECTOR, rb"\x62%b" % _EVEX_1),
     re.DOTALL,
 )
 """Bytes of every function with vector registers; those without them are not disassembled."""
@@ -203,7 +216,9 @@ def read(code: Code) -> Cpu:
         tuple(sorted(chosen - set(needs) - set(unknown))),
         len(sample),
         sum(map(bool, sample.values())),
-        _most_demanding_first(use for name, use in unknown.items() if name not in needs),
+        _most_demanding_first(
+            use for name, use in unknown.items() if name not in needs
+        ),
     )
 
 
@@ -268,7 +283,9 @@ def _rank(extensions: Iterable[str]) -> int:
 
 def _example(code: Code, sample: Sample, extension: str) -> str:
     """Return the name of a sampled function with an extension, TensorFlow's before others."""
-    names = [code.name(function) for function, found in sample.items() if extension in found]
+    names = [
+        code.name(function) for function, found in sample.items() if extension in found
+    ]
     for name in names:
         if "10tensorflow" in name:
             return name
@@ -293,7 +310,10 @@ class _Decoder:
         from capstone import CS_ARCH_X86, CS_MODE_64, Cs  # noqa: PLC0415 see above
 
         self.code = code
-        self.plain, self.detailed = Cs(CS_ARCH_X86, CS_MODE_64), Cs(CS_ARCH_X86, CS_MODE_64)
+        self.plain, self.detailed = (
+            Cs(CS_ARCH_X86, CS_MODE_64),
+            Cs(CS_ARCH_X86, CS_MODE_64),
+        )
         # Without it capstone stops at the first bytes that it cannot decode.
         self.plain.skipdata = True
         # Only this one knows the groups of an instruction, at several times the cost.
@@ -307,7 +327,9 @@ class _Decoder:
             for function in _spread(self.code.functions, LOOKED_AT)
             if MAY_BE_VECTOR.search(self.code.content, function[0], _end(function))
         ]
-        picked = [MachineFunction(*function) for function in _spread(candidates, SAMPLE)]
+        picked = [
+            MachineFunction(*function) for function in _spread(candidates, SAMPLE)
+        ]
         return {
             function: self._uses(function)
             for function in picked
@@ -350,7 +372,10 @@ class _Decoder:
             # disassembled.
             for match in _QUESTION.finditer(self.code.content, start, end):
                 function = self.code.at(match.start())
-                if function and self._instruction(function, match.start())[1] in _QUESTIONS:
+                if (
+                    function
+                    and self._instruction(function, match.start())[1] in _QUESTIONS
+                ):
                     return True
                 left -= 1
                 if not left:

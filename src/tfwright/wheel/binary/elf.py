@@ -155,7 +155,9 @@ def _versions(image: ElfImage) -> Iterator[tuple[str, int]]:
             left -= 1
             if left < 0:
                 raise ValueError(f"it asks for more than {MOST_VERSIONS:,} versions")
-            _, _, index, name, following = image.numbers("IHHII", own, "list of versions")
+            _, _, index, name, following = image.numbers(
+                "IHHII", own, "list of versions"
+            )
             yield image.string(name, "name of a version"), index
             own = own + following if following else None
         # The offsets count from the entry itself; 0 ends a chain (Elf64_Verneed in the

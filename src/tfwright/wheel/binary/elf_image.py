@@ -142,7 +142,9 @@ def load(content: Content) -> ElfImage:
     """
     header = read_header(content)
     if header.kind != SHARED:
-        raise ValueError(f"it is an ELF file of type {header.kind}, and not a shared library")
+        raise ValueError(
+            f"it is an ELF file of type {header.kind}, and not a shared library"
+        )
     segments = tuple(_segments(content, header))
     _refuse_shared_pages(segments)
     # The dynamic table is found by its address, which needs the segments first.
@@ -167,7 +169,9 @@ def _segments(content: Content, header: ElfHeader) -> Iterator[Segment]:
     """Read the program headers."""
     layout = header.order + _SEGMENTS[header.wide]
     if header.segment_count == UNCOUNTED:
-        raise ValueError("cannot be judged: it has more program headers than the loader reads")
+        raise ValueError(
+            "cannot be judged: it has more program headers than the loader reads"
+        )
     if header.segment_size != struct.calcsize(layout):
         raise ValueError(f"its program headers have {header.segment_size} bytes each")
     table = piece(
@@ -193,12 +197,18 @@ def _refuse_shared_pages(segments: tuple[Segment, ...]) -> None:
         # The later mapping wins, and what was read from the earlier one would not be in
         # memory.
         if segment.address // PAGE < -(-end // PAGE):
-            raise ValueError("cannot be judged: its segments lie on top of each other in memory")
+            raise ValueError(
+                "cannot be judged: its segments lie on top of each other in memory"
+            )
         # mmap maps whole pages: the kernel refuses other offsets.
         if segment.address % PAGE != segment.offset % PAGE:
-            raise ValueError("its segments cannot be mapped: file and memory are not aligned alike")
+            raise ValueError(
+                "its segments cannot be mapped: file and memory are not aligned alike"
+            )
         if segment.size > segment.memory:
-            raise ValueError("one of its segments has more bytes in the file than in memory")
+            raise ValueError(
+                "one of its segments has more bytes in the file than in memory"
+            )
         end = segment.address + segment.memory
 
 

@@ -96,7 +96,9 @@ def read(image: ElfImage) -> ElfTable:
             present = {kind for kind, part in unseen.items() if part in name}
             if present:
                 found |= present
-                unseen = {kind: part for kind, part in unseen.items() if kind not in found}
+                unseen = {
+                    kind: part for kind, part in unseen.items() if kind not in found
+                }
     symbols = Symbols(
         exports=len(given),
         tensorflow=tensorflow,
@@ -113,10 +115,14 @@ def _named(image: ElfImage, names: bytes) -> Iterator[tuple[bytes, bool, bool]]:
     for place, weak, here in _rows(image):
         end = names.find(b"\0", place)
         if end < 0:
-            raise ValueError(f"the name of a symbol, {place:#x}, is outside its table of names")
+            raise ValueError(
+                f"the name of a symbol, {place:#x}, is outside its table of names"
+            )
         allowed -= end - place
         if allowed < 0:
-            raise ValueError("the names of its symbols are the same bytes many times over")
+            raise ValueError(
+                "the names of its symbols are the same bytes many times over"
+            )
         yield names[place:end], weak, here
 
 
@@ -152,7 +158,9 @@ def table(image: ElfImage) -> bytes:
     start, end = image.place(address)
     size = count * _ROWS[image.header.wide][1]
     if start + size > end:
-        raise ValueError(f"it says that it has {count:,} symbols, beyond the end of their segment")
+        raise ValueError(
+            f"it says that it has {count:,} symbols, beyond the end of their segment"
+        )
     return piece(image.content, start, size, "table of symbols")
 
 

@@ -14,7 +14,12 @@ from collections.abc import Iterator
 
 from tfwright.wheel.binary.content import Content
 
-SECTIONS = (".nv_fatbin", "__nv_relfatbin", "__NV_CUDA,__nv_fatbin", "__NV_CUDA,__nv_relfatbin")
+SECTIONS = (
+    ".nv_fatbin",
+    "__nv_relfatbin",
+    "__NV_CUDA,__nv_fatbin",
+    "__NV_CUDA,__nv_relfatbin",
+)
 """Where linkers collect fat binaries; the second kind holds those of relocatable device code."""
 
 _MAGIC = struct.pack("<I", 0xBA55ED50)
@@ -32,7 +37,9 @@ MOST = 1_000_000
 """Parts that a library may have; the largest library of NVIDIA's own has some thousand."""
 
 
-def architectures(content: Content, start: int = 0, end: int | None = None) -> dict[str, int]:
+def architectures(
+    content: Content, start: int = 0, end: int | None = None
+) -> dict[str, int]:
     """Return what the fat binaries in a file, or in a part of it, hold code for.
 
     The keys are named as by nvcc: ``sm_70``, ``compute_70``, ``lto_80``. The values are the bytes

@@ -14,7 +14,15 @@ from dataclasses import dataclass, field
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel.binary import macho
 from tfwright.wheel.binary.content import numbers, piece
-from tfwright.wheel.binary.macho import HEAD, ID, LOADS, RPATH, LoadCommand, Slice, path_of
+from tfwright.wheel.binary.macho import (
+    HEAD,
+    ID,
+    LOADS,
+    RPATH,
+    LoadCommand,
+    Slice,
+    path_of,
+)
 
 Writable = bytearray | mmap.mmap
 """The bytes of a library, which are changed in place."""
@@ -52,7 +60,9 @@ def rewrite(content: Writable, wanted: WantedCommands, name: str) -> tuple[str, 
     written then. `name` is what errors call it.
     """
     parts = [(part, _renamed(part, wanted)) for part in macho.slices(content)]
-    touched = [(part, commands) for part, commands in parts if commands != part.commands]
+    touched = [
+        (part, commands) for part, commands in parts if commands != part.commands
+    ]
     # All first: a universal library must not be left with one machine's part rewritten.
     for part, commands in touched:
         _insist(content, part, commands, name)
@@ -101,7 +111,9 @@ def _with_path(part: Slice, command: LoadCommand, path: str) -> LoadCommand:
     """
     if not path:
         return command
-    (start,) = numbers(command.content, f"{part.order}I", HEAD, "load command with a path")
+    (start,) = numbers(
+        command.content, f"{part.order}I", HEAD, "load command with a path"
+    )
     fields = command.content[HEAD:start]
     return LoadCommand(command.kind, _command(part, command.kind, fields, path))
 
@@ -121,7 +133,9 @@ def _command(part: Slice, kind: int, fields: bytes, path: str) -> bytes:
     return (head + fields + text).ljust(size, b"\0")
 
 
-def _insist(content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str) -> None:
+def _insist(
+    content: Writable, part: Slice, commands: Sequence[LoadCommand], name: str
+) -> None:
     """Raise WheelError if the commands cannot be put into the library."""
     size, called = _size(commands), f"{name} ({part.machine})"
     # Sections follow: moving them would change every address in the library.
@@ -150,7 +164,9 @@ def _size(commands: Sequence[LoadCommand]) -> int:
 def _put(content: Writable, place: int, new: bytes) -> None:
     """Overwrite bytes; the file keeps its length."""
     if place + len(new) > len(content):
-        raise ValueError(f"it ends before {place + len(new):#x}, where there should be more")
+        raise ValueError(
+            f"it ends before {place + len(new):#x}, where there should be more"
+        )
     content[place : place + len(new)] = new
 
 

@@ -70,7 +70,11 @@ def of_elf(image: ElfImage) -> Code | None:
 
     Raises ValueError where its tables do not agree with each other.
     """
-    parts = [part for part in image.loaded() if part.flags & elf_image.EXECUTABLE and part.size]
+    parts = [
+        part
+        for part in image.loaded()
+        if part.flags & elf_image.EXECUTABLE and part.size
+    ]
     if not parts or image.header.machine != _X86_64 or not image.header.wide:
         return None
     for part in parts:
@@ -107,7 +111,9 @@ def _spans(functions: list[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
         yield begin, end
 
 
-def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, int]], int]:
+def _named(
+    image: ElfImage, parts: list[Segment]
+) -> tuple[list[tuple[int, int, int]], int]:
     """Return the functions that a table of symbols names, and how many choose another one.
 
     The full table has all of the dynamic one; where it was stripped, or is a lie that names no
@@ -126,9 +132,15 @@ def _named(image: ElfImage, parts: list[Segment]) -> tuple[list[tuple[int, int, 
     return [], 0
 
 
-def _functions(table: bytes, names: int, part: Segment) -> Iterator[tuple[int, int, int]]:
+def _functions(
+    table: bytes, names: int, part: Segment
+) -> Iterator[tuple[int, int, int]]:
     """Return the functions of a table of symbols that lie in a segment."""
-    first, end, shift = part.address, part.address + part.size, part.offset - part.address
+    first, end, shift = (
+        part.address,
+        part.address + part.size,
+        part.offset - part.address,
+    )
     for name, info, _, _, address, size in _SYMBOL.iter_unpack(table):
         if size and first <= address < end and info & 0xF == _FUNCTION:
             # A size is a claim of the symbol: it must not lead out of the segment.
@@ -142,13 +154,18 @@ def _tables(image: ElfImage) -> Iterator[tuple[int, bytes]]:
     if full and full.kind == elf_sections.SYMBOL_TABLE and full.link < len(sections):
         # A table that is cut off in the middle of a row still has its whole rows.
         size = full.size // _SYMBOL.size * _SYMBOL.size
-        yield sections[full.link].offset, piece(image.content, full.offset, size, "symbols")
+        yield (
+            sections[full.link].offset,
+            piece(image.content, full.offset, size, "symbols"),
+        )
     strings = image.value(elf_image.STRINGS)
     if strings is not None:
         yield image.place(strings)[0], elf_symbols.table(image)
 
 
-def _framed(addresses: list[int], parts: list[Segment]) -> Iterator[tuple[int, int, int]]:
+def _framed(
+    addresses: list[int], parts: list[Segment]
+) -> Iterator[tuple[int, int, int]]:
     """Return the functions by which exceptions find their way, each up to the next one."""
     for part in parts:
         end = part.address + part.size

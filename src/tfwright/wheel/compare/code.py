@@ -78,7 +78,9 @@ def _images(content: Content) -> dict[str, Image]:
     return {part.machine: _macho(content, part) for part in macho.slices(content)}
 
 
-def _compare(one: Image, two: Image, apart: Mapping[str, Apart | None]) -> Iterator[str]:
+def _compare(
+    one: Image, two: Image, apart: Mapping[str, Apart | None]
+) -> Iterator[str]:
     """Say in which ways two parts differ, the most telling first."""
     yield from only(one.facts, two.facts, "facts for the loader")
     yield from comparison_symbols.differences(one.symbols, two.symbols)
@@ -194,7 +196,11 @@ def _regions(sections: Iterable[ElfSection]) -> dict[str, Region]:
     for section in sections:
         # .bss has an offset and no bytes there: comparing them would compare the next
         # section.
-        if section.kind != elf_sections.EMPTY and section.size and section.name not in regions:
+        if (
+            section.kind != elf_sections.EMPTY
+            and section.size
+            and section.name not in regions
+        ):
             regions[section.name] = Region(
                 section.name, section.address, section.offset, section.size
             )
@@ -220,7 +226,9 @@ def _macho(content: Content, part: Slice) -> Image:
     said, regions = macho.said(part), dict[str, Region]()
     for section in macho.sections(part):
         start = part.start + section.offset
-        regions[section.name] = Region(section.name, section.address, start, section.size)
+        regions[section.name] = Region(
+            section.name, section.address, start, section.size
+        )
     facts = {
         *(f"needs {name}" for name in said.needed),
         *(f"looks in {folder}" for folder in said.search),
@@ -230,6 +238,8 @@ def _macho(content: Content, part: Slice) -> Image:
     if said.minimum:
         facts.add(f"needs macOS {said.minimum}")
     # ld gives each linking an LC_UUID, as GNU ld gives a build id.
-    identities = [body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID]
+    identities = [
+        body[macho.HEAD :].hex() for kind, body in part.commands if kind == macho.UUID
+    ]
     symbols = comparison_symbols.of_macho(content, part)
     return Image(content, regions, symbols, facts, "".join(identities))

@@ -71,7 +71,9 @@ def tell_apart(one: Readable, two: Readable, size: int) -> Apart | None:
             apart = _exclusive(first, second)
             count += len(apart) - apart.count(0)
             if len(starts) < SHOWN:
-                starts += [place + run.start() for run in re.finditer(rb"[^\0]+", apart)]
+                starts += [
+                    place + run.start() for run in re.finditer(rb"[^\0]+", apart)
+                ]
         place += len(first)
     return Apart(count, starts[0], tuple(starts[:SHOWN])) if count else None
 

@@ -38,7 +38,11 @@ def text(one: bytes, two: bytes) -> TextFinding | None:
     if before.split() == after.split():
         return TextFinding(
             "only white space differs",
-            _diff(before.splitlines(keepends=True), after.splitlines(keepends=True), exact=True),
+            _diff(
+                before.splitlines(keepends=True),
+                after.splitlines(keepends=True),
+                exact=True,
+            ),
         )
     return TextFinding("lines differ", _diff(before.splitlines(), after.splitlines()))
 
@@ -47,10 +51,16 @@ def document(one: bytes, two: bytes) -> TextFinding | None:
     """Compare two JSON documents, however they are laid out."""
     try:
         # Keys keep their order: two orders are a difference that a reader may look for.
-        pretty = [json.dumps(json.loads(content), indent=1).encode() for content in (one, two)]
+        pretty = [
+            json.dumps(json.loads(content), indent=1).encode() for content in (one, two)
+        ]
     except (ValueError, RecursionError):
         return text(one, two)
-    return TextFinding("only its layout differs") if pretty[0] == pretty[1] else text(*pretty)
+    return (
+        TextFinding("only its layout differs")
+        if pretty[0] == pretty[1]
+        else text(*pretty)
+    )
 
 
 def program(one: bytes, two: bytes) -> TextFinding | None:
@@ -63,7 +73,9 @@ def program(one: bytes, two: bytes) -> TextFinding | None:
     if _alike(*meanings, documented=True):
         return TextFinding("only comments or white space differ", found.lines)
     if _alike(*meanings, documented=False):
-        return TextFinding("only docstrings, comments or white space differ", found.lines)
+        return TextFinding(
+            "only docstrings, comments or white space differ", found.lines
+        )
     return found
 
 
@@ -76,7 +88,8 @@ def compiled(one: bytes, two: bytes) -> TextFinding:
             (one[:PYC_HEADER].hex(" "), two[:PYC_HEADER].hex(" ")),
         )
     return TextFinding(
-        "the code differs" + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
+        "the code differs"
+        + ("" if one[:4] == two[:4] else ", and the Python that compiled it")
     )
 
 
@@ -103,7 +116,10 @@ def _alike(one: object, two: object, *, documented: bool) -> bool:
         return False
     if isinstance(one, ast.AST):
         pairs = (
-            (_part(one, name, documented=documented), _part(two, name, documented=documented))
+            (
+                _part(one, name, documented=documented),
+                _part(two, name, documented=documented),
+            )
             for name in one._fields
         )
         return all(_alike(*pair, documented=documented) for pair in pairs)
@@ -119,13 +135,17 @@ def _part(node: object, name: str, *, documented: bool) -> object:
     if (
         documented
         or name != "body"
-        or not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        or not isinstance(
+            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        )
     ):
         return getattr(node, name, None)
     return node.body[ast.get_docstring(node, clean=False) is not None :]
 
 
-def _diff(one: Sequence[str], two: Sequence[str], *, exact: bool = False) -> tuple[str, ...]:
+def _diff(
+    one: Sequence[str], two: Sequence[str], *, exact: bool = False
+) -> tuple[str, ...]:
     """Return the lines that differ, from the first to the last, with a little around them."""
     # difflib takes time that grows with the square of the length. Leave out what is
     # alike at both ends, and bound what is left.

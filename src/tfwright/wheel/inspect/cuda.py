@@ -31,7 +31,9 @@ class CudaSource:
     """How many of the wheel's libraries need one of them."""
 
 
-def sources(libraries: Sequence[Library], requires: Sequence[str]) -> tuple[CudaSource, ...]:
+def sources(
+    libraries: Sequence[Library], requires: Sequence[str]
+) -> tuple[CudaSource, ...]:
     """Say where the loader will look for each of NVIDIA's libraries, the usual way first.
 
     `requires` are the packages that the wheel's metadata names. What TensorFlow opens by name while
@@ -76,7 +78,9 @@ def _way(name: str, library: Library, own: set[str], packages: dict[str, str]) -
     folders = list(_installed(library))
     if name.startswith("/"):
         return f"at {PurePosixPath(name).parent}, a fixed place"
-    ways = list(dict.fromkeys(filter(None, (_folder(folder, packages) for folder in folders))))
+    ways = list(
+        dict.fromkeys(filter(None, (_folder(folder, packages) for folder in folders)))
+    )
     # The loader goes on to the system's places wherever a search path leads to nothing.
     system = "LD_LIBRARY_PATH or the system's loader configuration"
     if library.macho:
@@ -110,7 +114,9 @@ def _folder(folder: str, packages: dict[str, str]) -> str:
     package = PACKAGE.search(folder)
     if package and folder.startswith(str(SITE)):
         known = packages.get(package[1])
-        wanted = "which its metadata names" if known else "which its metadata does not name"
+        wanted = (
+            "which its metadata names" if known else "which its metadata does not name"
+        )
         return f"pip's {known or 'nvidia-' + package[1].replace('_', '-')}, {wanted}"
     if folder.startswith(f"{SITE}/"):
         return ""

@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from packaging.tags import Tag
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from packaging.utils import (
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_wheel_filename,
+)
 
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, headers, record, tags
@@ -122,7 +126,9 @@ def _report(path: Path, size: int, wheel: zipfile.ZipFile) -> Inspection:
     faults += _names(path, folder, described)
     faults += inspection_tags.faults(path, stated.tags, libraries)
     faults += floor.unreadable(libraries)
-    needed = {name for library in libraries for name in inspection_library.needed(library)}
+    needed = {
+        name for library in libraries for name in inspection_library.needed(library)
+    }
     return Inspection(
         file=path.name,
         size=size,
@@ -152,7 +158,11 @@ class _Stated(NamedTuple):
 
 def _stated(wheel: zipfile.ZipFile) -> _Stated:
     """Read METADATA, WHEEL and build_info; the first that is too long ends the reading."""
-    described, stated, built = Description(), frozenset[Tag](), tuple[tuple[str, str], ...]()
+    described, stated, built = (
+        Description(),
+        frozenset[Tag](),
+        tuple[tuple[str, str], ...](),
+    )
     faults = []
     try:
         described = _described(wheel)
@@ -184,7 +194,10 @@ def _names(path: Path, folder: str, described: Description) -> Iterator[str]:
         yield str(fault)
         return
     project, _, version = folder.removesuffix(".dist-info").rpartition("-")
-    places = (("METADATA", described.project, described.version), (folder, project, version))
+    places = (
+        ("METADATA", described.project, described.version),
+        (folder, project, version),
+    )
     for where, what, which in places:
         if (canonicalize_name(what), which) != (name, str(number)):
             yield f"{where} says {what} {which}, the name of the file says {name} {number}"
@@ -210,7 +223,9 @@ class _Unpacked:
 
 def contents(wheel: zipfile.ZipFile) -> WheelContents:
     """Read each shared library in a wheel, while another processor unpacks the next one."""
-    members = [member for member in archive.files(wheel) if LIBRARY.search(member.filename)]
+    members = [
+        member for member in archive.files(wheel) if LIBRARY.search(member.filename)
+    ]
     found, entries, tables = [], {}, {}
     # One ahead and no more: two of the largest libraries have to fit into memory.
     with ThreadPoolExecutor(1) as other:

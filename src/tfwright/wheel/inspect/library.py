@@ -88,7 +88,9 @@ def notes(library: Library) -> Iterator[str]:
     # The loader takes a relative path from the working directory, which a stranger may
     # own.
     folders = search_path(library)
-    stray = [folder for folder in folders if not folder.startswith(("$ORIGIN", "@", "/"))]
+    stray = [
+        folder for folder in folders if not folder.startswith(("$ORIGIN", "@", "/"))
+    ]
     if stray:
         yield (
             f"looks for libraries in {', '.join(stray)}, below whatever directory it is started in"

@@ -8,11 +8,15 @@ from pathlib import PurePosixPath
 from tfwright.wheel.binary.elf_symbols import MOST_MISSING, ElfTable
 from tfwright.wheel.inspect.library import Library
 
-SYSTEM = re.compile(r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+")
+SYSTEM = re.compile(
+    r"(ld-linux.*|lib(c|m|dl|rt|pthread|util|resolv|stdc\+\+|gcc_s|gomp))\.so\.\d+"
+)
 """Libraries all of whose symbols have versions, so that one without a version is not theirs."""
 
 
-def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tuple[Library, ...]:
+def resolved(
+    libraries: Sequence[Library], tables: Mapping[str, ElfTable]
+) -> tuple[Library, ...]:
     """Return the libraries with the symbols filled in that are missing.
 
     What any library of the wheel gives counts as given: TensorFlow 1 loads its own library for all
@@ -25,7 +29,9 @@ def resolved(libraries: Sequence[Library], tables: Mapping[str, ElfTable]) -> tu
     for library in libraries:
         table = tables.get(library.path)
         judged = table is not None and library.path not in unknown
-        resolved.append(_with_missing(library, table, given) if table and judged else library)
+        resolved.append(
+            _with_missing(library, table, given) if table and judged else library
+        )
     return tuple(resolved)
 
 

@@ -29,7 +29,9 @@ def read(
     found = inspection.contents(content)
     members = f"{len(archive.files(content))} files as listed"
     yield Reading("RECORD", record.faults(content, found.entries), members)
-    yield Reading("tags", tags.faults(path, content, python), f"fit CPython {python} here")
+    yield Reading(
+        "tags", tags.faults(path, content, python), f"fit CPython {python} here"
+    )
     yield from _floor(table, found.libraries)
 
 
@@ -37,7 +39,9 @@ def _floor(table: VerifyTable, libraries: Sequence[Library]) -> Iterator[Reading
     """Read off the libraries what the wheel asks of a machine, and brings for its GPU."""
     # Before the floors: a library that cannot be read keeps none of them.
     if libraries:
-        yield Reading("libraries", floor.unreadable(libraries), f"{len(libraries)} read")
+        yield Reading(
+            "libraries", floor.unreadable(libraries), f"{len(libraries)} read"
+        )
     if table.glibc:
         faults = floor.glibc_faults(libraries, table.glibc)
         yield Reading("glibc", faults, f"{table.glibc} is enough")

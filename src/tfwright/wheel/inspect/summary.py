@@ -54,7 +54,9 @@ def summarize(libraries: Sequence[Library]) -> Summary:
         strings=interface.symbols.strings if interface else (),
         architectures=architectures,
         gpu_bytes=_gpu_bytes(parts, architectures),
-        nccl=tuple(sorted({library.text.nccl for library in libraries if library.text.nccl})),
+        nccl=tuple(
+            sorted({library.text.nccl for library in libraries if library.text.nccl})
+        ),
         tensorflow=sum(part.symbols.tensorflow for part in parts),
     )
 
@@ -70,7 +72,10 @@ def _needs(libraries: Sequence[Library]) -> Iterator[tuple[str, WheelNeed]]:
         for part in library.macho:
             yield "macOS", WheelNeed(part.minimum, library.path)
         for family, requirement in library.elf.requires.items() if library.elf else ():
-            yield family, WheelNeed(requirement.version, library.path, requirement.symbol)
+            yield (
+                family,
+                WheelNeed(requirement.version, library.path, requirement.symbol),
+            )
         for found in [part.cpu for part in library.parts if part.cpu]:
             use = found.needs[0] if found.needs else cpu.Use("", "", "")
             yield "CPU", WheelNeed(found.level, library.path, use.function, use.decided)

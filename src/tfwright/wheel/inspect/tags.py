@@ -52,7 +52,11 @@ def faults(path: Path, stated: frozenset[Tag], found: Sequence[Library]) -> list
 
 def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]:
     """Compare a library's machine, and the Python in an extension module's name, with the tags."""
-    machines = {library.elf.machine} if library.elf else {part.machine for part in library.macho}
+    machines = (
+        {library.elf.machine}
+        if library.elf
+        else {part.machine for part in library.macho}
+    )
     for platform in sorted({tag.platform for tag in promised}):
         if platform == "any":
             yield f"{library.path} is machine code, and the tag says any machine"
@@ -70,7 +74,9 @@ def _library_faults(promised: frozenset[Tag], library: Library) -> Iterator[str]
 
 def _machines(platform: str) -> set[str]:
     """Return the machines of a platform tag, as ``manylinux_2_17_x86_64``."""
-    machine = re.sub(r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform)
+    machine = re.sub(
+        r"^(linux|(many|musl)linux(\d+|_\d+_\d+)|macosx_\d+_\d+)_", "", platform
+    )
     return UNIVERSAL.get(machine, {machine})
 
 
@@ -86,7 +92,9 @@ def _excess(
     beyond = [need for need in needs if elf.numbers(need[0]) > elf.numbers(version)]
     if beyond:
         newest, library = max(beyond, key=_age)
-        others = f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
+        others = (
+            f" ({len(beyond)} libraries need more than that)" if len(beyond) > 1 else ""
+        )
         yield f"{library} needs {what} {newest}, and the tag {platform} promises {version}{others}"
 
 

@@ -13,7 +13,10 @@ All begin with the same byte, so that one pass finds them in a fifth of the time
 """
 ANONYMOUS = "/proc/self/cwd/"
 """What Bazel can be made to write in their stead."""
-_BEFORE, _AFTER = re.compile(rb"[\w.+@/-]*\Z", re.ASCII), re.compile(rb"[\w.+@/-]*", re.ASCII)
+_BEFORE, _AFTER = (
+    re.compile(rb"[\w.+@/-]*\Z", re.ASCII),
+    re.compile(rb"[\w.+@/-]*", re.ASCII),
+)
 _NCCL = b"NCCL version "
 """What NCCL says at its start, before its version."""
 _VERSION = re.compile(

@@ -140,7 +140,9 @@ def recipe_content(recipe: Recipe) -> RecipeContent:
     """Return a recipe as the record holds it."""
     # Without defaults: a new setting of a later tfwright must not change the record of
     # old recipes.
-    content = recipe.model_dump(mode="json", exclude_defaults=True, exclude={"name", "verified"})
+    content = recipe.model_dump(
+        mode="json", exclude_defaults=True, exclude={"name", "verified"}
+    )
     digest = hashlib.sha256(canonical(content)).hexdigest()
     return RecipeContent(name=recipe.name, sha256=digest, content=content)
 
@@ -158,7 +160,9 @@ def write(record: BuildRecord) -> bytes:
     content = record.model_dump(mode="json")
     # Most wheels have none of a toolkit's parts, and their records stay as they were.
     found = content["found"]
-    content["found"] = {name: value for name, value in found.items() if value is not None}
+    content["found"] = {
+        name: value for name, value in found.items() if value is not None
+    }
     return canonical(content, indent=1)
 
 
@@ -166,7 +170,9 @@ def canonical(content: object, indent: int | None = None) -> bytes:
     """Return JSON whose keys are sorted, in UTF-8, with a line break at its end."""
     # Sorted: the order in which a recipe's tables were written must not show in the
     # bytes.
-    return (json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n").encode()
+    return (
+        json.dumps(content, sort_keys=True, ensure_ascii=False, indent=indent) + "\n"
+    ).encode()
 
 
 def read(wheel: zipfile.ZipFile) -> BuildRecord | None:

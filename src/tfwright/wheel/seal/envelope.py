@@ -42,7 +42,9 @@ def verify(wheel: Path, key: Path) -> str:
     # Tools that do not know envelopes read the plain file, so the two must agree.
     plain = wheel.with_name(wheel.name + statement.SUFFIX)
     if plain.is_file() and plain.read_bytes() != payload:
-        raise WheelError(f"{plain.name} is not the statement that was signed", remedy=FORGED)
+        raise WheelError(
+            f"{plain.name} is not the statement that was signed", remedy=FORGED
+        )
     return keyid
 
 
@@ -50,7 +52,9 @@ def _subjects(payload: bytes) -> list[str]:
     """Return the digests of what a statement is about; even a trusted signer may write nonsense."""
     try:
         # A statement may be about several files; the wheel has to be one of them.
-        return [subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]]
+        return [
+            subject["digest"]["sha256"] for subject in json.loads(payload)["subject"]
+        ]
     except (ValueError, LookupError, TypeError) as fault:
         raise WheelError(
             "What was signed is not an in-toto statement about a file",

@@ -55,7 +55,9 @@ def prove(wheel: Path, wanted: str) -> PlatformProof:
     symbols = _newer(found.versioned_symbols, policy.symbol_versions)
     # auditwheel also judges what it does not list, as extensions of the instruction
     # set.
-    other = [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
+    other = (
+        [] if libraries or symbols else [f"it keeps {found.overall_policy.name} only"]
+    )
     return PlatformProof(found.overall_policy.name, (*libraries, *symbols, *other))
 
 
@@ -98,7 +100,9 @@ def _line(line: str, platform: str) -> str:
     return f"{python_and_abi}-{platform}"
 
 
-def _newer(needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]) -> Sequence[str]:
+def _newer(
+    needed: Mapping[str, set[str]], known: Mapping[str, frozenset[str]]
+) -> Sequence[str]:
     """Return the symbol versions that a policy does not have, by library."""
     newer = []
     for library, names in sorted(needed.items()):

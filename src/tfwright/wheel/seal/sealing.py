@@ -110,7 +110,9 @@ def _ordered(packed: Mapping[str, Packed], folder: str, spool: Spool) -> list[Pa
     """Return the members in their order, and behind them a RECORD that lists them all."""
     place = f"{folder}/RECORD"
     # PEP 427 asks for dist-info at the physical end of the archive.
-    order = sorted(packed.keys() - {place}, key=lambda name: (name.startswith(f"{folder}/"), name))
+    order = sorted(
+        packed.keys() - {place}, key=lambda name: (name.startswith(f"{folder}/"), name)
+    )
     members = [packed[name] for name in order]
     # RECORD lists itself, too, but cannot hold its own digest.
     lines = [*(member.entry for member in members), record.RecordEntry(place, "", "")]

@@ -125,7 +125,10 @@ def _run(record: BuildRecord, outcome: BuildOutcome) -> dict[str, object]:
     return {
         "builder": {
             "id": BUILDER,
-            "version": {"tfwright": record.sealer.version, "deflate": record.sealer.deflate},
+            "version": {
+                "tfwright": record.sealer.version,
+                "deflate": record.sealer.deflate,
+            },
         },
         "metadata": {
             # RFC 3339 in UTC, as SLSA's schema asks; it is in the statement, since the

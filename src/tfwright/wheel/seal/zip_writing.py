@@ -94,9 +94,13 @@ def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) ->
     numbers = (member.size, member.packed, offset)
     # Only what does not fit is in the field, always in this order.
     large = [number for number in numbers if number >= LARGEST_PLAIN]
-    size, packed, place = (FULL_32 if number >= LARGEST_PLAIN else number for number in numbers)
+    size, packed, place = (
+        FULL_32 if number >= LARGEST_PLAIN else number for number in numbers
+    )
     extra = _wide_field(large) if large else b""
-    fields = _common(member, moment, wide=bool(large), sizes=(packed, size), extra=extra)
+    fields = _common(
+        member, moment, wide=bool(large), sizes=(packed, size), extra=extra
+    )
     made_by = struct.pack("<4sBB", b"PK\1\2", WIDE if large else PLAIN, UNIX)
     # No comment, on the first disk, binary content, the mode in the upper half of the
     # attributes.
@@ -105,7 +109,12 @@ def _directory_entry(member: ZipMember, moment: tuple[int, int], offset: int) ->
 
 
 def _common(
-    member: ZipMember, moment: tuple[int, int], *, wide: bool, sizes: tuple[int, int], extra: bytes
+    member: ZipMember,
+    moment: tuple[int, int],
+    *,
+    wide: bool,
+    sizes: tuple[int, int],
+    extra: bytes,
 ) -> bytes:
     """Return the fields that the local header and the directory share."""
     # Without the flag readers take a name for code page 437 (APPNOTE, appendix D).
