@@ -402,6 +402,7 @@ def start(pin: Pin, store: Path) -> "subprocess.Popen[bytes]":
     )
 
 
+@pytest.mark.slow
 def test_recipes_that_fetch_at_once_wait_for_each_other(
     upstream: Path, store: Path
 ) -> None:
@@ -415,6 +416,7 @@ def test_recipes_that_fetch_at_once_wait_for_each_other(
     assert all("core/op.cc" in paths_of(found, pin) for pin in pins)
 
 
+@pytest.mark.slow
 def test_a_fetch_killed_in_the_middle_leaves_a_usable_mirror(
     upstream: Path, store: Path, notebook: Notebook
 ) -> None:
