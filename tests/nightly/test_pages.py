@@ -192,6 +192,15 @@ def test_markdown_quotes_what_a_build_said(tmp_path: Path) -> None:
     assert "[x](http" not in outside
 
 
+def test_a_private_key_in_a_log_is_hidden_line_by_line(tmp_path: Path) -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEabcd\nefgh==\n-----END RSA PRIVATE KEY-----"
+    (tmp_path / "x.log").write_text(f"before\n{key}\nafter\n", "utf-8")
+    shown = [line.text for line in log.read(tmp_path, "x.log").lines]
+    assert shown[0] == "before"
+    assert shown[-1] == "after"
+    assert not [text for text in shown if "MIIE" in text or "efgh" in text]
+
+
 def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text(
         "".join(f"line {number} {'x' * 60}\n" for number in range(20000))

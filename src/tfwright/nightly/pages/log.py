@@ -5,11 +5,11 @@ A log is hostile: its text is escaped, and control characters are shown as blank
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.nightly.pages.redaction import redacted
+from tfwright.nightly.pages.redaction import HIDDEN, redacted
 
 SHOWN = 200_000
 """Bytes of a log that a page shows; the whole is linked."""
@@ -30,6 +30,10 @@ BEFORE = 400
 """Lines before the line of interest that are shown."""
 LONGEST = 2000
 """Characters of a line that are shown."""
+LONGEST_RAW = 8 * LONGEST
+"""Characters of a line that are read; control characters may take most of them."""
+BEGIN_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
+END_KEY = re.compile(r"-----END [A-Z ]*PRIVATE KEY-----")
 
 
 @dataclass(frozen=True)
@@ -56,17 +60,20 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     """Return a log's end, or the part around a line of interest."""
     path = folder / name
     size = path.stat().st_size if path.is_file() else 0
-    kept: deque[LogLine] = deque()
+    kept: deque[tuple[int, str]] = deque()
     total = budget = 0
-    for total, text in enumerate(_lines(path), 1):
+    for total, text in enumerate(_raw_lines(path), 1):
         # Once the page is full behind the line of interest, the rest is only counted.
         if around and total > around and budget > SHOWN:
             continue
-        kept.append(LogLine(total, text, _kind(text)))
+        kept.append((total, text))
         budget += len(text)
-        while kept and _too_early(kept[0].number, budget, around, total):
-            budget -= len(kept.popleft().text)
-    return ShownLog(name, tuple(kept), total - len(kept), size)
+        while kept and _too_early(kept[0][0], budget, around, total):
+            budget -= len(kept.popleft()[1])
+    # Only now: to make a line harmless costs far more than to count it, and a log of a
+    # TensorFlow has a million of them.
+    lines = tuple(_line(number, text) for number, text in _without_keys(kept))
+    return ShownLog(name, lines, total - len(kept), size)
 
 
 def _too_early(number: int, budget: int, around: int, last: int) -> bool:
@@ -76,18 +83,33 @@ def _too_early(number: int, budget: int, around: int, last: int) -> bool:
     return budget > SHOWN
 
 
-def _lines(path: Path) -> Iterator[str]:
-    """Yield the lines of a log, made harmless."""
+def _raw_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a log as they are, each up to a length that a page can use."""
     if not path.is_file():
         return
     with path.open(encoding="utf-8", errors="replace", newline="\n") as stream:
         for line in stream:
-            yield clean(line.rstrip("\r\n"))
+            plain = line.rstrip("\r\n")
+            # A progress bar rewrites its line: only what it said last counts.
+            yield plain.rpartition("\r")[2][:LONGEST_RAW]
+
+
+def _without_keys(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Hide the lines of a private key, which spans several."""
+    inside = False
+    for number, text in lines:
+        begins = BEGIN_KEY.search(text) is not None
+        yield number, HIDDEN if inside and not begins else text
+        inside = (inside or begins) and not END_KEY.search(text)
+
+
+def _line(number: int, text: str) -> LogLine:
+    shown = clean(text)
+    return LogLine(number, shown, _kind(shown))
 
 
 def clean(text: str) -> str:
     """Return one line without control characters, secrets and home paths."""
-    # A progress bar rewrites its line: only what it said last counts.
     last = text.rpartition("\r")[2]
     plain = BIDI.sub("", CONTROL.sub(" ", last))
     shortened = plain if len(plain) <= LONGEST else f"{plain[:LONGEST]}…"
