@@ -1,6 +1,6 @@
 """Which Bazel knows an option, a rule, an attribute or a method.
 
-The table beside this file holds what released versions say of themselves;
+The table next to this file holds what released versions say of themselves;
 ``benchmarks/bazel_names.py`` writes it.
 """
 

@@ -56,7 +56,7 @@ def proved(libraries: Iterable[Library]) -> dict[str, dict[str, list[str]]]:
         found["nvidia"] = {"sm_arch": [name for name in architectures if name]}
     levels = [part.cpu.level for part in parts if part.cpu]
     if levels:
-        # Levels sort by their number; the first one has none in its name.
+        # Levels sort by their number; the name of the first lacks it.
         highest = max(_level(level) for level in levels)
         found["x86_64"] = {"level": [f"v{highest}"]}
     return found

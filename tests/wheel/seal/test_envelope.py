@@ -10,7 +10,7 @@ from tfwright.wheel.inspect import inspection
 from tfwright.wheel.seal import envelope, statement
 
 
-def beside(wheel: Path, suffix: str) -> Path:
+def next_to(wheel: Path, suffix: str) -> Path:
     return wheel.with_name(wheel.name + suffix)
 
 
@@ -23,8 +23,8 @@ def public(
     said = json.dumps(
         {"subject": [{"name": wheel.name, "digest": {"sha256": files.sha256(wheel)}}]}
     ).encode()
-    beside(wheel, statement.SUFFIX).write_bytes(said)
-    beside(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
+    next_to(wheel, statement.SUFFIX).write_bytes(said)
+    next_to(wheel, envelope.SUFFIX).write_bytes(envelope.write(said, private))
     return wheel, public
 
 
@@ -40,7 +40,7 @@ def test_a_signed_wheel_is_reported_with_the_id_of_its_key(
 
 def test_the_plain_statement_need_not_be_there(public: tuple[Path, Path]) -> None:
     wheel, key = public
-    beside(wheel, statement.SUFFIX).unlink()
+    next_to(wheel, statement.SUFFIX).unlink()
     assert envelope.verify(wheel, key)
 
 
@@ -57,7 +57,7 @@ def test_a_changed_statement_is_not_the_one_that_was_signed(
     public: tuple[Path, Path],
 ) -> None:
     wheel, key = public
-    beside(wheel, statement.SUFFIX).write_text("{}", "utf-8")
+    next_to(wheel, statement.SUFFIX).write_text("{}", "utf-8")
     with pytest.raises(
         WheelError, match=r"intoto\.json is not the statement that was signed"
     ):
@@ -66,7 +66,7 @@ def test_a_changed_statement_is_not_the_one_that_was_signed(
 
 def test_a_wheel_that_nobody_signed_is_not_verified(public: tuple[Path, Path]) -> None:
     wheel, key = public
-    beside(wheel, envelope.SUFFIX).unlink()
+    next_to(wheel, envelope.SUFFIX).unlink()
     with pytest.raises(WheelError, match=r"intoto\.jsonl cannot be read"):
         inspection.inspect(wheel, key)
 
@@ -80,7 +80,7 @@ def test_what_is_signed_has_to_be_a_statement(
     said: bytes,
 ) -> None:
     wheel, (private, key) = make_sealed(), keys()
-    beside(wheel, envelope.SUFFIX).write_bytes(
+    next_to(wheel, envelope.SUFFIX).write_bytes(
         signing.sign(said, envelope.KIND, private)
     )
     with pytest.raises(WheelError, match="not an in-toto statement"):

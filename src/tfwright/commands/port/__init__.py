@@ -143,7 +143,7 @@ def _tools(recipe: Recipe) -> Iterator[PortedPin]:
 
 
 def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
-    """Remove the answers that are no longer asked for, and list the questions that are new."""
+    """Remove the answers that nothing asks for any more, and list the questions that are new."""
     interview = expected.interview(recipe, HostFile())
     for fault in validation.faults(interview):
         says = f"{fault.what}. {fault.remedy}"

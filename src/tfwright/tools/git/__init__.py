@@ -269,7 +269,7 @@ def text(repository: Path, name: str) -> str:
 
 
 def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of files, each by its id or as ``TREE:PATH``; what is no file is left out.
+    """Return the texts of files, each by its id or as ``TREE:PATH``; what is not a file is left out.
 
     One process of git reads them all: for each file one of its own, a tree's two hundred files of
     rules took longer than everything that is done with them.
@@ -525,7 +525,7 @@ def check_out(tree: Path, content: str) -> None:
 
 
 def changed(tree: Path) -> list[str]:
-    """Return the tracked files of a tree that are no longer as they were checked out.
+    """Return the tracked files of a tree that changed since they were checked out.
 
     Only touched ones are read.
     """

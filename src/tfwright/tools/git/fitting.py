@@ -229,7 +229,7 @@ def _differing(before: Sequence[str], here: Sequence[str]) -> Iterator[tuple[str
     was, now = [line.rstrip() for line in before], [line.rstrip() for line in here]
     matcher = difflib.SequenceMatcher(None, was, now, autojunk=False)
     for kind, first, last, start, end in matcher.get_opcodes():
-        # What follows the hunk's last line is no part of it.
+        # What follows the hunk's last line does not belong to it.
         if kind == "equal" or first == len(was):
             continue
         # At the hunk's end the window reaches further than the lines that were replaced.

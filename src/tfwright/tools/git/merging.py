@@ -55,7 +55,7 @@ def merge(tree: Path, patch: Path, repository: Path, base: str) -> list[str]:
 
 
 def _unreadable(merged: str, file: FilePatch) -> bool:
-    """Say whether conflicts are much larger than the patch, as after a file was indented anew."""
+    """Say whether conflicts are much larger than the patch, as after a file was indented again."""
     conflicts = re.findall(r"(?ms)^<<<<<<< .*?^>>>>>>> ", merged)
     lines = sum(str(conflict).count("\n") for conflict in conflicts)
     of_patch = sum(len(hunk.before) + len(hunk.after) for hunk in file.hunks)

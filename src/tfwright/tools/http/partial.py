@@ -100,7 +100,7 @@ class Partial(HashingWriter):
         BusyError while another writer is at it, and FileExistsError if the file is there by now.
         """
         self._final, self._sha256 = final, sha256
-        self._path = beside(final)
+        self._path = _partial_of(final)
         super().__init__(_locked(self._path))
         if final.exists() or not sha256:
             self.restart()
@@ -141,7 +141,7 @@ class Partial(HashingWriter):
         super().close()
 
 
-def beside(final: Path) -> Path:
+def _partial_of(final: Path) -> Path:
     """Return where a file grows until it is whole."""
     return final.with_name("partial")
 

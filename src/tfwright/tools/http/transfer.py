@@ -117,7 +117,7 @@ class FileTransfer:
     @property
     def pace(self) -> Pace:
         """How fast the server has to be."""
-        # A url that was deferred is no way out: it gets the patience of the last one.
+        # A url that was deferred offers nothing new: it gets the patience of the last one.
         fresh = any(url not in self._deferred for url in self._urls[1:])
         return self._limits.pace(another=fresh or self.wanted.alternatives)
 

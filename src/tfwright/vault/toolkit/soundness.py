@@ -37,7 +37,7 @@ def insist(root: Path, recipe: str) -> None:
 
 
 def changed(root: Path, recorded: Mapping[str, str]) -> list[str]:
-    """Return the paths, of those with a recorded checksum, that are no longer so."""
+    """Return the paths, of those with a recorded checksum, that have changed since."""
     before, wrong = _kept(root), list[str]()
     now: Seen = {}
     for path, checksum in recorded.items():
