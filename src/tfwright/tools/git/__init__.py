@@ -269,7 +269,7 @@ def text(repository: Path, name: str) -> str:
 
 
 def blobs(repository: Path, names: Iterable[str]) -> dict[str, str]:
-    """Return the texts of files, each by its id or as ``TREE:PATH``; what is not a file is left out.
+    """Return the texts of files, by id or as ``TREE:PATH``; what is not a file is left out.
 
     One process of git reads them all: for each file one of its own, a tree's two hundred files of
     rules took longer than everything that is done with them.
