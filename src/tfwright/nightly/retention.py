@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile, RetentionTable
-from tfwright.nightly import builds, site
+from tfwright.nightly import builds, gates
 from tfwright.nightly.index.write import EXTRAS, PACKAGES
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files
@@ -86,10 +86,10 @@ def protected(
     for item in kept:
         if item.listed:
             by_target[item.target].append(item)
-    reproduced = site.reproductions(state)
+    reproduced = gates.reproductions(state)
     safe = set()
     for own in by_target.values():
-        named = site.pointed(own, reproduced, gated=gated)
+        named = gates.pointed(own, reproduced, gated=gated)
         safe |= {build.id for build in named.values()}
     return safe | kept_by_file(kept, folder)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
+from tfwright.nightly import gates
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.index import catalog, write
 from tfwright.nightly.index.wheels import parse_name
@@ -125,7 +126,7 @@ def _notes(
     kept: list[KeptBuild], withdrawn: Mapping[str, str], state: State
 ) -> dict[str, dict[str, object]]:
     """Return what the index shows of each wheel beyond what is in the file."""
-    reproduced = reproductions(state)
+    reproduced = gates.reproductions(state)
     notes: dict[str, dict[str, object]] = {}
     for build in kept:
         if not build.listed:
@@ -141,14 +142,6 @@ def _notes(
     return notes
 
 
-def reproductions(state: State) -> set[str]:
-    """Return the identifiers of the builds that were built again to the same bytes."""
-    rows = state.database.execute(
-        "select kind from checked where kind like 'reproduced:%' and passed"
-    )
-    return {kind.partition(":")[2] for (kind,) in rows}
-
-
 def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
     """Group the builds that have a wheel in the index."""
     grouped: dict[str, list[KeptBuild]] = {}
@@ -158,27 +151,14 @@ def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
     return grouped
 
 
-def pointed(
-    own: list[KeptBuild], reproduced: set[str], *, gated: bool
-) -> dict[str, KeptBuild]:
-    """Return what each pointer of a target names; `gated` asks for a reproduction of `stable`."""
-    found = {}
-    # Oldest first, so that a later build replaces an earlier one.
-    for build in own:
-        found["nightly"] = build
-        if build.good:
-            found["last-good"] = build
-        if build.tested == "passed" and (not gated or build.id in reproduced):
-            found["stable"] = build
-    return found
-
-
 def _point(
     site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool
 ) -> None:
     """Write a target's pointers, each by one rename."""
     folder = site / POINTERS / target
-    for name, build in pointed(own, reproductions(state), gated=gated).items():
+    for name, build in gates.pointed(
+        own, gates.reproductions(state), gated=gated
+    ).items():
         text = json.dumps(
             {
                 "build": build.id,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tfwright.documents.nightly import NightlyFile, Target, targets
-from tfwright.nightly import site
+from tfwright.nightly import gates
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.pages import drawing, words
 from tfwright.nightly.standing import Standing, StandingWord, stand
@@ -79,7 +79,7 @@ def rows(nightly: NightlyFile, state: State, now: dt.datetime) -> list[OverviewR
     by_target: dict[str, list[KeptBuild]] = {}
     for build in kept:
         by_target.setdefault(build.target, []).append(build)
-    reproduced = site.reproductions(state)
+    reproduced = gates.reproductions(state)
     for target in targets(nightly):
         nights, own = history.get(target.name, []), by_target.get(target.name, [])
         check = checks.get(target.name)
