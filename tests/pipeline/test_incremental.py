@@ -22,8 +22,6 @@ from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import SealedWheel
 from tfwright.pipeline.stage import Result
 
-pytestmark = pytest.mark.slow
-
 KEYS = {".".join(part for part in key if part) for key in keys()}
 DEMO = tomllib.loads((recipes.RECIPES / "demo.toml").read_text("utf-8"))
 SECOND_PATCH = """\
@@ -201,6 +199,7 @@ def test_every_key_is_changed_or_has_a_reason() -> None:
     assert not CHANGES.keys() & REST.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", CHANGES)
 def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(
     builder: Builder, key: str
@@ -209,6 +208,7 @@ def test_a_changed_key_gives_the_bytes_of_a_build_from_nothing(
     assert incremental == fresh
 
 
+@pytest.mark.slow
 def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
     builder: Builder,
 ) -> None:
@@ -218,6 +218,7 @@ def test_a_recipe_that_is_as_it_was_gives_the_bytes_that_it_gave(
     assert before == after == fresh
 
 
+@pytest.mark.slow
 def test_a_refused_change_leaves_the_last_build_as_it_was(builder: Builder) -> None:
     before, _ = builder.wheels({})
     with pytest.raises(errors.TfwrightError):
