@@ -6,7 +6,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +25,6 @@ LINE_SECONDS = 30.0
 """How often progress is reported without a terminal to draw on."""
 NOTE = 15
 """Characters in front of a note."""
-LABEL = 10
-"""Characters in front of each part of an error."""
 
 
 class Terminal:
@@ -65,9 +62,8 @@ class Terminal:
     def note(self, text_of_note: str) -> None:
         """Show a fact that the reader should know."""
         self._close()
-        shown = text_of_note.replace(str(Path.cwd()) + "/", "")
         lead = Styled(f"  {self._stage:<10} - ", text.WARNING)
-        text.paragraph(lead, shown, indent=NOTE, to=sys.stderr)
+        text.part(lead, text_of_note, NOTE)
 
     def progress(self, progress: Progress) -> None:
         """Draw the foot or the bar; without a terminal, write a line now and then."""
@@ -160,13 +156,13 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
     evidence = fault.evidence
     stage = f" in {fault.stage}" if fault.stage else ""
     text.line(to=sys.stderr)
-    _part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
+    text.part(Styled(f"Failed{stage}: ", text.BAD), fault.what, 4)
     # The lines of the log come first: they are what happened.
     for row in evidence.lines:
         tell(f"    | {row}", text.DETAIL)
-    _part("  do:", fault.remedy)
+    text.part("  do:", fault.remedy)
     if evidence.where:
-        _part("  where:", evidence.where)
+        text.part("  where:", evidence.where)
     if evidence.command:
         status = f"  (status {evidence.status})" if evidence.status is not None else ""
         tell(f"  ran:    {shlex.join(evidence.command)}{status}")
@@ -175,16 +171,6 @@ def explain(fault: TfwrightError, resume: str = "") -> None:
         _suspect(evidence)
     if resume:
         tell(f"  resume: {resume}")
-
-
-def _part(
-    label: "str | Styled",
-    sentence: str,
-    indent: int = LABEL,
-) -> None:
-    """Write one part of an error; paths below the working directory are relative."""
-    shown = sentence.replace(str(Path.cwd()) + "/", "")
-    text.paragraph(label, shown, indent=indent, to=sys.stderr)
 
 
 def _suspect(evidence: Evidence) -> None:

@@ -1,6 +1,5 @@
 """Failures and what is known of them, as people read them."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from tfwright.diagnosis.learn import Lesson
     from tfwright.diagnosis.reader import Diagnosis, Match
 
-LABEL = 10
-"""Columns of the labels before the parts of a finding."""
 MOST_CAUSES = 3
 """How many possible causes of a failure are shown."""
 MOST_OTHERS = 3
@@ -42,7 +39,7 @@ def show_diagnosis(
     _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
         label = Styled("  harmless:", text.DETAIL)
-        _part(
+        text.part(
             label,
             f"{match.entry.id}, line {match.line}: {match.cause}",
             indent=12,
@@ -71,13 +68,13 @@ def tell_match(match: "Match", place: Path) -> None:
     from tfwright.diagnosis import evidence  # noqa: PLC0415 only a failure needs it
 
     where = f", line {match.line}" if match.line else ""
-    _part(_label(match), f"{match.entry.id}{where}")
-    _part("    why:", match.cause)
-    _part("    do:", match.remedy)
+    text.part(_label(match), f"{match.entry.id}{where}")
+    text.part("    why:", match.cause)
+    text.part("    do:", match.remedy)
     for shown in evidence.of(match.entry, place, match.parameters):
-        _part("    here:", shown)
+        text.part("    here:", shown)
     if match.entry.links:
-        _part("    seen:", match.entry.links[0])
+        text.part("    seen:", match.entry.links[0])
 
 
 def _label(match: "Match") -> "Styled":
@@ -87,16 +84,6 @@ def _label(match: "Match") -> "Styled":
     # An entry with a sample was seen in a real log;
     # without one it is a kind of failure.
     return Styled("  likely:" if match.entry.sample else "  kind:", text.WARNING)
-
-
-def _part(
-    label: "str | Styled",
-    sentence: str,
-    indent: int = LABEL,
-) -> None:
-    """Write one part; paths below the working directory are relative."""
-    shown = sentence.replace(str(Path.cwd()) + "/", "")
-    text.paragraph(label, shown, indent=indent, to=sys.stderr)
 
 
 def _without_error(found: "Diagnosis") -> str:
@@ -110,7 +97,7 @@ def _without_error(found: "Diagnosis") -> str:
 
 def _tell_excerpt(first: "Excerpt") -> None:
     """Show the root line first, then what follows it and what was being done."""
-    _part(
+    text.part(
         Styled(f"Line {first.line}:", text.BAD),
         first.what,
         indent=len(f"Line {first.line}: "),
@@ -120,20 +107,20 @@ def _tell_excerpt(first: "Excerpt") -> None:
         text.tell(f"    | {line}", text.DETAIL)
     # Bazel's own errors name the action; a compiler's do not.
     if first.action and first.action not in first.what:
-        _part("  action:", first.action)
+        text.part("  action:", first.action)
     if first.where:
-        _part("  where:", first.where)
+        text.part("  where:", first.where)
 
 
 def _tell_others(others: Sequence["Match"]) -> None:
     """Name the complaints that are not the root; the root mostly explains them."""
     for match in others[:MOST_OTHERS]:
         # A compiler's line can be thousands of characters.
-        _part(
+        text.part(
             "  also:", f"{match.entry.id}, line {match.line}: {match.text.strip()[:80]}"
         )
     if len(others) > MOST_OTHERS:
-        _part(
+        text.part(
             "  also:",
             f"{text.counted(len(others) - MOST_OTHERS, 'other kind')} of complaint",
         )

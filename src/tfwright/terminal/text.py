@@ -30,6 +30,8 @@ HEADING: Style = "bold"
 ELLIPSIS = "…"
 GAP = "  "
 """Between the columns of a table."""
+LABEL = 10
+"""Characters in front of each part of an error or a finding."""
 MARGIN = 20
 """Characters that a paragraph keeps, however deep it is indented."""
 
@@ -113,6 +115,15 @@ def paragraph(
     )
     for further in lines[1:]:
         line(pad, further, to=stream)
+
+
+def part(label: Part, sentence: str, indent: int = LABEL) -> None:
+    """Write a labelled part of an error, finding or note to standard error.
+
+    Paths below the working directory are shown relative to it.
+    """
+    shown = sentence.replace(str(Path.cwd()) + "/", "")
+    paragraph(label, shown, indent=indent, to=sys.stderr)
 
 
 def _wrapped(row: str, room: int) -> list[str]:

@@ -1,6 +1,5 @@
 """Where a Bazel unpacks itself, and what it leaves there when the disk is full."""
 
-import os
 import shutil
 import zipfile
 from collections.abc import Iterator
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, TfwrightError, ToolError
 from tfwright.tools import disk, files
+from tfwright.tools.process.running import is_running
 
 REMEDY = (
     "Bazel does not run on this host: read what it says above, and choose another binary in the "
@@ -57,15 +57,5 @@ def _abandoned(install_root: Path) -> Iterator[Path]:
     """Yield the half-unpacked Bazels of processes that have ended: ``<md5>.tmp.<process>``."""
     for path in (install_root / "install").glob("*.tmp.*"):
         process = path.name.rpartition(".")[2]
-        if process.isascii() and process.isdecimal() and not _runs(int(process)):
+        if process.isascii() and process.isdecimal() and not is_running(int(process)):
             yield path
-
-
-def _runs(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True

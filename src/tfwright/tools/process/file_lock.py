@@ -14,6 +14,7 @@ from typing import IO, Any
 
 from tfwright.errors import Evidence, HostError
 from tfwright.tools import disk
+from tfwright.tools.process.running import is_running
 
 HELD: list[int] = []
 """Descriptors of the locks that this process holds.
@@ -122,13 +123,10 @@ def _holder(path: Path) -> dict[str, Any]:
 def _lives(holder: dict[str, Any]) -> bool:
     """Say whether the process that wrote itself down as the holder is still there."""
     try:
-        os.kill(int(holder["pid"]), 0)
-    except (KeyError, TypeError, ValueError, OverflowError, ProcessLookupError):
+        process = int(holder["pid"])
+    except (KeyError, TypeError, ValueError, OverflowError):
         return False
-    except PermissionError:
-        # The process exists, and belongs to another user.
-        return True
-    return True
+    return is_running(process)
 
 
 def _taken(path: Path, holder: dict[str, Any], remedy: str) -> HostError:
