@@ -10,7 +10,7 @@ from tfwright.documents.host_file import HostFile, read
 from tfwright.host import pythons
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
-from tfwright.trial import run
+from tfwright.trial import PROGRAMS, run
 
 pytestmark = pytest.mark.real
 
@@ -50,7 +50,7 @@ def test_every_target_python_understands_the_programs(
     if interpreter is None:
         pytest.skip(f"no Python {version} is here")
     command = Command(
-        (str(interpreter), "-c", COMPILE, *map(str, run.PROGRAMS.glob("*.py"))),
+        (str(interpreter), "-c", COMPILE, *map(str, PROGRAMS.glob("*.py"))),
         tmp_path,
         environment.clean(tmp_path),
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tfwright.trial import run
+from tfwright.trial import PROGRAMS
 
 # Of a TensorFlow 1 whose CUDA is missing, shortened.
 NESTED = """Traceback (most recent call last):
@@ -25,11 +25,11 @@ Failed to load the native TensorFlow runtime.
 @pytest.fixture
 def program(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
     """Return a function that imports a program from its folder, as Python does at its start."""
-    monkeypatch.syspath_prepend(run.PROGRAMS)
+    monkeypatch.syspath_prepend(PROGRAMS)
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
 
     def load(name: str) -> ModuleType:
-        for path in run.PROGRAMS.glob("*.py"):
+        for path in PROGRAMS.glob("*.py"):
             monkeypatch.delitem(sys.modules, path.stem, raising=False)
         return importlib.import_module(name)
 

@@ -7,6 +7,7 @@ import pytest
 from pydantic import JsonValue
 
 from tfwright.tools.process.command import Command
+from tfwright.trial import PROGRAMS
 from tfwright.trial import run as trying
 from tfwright.trial.run import TrialOutcome
 
@@ -125,5 +126,5 @@ def test_curves_that_cannot_be_drawn_are_none(curves: JsonValue) -> None:
 
 
 def test_every_program_is_in_the_order_and_says_what_it_shows() -> None:
-    found = {path.stem for path in trying.PROGRAMS.glob("*.py")}
+    found = {path.stem for path in PROGRAMS.glob("*.py")}
     assert found == {*trying.ORDER, "compatibility"}

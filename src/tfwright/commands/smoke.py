@@ -31,12 +31,12 @@ from tfwright.tools import files
 from tfwright.tools.process import file_lock, runner
 from tfwright.tools.python import packages
 from tfwright.tools.python import venv as python
-from tfwright.trial import run
+from tfwright.trial import PROGRAMS, run
 from tfwright.trial.run import TrialOutcome
 from tfwright.trial.wheel_venv import WheelVenv
 from tfwright.wheel import archive
 
-BOUNDS = run.PROGRAMS.parent / "bounds.toml"
+BOUNDS = PROGRAMS.parent / "bounds.toml"
 LET_THROUGH = ("LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """What of the caller's environment reaches the programs: where CUDA is, which GPUs are meant."""
 NEED_NO_MODULE = ("imports", "library_path")

@@ -1,12 +1,10 @@
 """NVIDIA's part of a host: CUDA and its libraries, the driver, the GPUs."""
 
 import json
-import plistlib
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from xml.parsers.expat import ExpatError
 
 from tfwright.host import compatibility
 from tfwright.host.place import NOTHING, Place, Seen
@@ -184,6 +182,10 @@ def _mac_driver(place: Place) -> Seen:
     loaded = place.ask("kextstat")
     if "com.nvidia.CUDA" not in loaded.value:
         return NOTHING
+    # Only a Mac comes here, and every build loads this module.
+    import plistlib  # noqa: PLC0415
+    from xml.parsers.expat import ExpatError  # noqa: PLC0415
+
     try:
         properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())
         return Seen(str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")

@@ -31,11 +31,12 @@ def around(job: BuildRequest, stage: str) -> Iterator[None]:
 
     Raises SupplyError if the image is not in the vault, HostError without an engine.
     """
-    from tfwright.tools.container import engine
-
+    # Asked before the import: most recipes name no image, and need no engine.
     if not encloses(job, stage):
         yield
         return
+    from tfwright.tools.container import engine
+
     bring(job)
     # The container sees build_out, and has a /tmp of its own.
     with engine.opened(plan(job, stage)), _temporary_files(job.places.own / "tmp"):
@@ -77,11 +78,11 @@ def encloses(job: BuildRequest, stage: str) -> bool:
 
 def steps(job: BuildRequest, stage: str) -> Sequence[Command]:
     """Return the command that starts a stage's container, if it has one and the image is here."""
-    from tfwright.tools.container import engine
-
     # Also for recipes without an image, so that callers need not ask.
     if not encloses(job, stage):
         return ()
+    from tfwright.tools.container import engine
+
     try:
         return (engine.start_command(plan(job, stage), Path("@ROOM@")),)
     # The first stage pulls the image, so the first plan of a recipe cannot show the command.

@@ -149,7 +149,7 @@ def _plotted(report: "SmokeReport") -> dict[str, list[tuple[float, float]]]:
 
 def summary(program: str) -> str:
     """Return the first line of a program's docstring; empty for a name that no program has."""
-    from tfwright.trial.run import PROGRAMS  # noqa: PLC0415 only a page needs it
+    from tfwright.trial import PROGRAMS  # noqa: PLC0415 only a page needs it
 
     path = PROGRAMS / f"{program}.py"
     if not path.is_file():

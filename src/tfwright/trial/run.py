@@ -14,12 +14,8 @@ from tfwright.documents.toml import Table
 from tfwright.errors import RecipeError
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
+from tfwright.trial import PROGRAMS
 
-PROGRAMS = Path(__file__).with_name("programs")
-"""Programs that the target Python runs on a module, whose name is the argument.
-
-They import nothing of tfwright.
-"""
 ORDER = ("imports", *SMOKE)
 """Their order where no recipe says which: the first shows whether the module imports at all."""
 # No recipe sets it: a program that hangs must end on every host.

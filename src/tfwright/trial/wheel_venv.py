@@ -12,7 +12,7 @@ from tfwright.errors import Evidence, WheelError
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients
-from tfwright.trial import run
+from tfwright.trial import PROGRAMS, run
 from tfwright.trial.run import TrialOutcome
 
 
@@ -58,13 +58,7 @@ class WheelVenv:
 
     def _pip(self, arguments: tuple[str, ...]) -> tuple[str, ...]:
         # "python -m pip" works where the path is too long for the first line of a script.
-        return (
-            str(self.python),
-            "-m",
-            "pip",
-            "--disable-pip-version-check",
-            *arguments,
-        )
+        return (*package_clients.pip(self.python), *arguments)
 
     def execution(
         self, *arguments: str, home: Path, extra: Mapping[str, str]
@@ -112,7 +106,7 @@ class WheelVenv:
         """Return the error that a smoke program failed."""
         log = Path(outcome.log)
         # Named as a person would type it to see the failure again.
-        command = (str(self.python), str(run.PROGRAMS / f"{outcome.program}.py"))
+        command = (str(self.python), str(PROGRAMS / f"{outcome.program}.py"))
         evidence = Evidence(
             command=command,
             log=log,

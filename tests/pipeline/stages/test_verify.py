@@ -15,7 +15,7 @@ from tfwright.pipeline.stage import Artefact
 from tfwright.pipeline.stages import verify
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import packages
-from tfwright.trial import run as trying
+from tfwright.trial import PROGRAMS
 from tfwright.wheel.binary import elf, macho
 from tfwright.wheel.inspect import readings
 from tfwright.wheel.inspect.library import Library
@@ -267,5 +267,5 @@ def test_the_plan_shows_the_venv_the_installation_and_every_trial(
     assert [argv[1:3] for argv in shown[:2]] == [("-m", "venv"), ("-m", "pip")]
     assert shown[2][-1] == "import tensorflow"
     assert [argv[-2:] for argv in shown[3:]] == [
-        (str(trying.PROGRAMS / f"{name}.py"), "tensorflow") for name in SMOKE
+        (str(PROGRAMS / f"{name}.py"), "tensorflow") for name in SMOKE
     ]
