@@ -9,6 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
@@ -20,7 +21,10 @@ from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import files
+from tfwright.tools.process import file_lock
 
+LOCK = "publishing"
+"""One process at a time makes the site."""
 POINTERS = "pointers"
 NAMES = ("nightly", "stable", "last-good")
 YANKED = "yanked.json"
@@ -30,7 +34,23 @@ YANKED = "yanked.json"
 def publish(
     nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool = True
 ) -> IndexUpdate:
-    """Bring the site up to date with the state."""
+    """Bring the site up to date with the state.
+
+    Waits while another process does that: a person may yank a wheel while a night runs.
+    """
+    with _publishing(nightly.directory):
+        return _publish(nightly, state, now, pages=pages)
+
+
+def _publishing(directory: Path) -> AbstractContextManager[None]:
+    """Hold the lock on the site; it is short, while a night holds its own for hours."""
+    return file_lock.held(directory / LOCK, "publishing", wait=True)
+
+
+def _publish(
+    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool
+) -> IndexUpdate:
+    """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
     for item in kept:
@@ -90,11 +110,14 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
             f"The index has no wheel {filename}",
             remedy="Give the whole file name, as the index lists it.",
         )
-    known = yanked(directory)
-    known.pop(filename, None)
-    if reason is not None:
-        known[filename] = reason
-    files.write(directory / YANKED, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    # Two yanks at once would otherwise forget one of them.
+    with _publishing(directory):
+        known = yanked(directory)
+        known.pop(filename, None)
+        if reason is not None:
+            known[filename] = reason
+        text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+        files.write(directory / YANKED, text)
 
 
 def _place_wheel(site: Path, build: KeptBuild) -> None:

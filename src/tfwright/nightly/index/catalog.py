@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tfwright.errors import HostError, WheelError
 from tfwright.nightly.index.wheels import IndexedWheel
+from tfwright.tools import disk
 
 FILE = ".catalog.sqlite"
 SCHEMA = """
@@ -79,7 +80,7 @@ def opened(folder: Path) -> Iterator[Catalog]:
             database.executescript(SCHEMA)
             yield Catalog(database)
     except sqlite3.DatabaseError as fault:
-        raise HostError(
+        raise disk.of_database(fault, file) or HostError(
             f"The catalog of the index cannot be read: {fault}",
             remedy=f"Delete {file}; the next run reads every wheel again.",
         ) from fault
