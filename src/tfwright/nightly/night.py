@@ -242,7 +242,8 @@ def _recover(host: BuildHost, state: State) -> int:
     night = state.unfinished_night()
     last = state.last_night()
     # Resuming an old night would skip the targets that it had judged, for one night more.
-    if night is not None and last and moment - last > RESUMED_WITHIN:
+    # A clock that was set back leaves the last night in the future.
+    if night is not None and last and abs(moment - last) > RESUMED_WITHIN:
         state.end_night(night, last)
         night = None
     known = state.known_builds()
@@ -462,7 +463,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     past: Mapping[str, Past] = due.past_of(state, pinned)
     with_wheel = [target for target in pinned if past[target.name].last_good]
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    target = due.in_turn(with_wheel, turns)
+    target = due.in_turn(with_wheel, turns, host.clock())
     build = past[target.name].last_good if target else None
     if target is None or build is None:
         return ""
@@ -479,7 +480,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
 def _links(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Ask the servers of one target's archives; return its name."""
     turns = {name: check.at for name, check in state.checks("links").items()}
-    target = due.in_turn([item.target for item in found], turns)
+    target = due.in_turn([item.target for item in found], turns, host.clock())
     if target is None:
         return ""
     why = _asked(lambda: host.builder.links(target))

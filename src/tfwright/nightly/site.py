@@ -8,7 +8,7 @@ import datetime as dt
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from tfwright.nightly.index import catalog, write
 from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
+from tfwright.tools import batch as batches
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
 
@@ -65,8 +66,10 @@ def _publish(
         from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
 
         write_pages(nightly, state, site, now)
-    for target, own in _by_target(kept).items():
-        _point(site, target, own, state, gated=nightly.reproduce)
+    with batches.below(site) as batch:
+        for place, content in _pointers(kept, state, gated=nightly.reproduce):
+            batch.add(site / place, content)
+        batch.place()
     return update
 
 
@@ -174,26 +177,20 @@ def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
     return grouped
 
 
-def _point(
-    site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool
-) -> None:
-    """Write a target's pointers, each by one rename."""
-    folder = site / POINTERS / target
-    for name, build in gates.pointed(
-        own, gates.reproductions(state), gated=gated
-    ).items():
-        text = json.dumps(
-            {
+def _pointers(
+    kept: list[KeptBuild], state: State, *, gated: bool
+) -> Iterator[tuple[str, bytes]]:
+    """Yield each pointer's path below the site and its content."""
+    reproduced = gates.reproductions(state)
+    for target, own in _by_target(kept).items():
+        for name, build in gates.pointed(own, reproduced, gated=gated).items():
+            content = {
                 "build": build.id,
                 "url": f"../../builds/{build.id}/",
                 "wheel": build.wheel,
                 "version": build.version,
                 "sha256": build.sha256,
                 "started": build.started.isoformat(),
-            },
-            indent=1,
-        )
-        place = folder / f"{name}.json"
-        # An unchanged file keeps its time, which HTTP caches compare.
-        if not place.exists() or place.read_text("utf-8") != text:
-            files.write(place, text)
+            }
+            text = json.dumps(content, indent=1)
+            yield f"{POINTERS}/{target}/{name}.json", text.encode()
