@@ -283,7 +283,12 @@ def test_hosts_that_start_at_once_in_one_directory_build_everything_once(
     def race(_: int) -> str:
         argv = [sys.executable, "-c", RACE, str(tmp_path), mode]
         ended = subprocess.run(
-            argv, cwd=ROOT, env=environment(), check=True, capture_output=True, text=True
+            argv,
+            cwd=ROOT,
+            env=environment(),
+            check=True,
+            capture_output=True,
+            text=True,
         )
         return ended.stdout.strip()
 

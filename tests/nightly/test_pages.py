@@ -201,6 +201,31 @@ def test_a_private_key_in_a_log_is_hidden_line_by_line(tmp_path: Path) -> None:
     assert not [text for text in shown if "MIIE" in text or "efgh" in text]
 
 
+@pytest.mark.parametrize("cut", [0, 6])
+def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
+    tmp_path: Path, cut: int
+) -> None:
+    host = host_with(tmp_path, "a")
+    text = "INFO: building\nerror: <broken>\n" + "INFO: more\n" * 5
+    packed = gzip.compress(text.encode())
+    (tmp_path / "compile.log.gz").write_bytes(packed[: len(packed) - cut])
+    broken = Breakage(stage="compile", line="x", log="compile.log", number=2)
+    build = NightlyBuild(
+        id="b",
+        target="a",
+        recipe="a",
+        started=host.clock(),
+        seconds=1,
+        result="failed",
+        broken=broken,
+        logs=("compile.log.gz",),
+    )
+    shown = pages.shown_logs(build, tmp_path)[0]
+    assert (shown.name, shown.lines[0].text) == ("compile.log.gz", "INFO: building")
+    assert "error: &lt;broken&gt;" in pages.page(build, tmp_path, None, tmp_path)
+    assert "error: <broken>" in pages.markdown(build, tmp_path)
+
+
 def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:
     (tmp_path / "x.log").write_text(
         "".join(f"line {number} {'x' * 60}\n" for number in range(20000))
