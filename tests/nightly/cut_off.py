@@ -91,7 +91,8 @@ def pass_night(folder: Path, number: int, last: int = 0) -> int:
             with disk.explained():
                 night.run(host(folder, number))
         except TfwrightError as fault:
-            print(f"{fault.what} | {fault.remedy}", flush=True)
+            sys.stdout.write(f"{fault.what} | {fault.remedy}\n")
+            sys.stdout.flush()
             return REFUSED
         return 0
 

@@ -84,11 +84,8 @@ for number, room in enumerate(range(0, 120_000, int(sys.argv[2])), 2):
 
 def waste(folder: Path) -> list[str]:
     """Return the files that no reader asks for: what has not got its name."""
-    found = []
-    for path in folder.rglob("*"):
-        if path.name.startswith(".") and not path.name.startswith(".catalog.sqlite"):
-            found.append(str(path.relative_to(folder)))
-    return found
+    hidden = [path for path in folder.rglob(".*") if path.suffix != ".sqlite"]
+    return [str(path.relative_to(folder)) for path in hidden]
 
 
 def environment() -> dict[str, str]:

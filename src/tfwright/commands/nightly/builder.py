@@ -431,11 +431,10 @@ def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
     folder.mkdir(exist_ok=True)
     # The files of later stages are those of earlier builds.
     later = _later_stages(until)
-    kept = []
-    for log in sorted(job.places.logs.glob("*.log")):
-        # As `verify-install.log`.
-        if re.split(r"[-.]", log.name)[0] not in later:
-            kept.append(f"logs/{_copied(log, folder).name}")
+    found = sorted(job.places.logs.glob("*.log"))
+    # A log is named after its stage: `verify-install.log`.
+    own = [log for log in found if re.split(r"[-.]", log.name)[0] not in later]
+    kept = [f"logs/{_copied(log, folder).name}" for log in own]
     profile = cost.profile(job)
     if "compile" in later or not profile.is_file():
         return {"logs": tuple(kept)}
