@@ -75,7 +75,10 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     found = {}
     for target in targets:
         name = target.name
-        newest, newest_good = (state.build(ids.get(name, "")) for ids in (last, good))
+        newest = state.build(last.get(name, ""))
+        # Usually the same build: its document is read once.
+        same = newest is not None and newest.id == good.get(name)
+        newest_good = newest if same else state.build(good.get(name, ""))
         found[name] = Past(newest, newest_good, history.get(name, []))
     return found
 

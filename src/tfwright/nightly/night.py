@@ -20,7 +20,7 @@ from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import builds, due, notices, retention, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.due import DueTarget, Past
+from tfwright.nightly.due import DueTarget
 from tfwright.nightly.state import State, Verdict
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
@@ -458,13 +458,12 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    unchanged = [item.target for item in found if item.why == "unchanged"]
-    pinned = [target for target in unchanged if not target.follow]
-    past: Mapping[str, Past] = due.past_of(state, pinned)
-    with_wheel = [target for target in pinned if past[target.name].last_good]
+    unchanged = [item for item in found if item.why == "unchanged" and item.last_good]
+    pinned = {item.target.name: item for item in unchanged if not item.target.follow}
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    target = due.in_turn(with_wheel, turns, host.clock())
-    build = past[target.name].last_good if target else None
+    candidates = [item.target for item in pinned.values()]
+    target = due.in_turn(candidates, turns, host.clock())
+    build = state.build(pinned[target.name].last_good) if target else None
     if target is None or build is None:
         return ""
     why = _asked(

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
+
 from tfwright.errors import WheelError
 from tfwright.nightly.index import catalog, matching, simple
 from tfwright.nightly.index.catalog import Catalog, Stat
@@ -66,7 +68,8 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
     with batches.below(folder) as batch, catalog.opened(wheels_place) as known:
         scan = _Scan(wheels_place, known, moment, replace=replace)
         wheels = list(scan.wheels(notes or {}, batch))
-        wheels.sort(key=lambda wheel: wheel.sort_key)
+        # Stable, and the scan is in the order of the names: no name has to be compared.
+        wheels.sort(key=lambda wheel: Version(wheel.version))
         pages = _pages(wheels, statuses or {})
         _stage(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
