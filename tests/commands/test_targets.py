@@ -9,6 +9,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.errors import Evidence, SupplyError, TfwrightError, ToolError
+from tfwright.nightly.builds import Breakage
 from tfwright.pipeline import stamps
 from tfwright.pipeline.stamps import Stamp
 
@@ -77,6 +78,18 @@ def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
     fault: TfwrightError, result: str, tmp_path: Path
 ) -> None:
     assert builder._failure(fault, tmp_path)["result"] == result
+
+
+def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
+    log = tmp_path / "compile.log"
+    line = "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
+    log.write_text(f"INFO: building\n{line}\n")
+    fault = ToolError("Bazel failed", remedy="Read it.", evidence=Evidence(log=log))
+    broken = builder._failure(fault, tmp_path)["broken"]
+    assert isinstance(broken, Breakage)
+    assert "no/such/header.h" in broken.cause
+    # What the catalogue fills in from the log is in braces there.
+    assert "{" not in broken.cause + broken.remedy
 
 
 def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(

@@ -420,7 +420,7 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     match = next((match for match in found.matches if match.explains), None)
     if match:
         update |= {"line": match.text, "number": match.line}
-        update |= {"cause": match.entry.cause, "remedy": match.entry.remedy}
+        update |= {"cause": match.cause, "remedy": match.remedy}
     return broken.model_copy(update=update)
 
 
