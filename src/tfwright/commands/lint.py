@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
+from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
-from tfwright.documents.toml import line_of
+from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError
 from tfwright.pipeline import rivals
 from tfwright.rules import dropping
@@ -86,19 +87,18 @@ def lint(name: str) -> list[LintFinding]:
 
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
-    # Only rows of this file: a quoted value could look like a row of another.
-    rows = re.findall(
-        rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE
-    )
-    if not rows:
-        yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
-    for line, what in rows:
-        yield LintFinding(path, int(line), what, fault.remedy, "schema")
+    if isinstance(fault, DocumentError):
+        for found in fault.faults:
+            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
+        return
+    place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
+    what = _without_place(path, fault.what)
+    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:
     """Take ``FILE:LINE:`` off a message; the finding names them itself."""
-    return re.sub(rf"^{re.escape(str(path))}:\d+: ", "", what)
+    return re.sub(rf"^{re.escape(str(path))}(:\d+)?: ", "", what)
 
 
 # What a recipe says
