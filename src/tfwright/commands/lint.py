@@ -241,6 +241,30 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
+def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a target from which no wheel is made; a build would say so after hours."""
+    recipe = subject.recipe
+    try:
+        recipes.insist_on_wheel(
+            recipe.compile.target, recipe.package, recipe.source.release
+        )
+    except RecipeError as fault:
+        line = subject.at("compile", "target")
+        yield subject.finding("wheel", line, fault.what, fault.remedy)
+
+
+def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
+    """Find a substitute that is bound to no archive: it could replace another version."""
+    for name, table in subject.recipe.fetch.substitutes.items():
+        if table.replaces is None:
+            yield subject.finding(
+                "replaces",
+                subject.at("fetch", "substitutes", name),
+                f"the substitute {name} does not state which archive it replaces",
+                f"Run 'invoke fetch --recipe {subject.recipe.argument}': it shows the line.",
+            )
+
+
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
     """Return the line, from `first` on, that holds a text; 0 if there is none."""
     for number, line in enumerate(subject.text.splitlines(), 1):
@@ -304,9 +328,7 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     path = subject.path.with_suffix(".lock")
     if not path.is_file():
         return
-    remedy = (
-        f"Run 'invoke lock --recipe {subject.recipe.name}', and read what it changes."
-    )
+    remedy = f"Run 'invoke lock --recipe {subject.recipe.argument}', and read what it changes."
     try:
         outdated = locking.outdated(subject.recipe, lock.read(path))
     except RecipeError as fault:
@@ -325,6 +347,8 @@ RULES: Sequence[Rule] = (
     answers_configure,
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
+    makes_a_wheel,
+    says_what_it_replaces,
     has_sound_patches,
     has_no_patch_that_is_due,
     has_a_current_lock,

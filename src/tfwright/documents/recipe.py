@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, Self
 
@@ -585,6 +586,13 @@ class Recipe(Table):
     """The checks that the wheel must pass."""
     verified: VerifiedTable | None = None
     """How far this recipe was really run."""
+    # Private like the one above: where a recipe lies decides nothing.
+    _argument: str = PrivateAttr(default="")
+
+    @property
+    def argument(self) -> str:
+        """What ``--recipe`` takes for it: the name, or the path of one that is not in recipes/."""
+        return self._argument or self.name
 
     @model_validator(mode="after")
     def _toolkit_is_of_the_versions(self) -> Self:
@@ -649,10 +657,34 @@ class Recipe(Table):
         return self
 
 
-def insist_on_wheel(target: str, table: PackageTable) -> None:
-    """Raise RecipeError if no wheel is made from what is compiled."""
-    if table.program or target in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+FIRST_BY_BAZEL = Release(2, 16)
+"""The first release that has the target `WHEEL_TARGET`."""
+LAST_BY_PROGRAM = Release(2, 16)
+"""The last release whose build_pip_package takes a directory and makes a wheel there."""
+
+
+def _has_target(target: str, release: Release) -> bool:
+    if release == NO_RELEASE:
+        return True
+    if target == WHEEL_TARGET:
+        return release >= FIRST_BY_BAZEL
+    return release <= LAST_BY_PROGRAM
+
+
+def insist_on_wheel(
+    target: str, table: PackageTable, release: Release = NO_RELEASE
+) -> None:
+    """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
+    if table.program:
         return
+    other = {TENSORFLOW_TARGET: WHEEL_TARGET, WHEEL_TARGET: TENSORFLOW_TARGET}
+    if target in other:
+        if _has_target(target, release):
+            return
+        raise RecipeError(
+            f"{target} makes no wheel of TensorFlow {release}",
+            remedy=f'Write target = "{other[target]}" into [compile].',
+        )
     raise RecipeError(
         f"{target} makes no wheel",
         remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
@@ -702,6 +734,8 @@ def read(name: str) -> Recipe:
     loaded = load(path, Recipe, extra={"name": path.stem})
     source = loaded.source.located(path.resolve().parent)
     recipe = loaded.model_copy(update={"source": source})
+    if path.resolve().parent != RECIPES.resolve():
+        recipe._argument = shlex.quote(str(path))  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe

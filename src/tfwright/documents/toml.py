@@ -100,7 +100,9 @@ def load(
                 f"{outside[0]['msg'].removeprefix('Value error, ')}",
                 remedy="Rename the file.",
             ) from fault
-        raise _explain(path, explained(text, values, model, found), len(found)) from fault
+        raise _explain(
+            path, explained(text, values, model, found), len(found)
+        ) from fault
 
 
 def _text(path: Path) -> str:
