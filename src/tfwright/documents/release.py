@@ -38,7 +38,7 @@ def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
             message = f"must be a text in quotes, such as {examples[0]!r}"
             raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
         # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
-        if value != "none" and not _STATED.fullmatch(value):
+        if value != "none" and not is_version(value):
             message = f"must be a TensorFlow version such as {examples[0]!r}"
             raise ValueError(message)
         return cls.parse(value)
@@ -136,6 +136,11 @@ class ExactRelease(NamedTuple):
         candidate = f"-{self.candidate}" if self.candidate else ""
         fork = f"+{self.fork}" if self.fork else ""
         return f"{self.major}.{self.minor}.{self.patch}{candidate}{fork}"
+
+
+def is_version(text: str) -> bool:
+    """Say whether a text is a version of TensorFlow, or a tag or branch named after one."""
+    return bool(_STATED.fullmatch(text))
 
 
 def first_of(text: str) -> tuple[int, int, int]:
