@@ -30,7 +30,7 @@ def test_a_damaged_file_of_ours_is_taken_for_a_missing_one(
 
 @pytest.mark.parametrize("depth", [1_000, 200_000])
 def test_deep_brackets_are_an_ordinary_fault(depth: int) -> None:
-    with pytest.raises(ValueError, match="too deep|Expecting"):
+    with pytest.raises(ValueError, match=r"too deep|Expecting"):
         json_text.parsed("[" * depth)
 
 
@@ -39,7 +39,7 @@ def test_neither_a_pipe_nor_a_directory_is_waited_for(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     folder.mkdir()
     for path in (pipe, folder, tmp_path / "missing"):
-        with pytest.raises(OSError, match="named pipe|directory"):
+        with pytest.raises(OSError, match=r"named pipe|directory"):
             opening.plain(path)
         assert json_text.record(path) == {}
 
