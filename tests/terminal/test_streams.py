@@ -103,5 +103,9 @@ def test_no_file_gets_the_number_of_a_closed_stream(tmp_path: Path) -> None:
         "from tfwright.terminal import streams; streams.open_closed_descriptors();"
         "kept = open('kept', 'w'); assert kept.fileno() > 2, kept.fileno()"
     )
-    done = shell(f"'{sys.executable}' -c \"{script}\" <&- >&-", tmp_path)
+    done = shell(
+        f"'{sys.executable}' -c \"{script}\" <&- >&-",
+        tmp_path,
+        PYTHONPATH=str(ROOT / "src"),
+    )
     assert done.returncode == 0, done.stderr
