@@ -94,6 +94,12 @@ def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(said: str) -> 
     assert family.matches(lines.decoded(log))
 
 
+def test_a_name_holds_no_part_of_a_path() -> None:
+    learned = taught("/home/maria/x/a.cc:3:1: error: refuses /home/maria/y.h because\n")
+
+    assert learned.name == "host-source-error-refuses-because"
+
+
 def test_a_log_that_only_says_that_something_failed_teaches_nothing() -> None:
     with pytest.raises(RecipeError, match="only that it failed"):
         taught("FAILED: Build did NOT complete successfully\n")

@@ -20,7 +20,7 @@ _LONGEST = 200
 _LONGEST_WORD = 20
 """Letters of one word of a name."""
 _GAPS = (
-    (re.compile(r"(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
+    (re.compile(r"[\w.@+-]*(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
     (
         re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"),
         r"\S{1,300}",
@@ -133,6 +133,9 @@ def pattern(message: str) -> str:
 def _name(match: Match | None, message: str) -> str:
     """Return the family of a message and a few words that it does not share with it."""
     family = match.entry.id if match else "general-error"
+    # Paths hold the names of people.
+    for gap, _ in _GAPS:
+        message = gap.sub(" ", message)
     words = [word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())]
     own = [word for word in dict.fromkeys(words) if word not in family.split("-")]
     return "-".join((family, *(own[-4:] or ["line"])))
