@@ -183,7 +183,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         kind = KINDS[name]
         root = _root(job, kind)
         root.parent.mkdir(parents=True, exist_ok=True)
-        command = f"invoke toolkit --recipe {job.recipe.name}"
+        command = f"invoke toolkit --recipe {job.recipe.argument}"
         # Recipes share toolkits: a second build waits, and then finds this part in place.
         with file_lock.held(
             root.parent / f"{root.name}.lock",
@@ -208,7 +208,7 @@ def _insist_on_lock(job: BuildRequest) -> None:
     if locked and changed:
         raise SupplyError(
             f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
-            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}'.",
+            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.argument}'.",
             evidence=Evidence(where=str(job.locked), lines=changed),
         )
 

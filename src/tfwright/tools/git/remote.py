@@ -2,12 +2,14 @@
 
 import fnmatch
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import git
+from tfwright.tools import files, git
+from tfwright.tools.git.mirror import Origin
 
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
@@ -45,6 +47,46 @@ def commit_of(store: Path, address: str, name: str) -> str:
         f"{address} has no tag and no branch {name}",
         remedy="Name one that it has, such as v1.12.0 or r1.12.",
     )
+
+
+def texts(
+    store: Path, address: str, commit: str, paths: Sequence[str]
+) -> dict[str, str]:
+    """Return some files of a commit by path, those that it has; empty if the server gives none.
+
+    Only these files are transferred, and the list of all files.
+    """
+    local = Origin.of(address).local
+    scratch = store / "looking.git"
+    try:
+        if local:
+            return _texts(local, commit, paths)
+        git.run(git.command(store, "init", "--quiet", "--bare", str(scratch)))
+        _bring_texts(scratch, address, commit, paths)
+        return _texts(scratch, commit, paths)
+    except ToolError:
+        # A server may have no filters, or no network; whoever asks has to do without.
+        return {}
+    finally:
+        files.remove(scratch)
+
+
+def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    found = git.blobs(repository, [f"{commit}:{path}" for path in paths])
+    return {name.partition(":")[2]: text for name, text in found.items()}
+
+
+def _bring_texts(
+    repository: Path, address: str, commit: str, paths: Sequence[str]
+) -> None:
+    options = ("--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--quiet")
+    env = git.network()
+    command = ("fetch", "--depth=1", *options, address, commit)
+    git.run(git.command(repository, *command, env=env))
+    listed = git.run(git.command(repository, "ls-tree", commit, "--", *paths))
+    ids = re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed)
+    if ids:
+        git.run(git.command(repository, "fetch", *options, address, *ids, env=env))
 
 
 def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:
