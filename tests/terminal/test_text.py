@@ -56,6 +56,19 @@ def test_a_pipe_gets_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipe.getvalue().splitlines()[1] == "  ".join(ROW)
 
 
+def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    pipe, long = io.StringIO(), "x" * 300
+    rows = [("first", "one", "last"), ("second", long, "last")]
+    text.table([text.Column(""), text.Column(""), text.Column("")], rows, to=pipe)
+    assert pipe.getvalue().splitlines() == [
+        "first   one  last",
+        f"second  {long}  last",
+    ]
+
+
 def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
