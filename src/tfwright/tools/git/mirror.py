@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
@@ -56,7 +57,7 @@ class Origin:
 
         Raises RecipeError for anything that git might take for an option or a command.
         """
-        path = Path(named).expanduser()
+        path = account.expanded(named)
         address = f"file://{path}" if path.is_absolute() else named
         if address not in demo.trees() and not re.match(
             r"(https|ssh|file)://(?!-)", address
