@@ -48,6 +48,10 @@ SHORTEST_QUESTION = 3
 """Characters of a question without its asterisks; a shorter text would match anything."""
 MOST_WILDCARDS = 4
 """Asterisks in one question; more of them could make the search slow."""
+SEPARATE_NCCL = Release(1, 0), Release(1, 12)
+"""The first and the last release with a separate _nccl_ops.so."""
+NAMED_SINCE = Release(1, 9)
+"""The first release whose build_pip_package takes --project_name."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -197,7 +201,7 @@ class SourceTable(Table):
     @model_validator(mode="after")
     def _version_is_of_its_release(self) -> Self:
         if self.version and self.version.line != self.release:
-            message = f"version {self.version} is not of release {self.release}"
+            message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
         return self
 
@@ -606,7 +610,8 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
-        separate = Release(1, 0) <= self.source.release <= Release(1, 12)
+        first, last = SEPARATE_NCCL
+        separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
             message = (
                 f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
@@ -634,7 +639,7 @@ class Recipe(Table):
                 "package.project_name belongs to TensorFlow's build_pip_package; "
                 "state the name in package.arguments as package.program takes it"
             )
-        if self.package.project_name and self.source.release < Release(1, 9):
+        if self.package.project_name and self.source.release < NAMED_SINCE:
             message = (
                 f"package.project_name: build_pip_package of TensorFlow {self.source.release} "
                 "does not have --project_name, which came with 1.9"

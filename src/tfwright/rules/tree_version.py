@@ -1,10 +1,11 @@
 """Which TensorFlow a tree says it is, held against the release that the recipe names."""
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.documents.recipe import SourceTable
-from tfwright.documents.release import ExactRelease
+from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import Evidence, RecipeError
 from tfwright.tools import git
 
@@ -40,6 +41,15 @@ def insist(repository: Path, commit: str, table: SourceTable) -> None:
                 ),
                 evidence=Evidence(where=f"{commit[:12]}:{path}"),
             )
+
+
+def stated(texts: Mapping[str, str]) -> Release | None:
+    """Return the release that a tree says it is; `texts` are its files of `PLACES` by path."""
+    for path, pattern in PLACES.items():
+        found = pattern.search(texts.get(path, ""))
+        if found:
+            return Release.parse(found[1])
+    return None
 
 
 def _agree(tree: ExactRelease, table: SourceTable) -> bool:

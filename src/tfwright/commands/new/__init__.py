@@ -209,7 +209,9 @@ def _source(
         reason = f"The tag {name} at upstream."
     else:
         commit = remote.commit_of(store, address, branch)
-        reason = f"The branch of release {version.line}; the commit is its newest one today."
+        reason = (
+            f"The branch of release {version.line}; the commit is its newest one today."
+        )
     draft.table("source")
     # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
