@@ -3,8 +3,9 @@
 import datetime as dt
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -728,15 +729,15 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
-def read(name: str) -> Recipe:
+def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
     """Load and check a recipe, by name or by path.
 
-    Raises RecipeError naming file, line and remedy for what is wrong in it, missing patches and
-    assets included.
+    `complete` may put values in the place of what the file does not say yet. Raises RecipeError
+    naming file, line and remedy for what is wrong in it, missing patches and assets included.
     """
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
-    loaded = load(path, Recipe, extra={"name": path.stem})
+    loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
     source = loaded.source.located(path.resolve().parent)
     recipe = loaded.model_copy(update={"source": source})
     if path.resolve().parent != RECIPES.resolve():

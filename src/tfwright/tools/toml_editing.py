@@ -109,7 +109,7 @@ def put_section(path: Path, table: Sequence[str], lines: str) -> None:
 
 def put_value(
     path: Path,
-    key: Sequence[str],
+    key: Sequence[str | int],
     value: str | bool,  # noqa: FBT001 a value
     reason: str = "",
 ) -> None:
@@ -122,14 +122,14 @@ def put_value(
     _put(path, key, item if reason else value)
 
 
-def _put(path: Path, key: Sequence[str], value: object) -> None:
-    """Set the value at a key, with the tables on the way to it."""
+def _put(path: Path, key: Sequence[str | int], value: object) -> None:
+    """Set the value at a key, with the tables on the way to it; a number counts ``[[tables]]``."""
     import tomlkit
 
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
-        if part not in place:
+        if isinstance(part, str) and part not in place:
             place[part] = tomlkit.table()
         place = place[part]
     place[key[-1]] = value
