@@ -103,3 +103,13 @@ def test_commands_in_a_paragraph_stay_on_lines_of_their_own(
 )
 def test_durations_are_said_as_people_say_them(seconds: float, says: str) -> None:
     assert text.as_duration(seconds) == says
+
+
+@pytest.mark.parametrize(
+    "columns", ["²", "-1", "0", "+5", " 80", "1e3", "9" * 5000, "", "٣"]
+)
+def test_a_width_that_is_no_number_is_not_believed(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert text.width(io.StringIO()) is None

@@ -6,6 +6,7 @@ On a terminal, tables shrink to its width; into a pipe they are written whole, f
 
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
@@ -280,7 +281,8 @@ def width(stream: TextIO) -> int | None:
     """
     # As a person or a test sets it; shells set it without exporting it.
     asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked) > 0:
+    # str.isdigit also takes "²", and int() refuses 5,000 digits.
+    if re.fullmatch(r"0*[1-9][0-9]{0,5}", asked, re.ASCII):
         return int(asked)
     if not stream.isatty():
         return None
