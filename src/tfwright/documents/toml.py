@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tfwright.documents import opening
 from tfwright.documents.faults import SHOWN, explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
 
@@ -17,18 +18,22 @@ if TYPE_CHECKING:
 
 # tomllib has no limits of its own: it takes quadratic time for some keys, and recurses on brackets.
 LARGEST = 4 * 2**20
-"""Bytes of a document; the lock file of TensorFlow 2.20 has a tenth of that."""
+"""Bytes of a document; the largest lock file of ours has a hundredth of that."""
+MOST_LINES = 50_000
+"""Lines of a document; the largest lock file of ours has 1,400."""
 DEEPEST = 32
 """Brackets within brackets, and parts of one dotted key."""
 LONGEST_NUMBER = 100
 """Digits of one number; Python refuses to read more than 4,300."""
 MOST_KEYS = 10_000
-"""Keys of a document, counted by its equals signs."""
+"""Keys and tables of a document, counted by its equals signs and brackets."""
+# A string without an end goes as far as the text: a pattern that failed there would try again at
+# each of its quotes.
 _STRINGS = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""'
-    r"|'''.*?'''"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'"
+    r'"""(?:[^\\]|\\.?)*?(?:"""|\Z)'
+    r"|'''.*?(?:'''|\Z)"
+    r'|"(?:[^"\\\n]|\\.?)*"?'
+    r"|'[^'\n]*'?"
     r"|#[^\n]*",
     re.DOTALL,
 )
@@ -114,7 +119,7 @@ def _text(path: Path) -> str:
     """Read a document as UTF-8."""
     # One byte more than allowed shows that a file is too large, without reading all of it.
     try:
-        with path.open("rb") as stream:
+        with opening.plain(path) as stream:
             content = stream.read(LARGEST + 1)
     except OSError as fault:
         raise RecipeError(
@@ -137,6 +142,11 @@ def _text(path: Path) -> str:
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
+    # Editors on Windows write it, and the parser's own message would show nothing.
+    if text.startswith("\ufeff"):
+        raise _invalid(
+            f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it."
+        )
     # The first excess is enough: any of them can keep tomllib busy for minutes.
     for line, why in _excesses(text):
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
@@ -179,10 +189,17 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
             line = _line_at(skeleton, bracket.start())
             yield line, f"more than {DEEPEST} brackets within brackets"
             return
-    if dots := re.search(rf"(?:[^\n=,\[\]{{}}.]*\.){{{DEEPEST},}}", skeleton):
-        yield _line_at(skeleton, dots.start()), f"a key of more than {DEEPEST} parts"
-    if (keys := skeleton.count("=")) > MOST_KEYS:
-        yield 1, f"{keys:,} keys, more than {MOST_KEYS:,}"
+    # Each piece is looked at once: a pattern that counts dots would try again at each character.
+    for piece in re.finditer(r"[^\n=,\[\]{}]+", skeleton):
+        if piece[0].count(".") >= DEEPEST:
+            line = _line_at(skeleton, piece.start())
+            yield line, f"a key of more than {DEEPEST} parts"
+            break
+    if (keys := skeleton.count("=") + skeleton.count("[")) > MOST_KEYS:
+        yield 1, f"{keys:,} keys and tables, more than {MOST_KEYS:,}"
+    # Each fault is given the number of its line, which is found by reading all of them.
+    if (lines := text.count("\n")) > MOST_LINES:
+        yield 1, f"{lines:,} lines, more than {MOST_LINES:,}"
 
 
 def _line_at(text: str, position: int) -> int:

@@ -19,7 +19,7 @@ from tfwright.nightly.index import catalog, write
 from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 
 POINTERS = "pointers"
 NAMES = ("nightly", "stable", "last-good")
@@ -67,7 +67,7 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
     try:
-        found = json.loads((directory / YANKED).read_text("utf-8"))
+        found = json_text.parsed((directory / YANKED).read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError as fault:
