@@ -259,6 +259,41 @@ SAID = {
     "google.protobuf.runtime_version.VersionError: Detected mismatched Protobuf Gencode/Runtime "
     "major versions when loading a.proto: gencode 6.31.1 runtime 5.29.5. Same major version is "
     "required.": ("python-protobuf", "generated for 6.31.1, and 5.29.5 is installed"),
+    # clang and gcc: how a warning that counts as an error is named
+    "a.c:19:10: error: defining a type within '__builtin_offsetof' is a Clang extension "
+    "[-Werror,-Wgnu-offsetof-extensions]": (
+        "host-werror",
+        "(-Wgnu-offsetof-extensions)",
+    ),
+    "a.c:19:10: error: unused variable [-Werror=unused-variable]": (
+        "host-werror",
+        "(-Wunused-variable)",
+    ),
+    # status_macros.h of XLA, subprocess.cc of protoc, and perl
+    "XlaRuntimeError: INTERNAL: RET_CHECK failure (xla/service/gpu/gpu_compiler.cc:626) dnn != "
+    "nullptr": ("tf-check-failed", "It is about cuDNN"),
+    "bazel-out/host/bin/external/grpc/grpc_cpp_plugin: program not found or is not executable": (
+        "host-protoc-plugin",
+        "its plugin bazel-out/host/bin/external/grpc/grpc_cpp_plugin",
+    ),
+    'Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.': (
+        "execution-not-found",
+        "cannot be run: g++ No such file",
+    ),
+    # jobs.c of bash, base_command.py of pip, blaze.cc of bazel
+    "/bin/bash: line 1: 133735 Segmentation fault      (core dumped) bazel-out/host/bin/a/gen_cc 0": (
+        "process-crashed",
+        "a tool that this build had just made",
+    ),
+    "/usr/bin/bash: line 1: realpath: command not found": (
+        "command-not-found",
+        "coreutils on macOS",
+    ),
+    "ERROR: Could not find an activated virtualenv (required).": (
+        "pip-environment",
+        "PIP_REQUIRE_VIRTUALENV",
+    ),
+    "ERROR: build interrupted": ("bazel-interrupted", "time limit"),
     # xcrun
     'xcrun: error: SDK "macosx10.11" cannot be located': (
         "bazel-xcode",
@@ -288,6 +323,66 @@ def test_a_rule_that_fails_on_a_value_is_no_unknown_program() -> None:
 
     assert name == "bazel-starlark-error"
     assert "type 'NoneType' has no operator [](string). That is a fault" in cause
+
+
+RULE = (
+    "ERROR: An error occurred during the fetch of repository 'x':\n"
+    "   Traceback (most recent call last):\n"
+    '\tFile "/t/a.bzl", line 626, column 13, in _impl\n'
+    "\t\tfail(result.stderr)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "root"),
+    [
+        (
+            "Error in fail: Repository command failed\nbash: line 1: realpath: command not found",
+            6,
+        ),
+        (
+            "Error in fail: x failed: (\n  ERROR: Could not find an activated virtualenv (r)",
+            6,
+        ),
+        ('Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either', 6),
+        ("Error in fail: nothing was found\nERROR: no such package '@y//': BUILD", 5),
+        ("Error in fail: nothing was found", 5),
+    ],
+)
+def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(
+    quoted: str, root: int
+) -> None:
+    found = diagnose(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n")
+
+    assert found.first is not None
+    assert found.first.line == root
+
+
+def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
+    log = (
+        "ERROR: Traceback (most recent call last):\n"
+        'File "/t/WORKSPACE", line 100, column 49, in <toplevel>\n'
+        'load("@rules_python//python:repositories.bzl", "python_register_toolchains")\n'
+        "Error: file '@rules_python//python:repositories.bzl' does not contain symbol 'a'\n"
+    )
+    found = diagnose(log)
+
+    assert found.first is not None
+    assert found.first.line == 4
+    assert first(log)[0] == "bazel-extension-missing"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W asm.cc:232] Falling back to the CUDA driver; ptxas does not support CC 8.9",
+        "tar: /lib/libcurl.so.4: no version information available (required by tar)",
+        "ERROR: Ignored the following versions: 2.1 Requires-Python >=3.9",
+        "ERROR: the flag has been removed from Bazel",
+    ],
+)
+def test_what_proves_nothing_is_not_called_known(line: str) -> None:
+    assert not any(match.certain for match in diagnose(line + "\n").matches)
 
 
 def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> None:

@@ -54,6 +54,12 @@ _IGNORED_EXCEPTION = "Exception ignored in"
 _CAUSED_BY = "Caused by: "
 _WHILE_HANDLING = "During handling of the above exception, another exception occurred"
 """What Python prints between an exception and one that was raised while it was handled."""
+_RULE_STOPPED = "bazel-starlark-error"
+_BAZEL_SAYS = re.compile(
+    r"(?:ERROR|INFO|WARNING|DEBUG|FAILED|Target|Loading|Analyzing)\b"
+    r"(?!: (?:Could|No|Failed|Cannot))"
+)
+"""How Bazel's own lines begin; pip's, which look the same, go on with these words."""
 _LOADED = ("load-", "import-")
 """Families of what the system's loader says."""
 _STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
@@ -148,7 +154,7 @@ def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | N
     found = _before_any_action(kept, real, action) or _of_action(kept, real, action)
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
-    return _innermost(kept, real, found) if found else None
+    return _innermost(kept, real, _quoted_by_rule(kept, real, found)) if found else None
 
 
 def _before_any_action(
@@ -198,6 +204,27 @@ def _start(kept: Sequence[Line], at: int) -> int:
         if _FROM.match(lines.said(kept[before].text)):
             return before
     return first
+
+
+def _quoted_by_rule(
+    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
+) -> Complaint:
+    """Return what a tool said, where `found` is a rule that stops and quotes the tool below.
+
+    A repository rule runs pip or a shell, and hands their output to fail().
+    """
+    if found.family.id != _RULE_STOPPED:
+        return found
+    for complaint in complaints:
+        if complaint.at <= found.at or complaint.rank != "root":
+            continue
+        between = kept[found.at + 1 : complaint.at + 1]
+        if len(between) > REACH or any(
+            _BAZEL_SAYS.match(line.text) for line in between
+        ):
+            break
+        return complaint
+    return found
 
 
 def _innermost(
@@ -260,7 +287,10 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
         elif not file and "Traceback (most" in text:
             return None
         elif file and text.strip() and lines.indent(text) < max(1, frames):
-            return Traceback(at, after, file)
+            # Copied text may have lost its indentation: below a frame stands its source.
+            source = not frames and bool(_FRAME.match(lines.said(kept[after - 1].text)))
+            if not source or _EXCEPTION.match(text.strip()):
+                return Traceback(at, after, file)
     return None
 
 
@@ -280,7 +310,7 @@ def _ending(
     if exception and not starlark:
         parameters["exception"] = exception["exception"]
         parameters["message"] = exception["message"] or ""
-    family = _named("bazel-starlark-error" if starlark else "python-exception")
+    family = _named(_RULE_STOPPED if starlark else "python-exception")
     return Complaint(traceback.last, (Recognition(family, parameters),), "root")
 
 
