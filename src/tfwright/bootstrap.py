@@ -26,6 +26,7 @@ UNPACKING = "--unpack"
 
 def hand_over(checkout: str, arguments: list[str]) -> None:
     """Become `invoke` with these arguments, in the checkout's own .venv; make it if needed."""
+    _open_closed_streams()
     root = Path(checkout)
     wanted = "requirements.txt"
     if FOR_DEVELOPERS.intersection(arguments):
@@ -47,6 +48,14 @@ def hand_over(checkout: str, arguments: list[str]) -> None:
     ]
     # Replaced, not called: Ctrl-C and the exit status then are invoke's own.
     os.execv(python, command)  # noqa: S606 a fixed program, no shell
+
+
+def _open_closed_streams() -> None:
+    """Lead closed standard streams to /dev/null: no file may get one of their numbers."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 standard error
+        os.set_inheritable(descriptor, True)  # noqa: FBT003 it takes no keywords
+    os.close(descriptor)
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 until exec
 
 
 def _ready(place: Path, root: Path, wanted: str) -> bool:

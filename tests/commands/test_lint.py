@@ -138,7 +138,7 @@ def test_a_lock_that_its_recipe_has_left_behind_is_found(outside: Path) -> None:
     found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
     (outdated, *_) = [finding for finding in found if finding.rule == "lock"]
     assert "requirement numpy==1.14.6 is wanted" in outdated.what
-    assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {CPU}'")
+    assert outdated.remedy.startswith(f"Run 'invoke lock --recipe {outside}'")
 
 
 def test_a_change_names_keys_files_and_what_to_run(
@@ -170,3 +170,46 @@ def test_each_fault_of_the_schema_is_a_finding_of_its_own(outside: Path) -> None
     found = linting.lint(str(outside))
     assert [finding.rule for finding in found] == ["schema", "schema"]
     assert len({finding.line for finding in found}) == 2
+
+
+def test_the_commands_of_a_remedy_take_a_recipe_by_its_path(outside: Path) -> None:
+    found = changed(outside, "numpy==1.14.5", "numpy==1.14.6")
+    (remedy, *_) = [finding.remedy for finding in found if finding.rule == "lock"]
+    assert f"--recipe {outside}'" in remedy
+    assert recipes.read(CPU).argument == CPU
+
+
+def test_a_substitute_that_says_nothing_of_what_it_replaces_is_found(
+    outside: Path,
+) -> None:
+    text = outside.read_text("utf-8")
+    line = re.search(
+        r'(?m)^\[fetch\.substitutes\.nasm\]\n.*\n(replaces = ".*"\n)', text
+    )
+    assert line
+    (found,) = [
+        finding
+        for finding in changed(outside, line[1], "")
+        if finding.rule == "replaces"
+    ]
+    assert "substitute nasm does not state which archive it replaces" in found.what
+    assert (
+        "[fetch.substitutes.nasm]"
+        in outside.read_text("utf-8").splitlines()[found.line - 1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ("//tensorflow:libtensorflow.so", "makes no wheel"),
+        ("//tensorflow/tools/pip_package:wheel", "makes no wheel of TensorFlow 1.8"),
+    ],
+)
+def test_a_target_that_makes_no_wheel_is_found(
+    outside: Path, target: str, says: str
+) -> None:
+    found = changed(outside, "[compile]", f'[compile]\n# Why.\ntarget = "{target}"')
+    (wheel,) = [finding for finding in found if finding.rule == "wheel"]
+    assert says in wheel.what
+    assert "compile" in wheel.remedy

@@ -4,10 +4,11 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands import lint, new
+from tfwright.commands.new import bazel
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.release import Release
+from tfwright.documents.release import ExactRelease, Release
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.host.match import Wish
 
@@ -22,6 +23,10 @@ def host_file(tmp_path: Path) -> HostFile:
         ["init", "-q", "-b", "r1.8"],
         ["commit", "-q", "--allow-empty", "-m", "Begin"],
         ["branch", "r2.6"],
+        ["branch", "r1.4"],
+        ["branch", "r2.20"],
+        ["branch", "r2.99"],
+        ["tag", "v1.12.0-rc0"],
     ):
         subprocess.run(["git", *identity, *command], cwd=upstream, check=True)
     return HostFile(
@@ -38,7 +43,7 @@ def test_a_new_recipe_answers_every_question_and_gives_every_reason(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, Release(1, 8), host_file, tmp_path, alone)
+    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
     assert made.path.name == "linux-r1.8-cpu.toml"
     assert lint.lint(str(made.path)) == []
     recipe = recipes.read(str(made.path))
@@ -51,7 +56,7 @@ def test_a_gpu_decides_cuda_capabilities_and_answers(
     host_file: HostFile, tmp_path: Path
 ) -> None:
     wish = Wish(system="Linux", gpu="8.6", python="3.8")
-    made = new.new(wish, Release(2, 6), host_file, tmp_path, alone)
+    made = new.new(wish, ExactRelease(2, 6), host_file, tmp_path, alone)
     recipe = recipes.read(str(made.path))
     assert recipe.host.cuda == "11.2"
     assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "8.6"
@@ -66,7 +71,7 @@ def test_a_person_is_asked_and_believed(host_file: HostFile, tmp_path: Path) -> 
         return "true" if prompt.variable == "TF_NEED_S3" else default
 
     wish = Wish(system="Linux", python="3.6")
-    made = new.new(wish, Release(1, 8), host_file, tmp_path, ask)
+    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, ask)
     assert "TF_NEED_S3" in asked
     assert recipes.read(str(made.path)).configure.answers["TF_NEED_S3"] is True
 
@@ -75,7 +80,7 @@ def test_nothing_is_overwritten(host_file: HostFile, tmp_path: Path) -> None:
     (tmp_path / "linux-r1.8-cpu.toml").write_text("mine\n", "utf-8")
     wish = Wish(system="Linux", python="3.6")
     with pytest.raises(RecipeError, match="exists already"):
-        new.new(wish, Release(1, 8), host_file, tmp_path, alone)
+        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
     assert (tmp_path / "linux-r1.8-cpu.toml").read_text("utf-8") == "mine\n"
 
 
@@ -85,7 +90,7 @@ def test_a_python_that_the_release_was_not_made_for_is_refused(
     with pytest.raises(RecipeError, match=r"was not made for Python 3\.12"):
         new.new(
             Wish(system="Linux", python="3.12"),
-            Release(1, 8),
+            ExactRelease(1, 8),
             host_file,
             tmp_path,
             alone,
@@ -98,7 +103,7 @@ def test_a_branch_that_the_repository_lacks_is_named(
     with pytest.raises(SupplyError, match=r"has no tag and no branch r1\.9"):
         new.new(
             Wish(system="Linux", python="3.6"),
-            Release(1, 9),
+            ExactRelease(1, 9),
             host_file,
             tmp_path,
             alone,
@@ -112,3 +117,144 @@ def test_a_copy_is_not_verified(tmp_path: Path) -> None:
     assert recipes.read(str(made.path)).verified is None
     with pytest.raises(RecipeError, match="exists already"):
         new.copy(original, "mine")
+
+
+@pytest.mark.parametrize(
+    ("release", "version", "why"),
+    [
+        (
+            "1.4",
+            "0.5.4",
+            "TensorFlow 1.4 was tested with it; ./configure takes 0.5.4 or",
+        ),
+        ("2.6", "3.7.2", "was tested with it; ./configure takes 3.7.2 to 3.99.0"),
+        ("2.20", "7.4.1", "TensorFlow 2.20 was tested with it: https://"),
+    ],
+)
+def test_bazel_is_one_that_the_release_was_tested_with(
+    release: str, version: str, why: str
+) -> None:
+    found = bazel.chosen(Release.parse(release), {})
+    assert found.version == version
+    assert why in found.reason
+
+
+def test_the_tree_decides_about_bazel_before_the_tables_do() -> None:
+    release = Release(2, 6)
+    exact = bazel.chosen(release, {".bazelversion": "3.7.1\n# why\n"})
+    assert (exact.version, exact.reason) == (
+        "3.7.1",
+        "what .bazelversion of this commit says",
+    )
+    newer = "_TF_MIN_BAZEL_VERSION = '4.0.0'\n_TF_MAX_BAZEL_VERSION = '4.2.1'\n"
+    least = bazel.chosen(release, {"configure.py": newer})
+    assert least.version == "4.0.0"
+    assert "configure.py of this commit takes 4.0.0 to 4.2.1" in least.reason
+    old = bazel.chosen(Release(0, 12), {"WORKSPACE": 'check_version("0.3.2")\n'})
+    assert old.version == "0.3.2"
+    assert "newer ones are untested" in old.reason
+
+
+def test_without_any_knowledge_a_person_has_to_name_bazel() -> None:
+    with pytest.raises(RecipeError, match="Neither the tree nor a table") as caught:
+        bazel.chosen(Release(2, 99), {})
+    assert "--bazel VERSION" in caught.value.remedy
+    assert bazel.chosen(Release(2, 99), {}, "8.0.0").version == "8.0.0"
+
+
+def test_an_unknown_release_leaves_no_half_recipe_behind(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    folder = tmp_path / "recipes"
+    with pytest.raises(RecipeError, match="No table says which Python"):
+        new.new(Wish(system="Linux"), ExactRelease(2, 99), host_file, folder, alone)
+    assert not list(folder.glob("*"))
+
+
+def test_a_release_candidate_is_its_tag(host_file: HostFile, tmp_path: Path) -> None:
+    version = new.version_of("1.12-rc0")
+    made = new.new(Wish(system="Linux"), version, host_file, tmp_path, alone)
+    assert made.path.name == "linux-r1.12-rc0-cpu.toml"
+    recipe = recipes.read(str(made.path))
+    assert str(recipe.source.exact) == "1.12.0-rc0"
+    assert recipe.source.release == Release(1, 12)
+    assert lint.lint(str(made.path)) == []
+
+
+def test_what_is_no_release_is_refused() -> None:
+    for text in ("banana", "1.8x", "", "1", "r1.8/x"):
+        with pytest.raises(RecipeError, match="is not a TensorFlow release"):
+            new.version_of(text)
+
+
+def test_cudnn_and_cuda_are_what_the_release_was_tested_with(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", cuda="8.0")
+    made = new.new(wish, ExactRelease(1, 4), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert recipe.host.cudnn == recipe.configure.answers["TF_CUDNN_VERSION"] == "6"
+    # TensorFlow does not take the 2.0 that this CUDA compiles for.
+    assert recipe.configure.answers["TF_CUDA_COMPUTE_CAPABILITIES"] == "3.0,6.2"
+    other = Wish(system="Linux", cuda="9.2")
+    made = new.new(other, ExactRelease(1, 8), host_file, tmp_path, alone)
+    assert "this release was tested with 9.0" in made.path.read_text("utf-8")
+
+
+def test_a_gpu_that_the_tested_cuda_does_not_know_gets_another_cuda(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    wish = Wish(system="Linux", gpu="12.0")
+    made = new.new(wish, ExactRelease(2, 20), host_file, tmp_path, alone)
+    recipe = recipes.read(str(made.path))
+    assert (recipe.host.cuda, recipe.host.cudnn) == ("12.8", "9.7")
+    assert recipe.compile.target == recipes.WHEEL_TARGET
+    assert lint.lint(str(made.path)) == []
+    with pytest.raises(RecipeError, match="does not compile for"):
+        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+
+
+def test_a_mac_gets_no_driver_and_no_gcc(host_file: HostFile, tmp_path: Path) -> None:
+    wish = Wish(system="Darwin", cuda="9.2")
+    made = new.new(wish, ExactRelease(1, 8), host_file, tmp_path, alone)
+    host = recipes.read(str(made.path)).host
+    assert (host.gcc, host.driver) == (None, None)
+    assert host.xcode
+    with pytest.raises(RecipeError, match=r"NVIDIA made no CUDA 11\.2 for macOS"):
+        new.new(
+            Wish(system="Darwin", cuda="11.2"),
+            ExactRelease(2, 6),
+            host_file,
+            tmp_path,
+            alone,
+        )
+
+
+def test_an_interrupted_interview_keeps_what_was_answered(
+    host_file: HostFile, tmp_path: Path
+) -> None:
+    def ask(prompt: Prompt, default: str) -> str:
+        if prompt.variable == "TF_NEED_S3":
+            raise KeyboardInterrupt
+        return "true" if prompt.variable == "TF_NEED_JEMALLOC" else default
+
+    wish = Wish(system="Linux", python="3.6")
+    with pytest.raises(KeyboardInterrupt):
+        new.new(wish, ExactRelease(1, 8), host_file, tmp_path, ask)
+    kept = recipes.read(str(tmp_path / "linux-r1.8-cpu.toml"))
+    assert kept.configure.answers["TF_NEED_JEMALLOC"] is True
+
+
+@pytest.mark.parametrize("name", ["../mine", "with space", "", "vault", "-x"])
+def test_a_copy_needs_a_name_that_a_recipe_can_have(tmp_path: Path, name: str) -> None:
+    original = tmp_path / "demo.toml"
+    original.write_text(recipes.find("demo").read_text("utf-8"), "utf-8")
+    with pytest.raises(RecipeError, match=r"must be a file|is a directory of"):
+        new.copy(original, name)
+    assert list(tmp_path.iterdir()) == [original]
+
+
+def test_a_copy_can_be_put_elsewhere(tmp_path: Path) -> None:
+    made = new.copy(recipes.find("demo"), "mine", str(tmp_path / "own"))
+    assert made.path == tmp_path / "own/mine.toml"
+    assert recipes.read(str(made.path)).name == "mine"

@@ -45,22 +45,20 @@ def test_another_summary_or_comment_changes_nothing(copied: Path) -> None:
 
 def test_a_changed_pin_makes_it_stale(copied: Path) -> None:
     recipe = changed(copied, "peak = ", "peak = 1")
-    assert verified.stale(recipe, None) == "recipe changed since"
+    assert verified.stale(recipe, None) == "recipe changed"
 
 
 def test_a_lock_that_came_later_makes_it_stale(copied: Path) -> None:
     lock = copied.with_suffix(".lock")
     lock.write_text("", "utf-8")
-    assert verified.stale(recipes.read(str(copied)), lock) == "lock changed since"
+    assert verified.stale(recipes.read(str(copied)), lock) == "lock changed"
 
 
 def test_a_table_that_a_person_wrote_is_not_believed(copied: Path) -> None:
     text = copied.read_text("utf-8")
     kept = [line for line in text.splitlines() if not line.startswith("digests")]
     copied.write_text("\n".join(kept), "utf-8")
-    assert (
-        verified.stale(recipes.read(str(copied)), None) == "not bound to what was built"
-    )
+    assert verified.stale(recipes.read(str(copied)), None) == "no digests"
 
 
 def test_a_stage_that_does_not_exist_is_refused(copied: Path) -> None:

@@ -18,7 +18,11 @@ def cause_of(line: str) -> str:
         ("--experimental_cc_shared_library=true", "came with Bazel 1.2.0"),
         (
             "--local_resources=2048,.5,1.0",
-            "gone from Bazel 4.2.3 on: this one is newer than 2.1.0",
+            "gone by Bazel 4.2.3: this one is newer than 2.1.0, or older than 0.17.2",
+        ),
+        (
+            "--noincompatible_prohibit_aapt1",
+            "came with Bazel 1.2.0, and is gone by Bazel 4.2.3",
         ),
         ("--noincompatible_do_not_split_linking_cmdline", "came with Bazel 0.25.1"),
         ("--action_env=PATH", "Bazel 0.17.2 to 4.2.3 have --action_env"),
@@ -33,7 +37,7 @@ def test_an_option_says_which_bazel_is_at_work(option: str, part: str) -> None:
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("maven_jar", "gone from Bazel 2.0.0 on"),
+        ("maven_jar", "gone by Bazel 2.0.0"),
         ("CcInfo", "came with Bazel 0.20.0"),
         ("cc_library", "Bazel 0.17.2 to 4.2.3 have"),
     ],

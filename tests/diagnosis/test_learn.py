@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tfwright.diagnosis import learn, reader
+from tfwright.diagnosis import learn, lines, reader
 from tfwright.diagnosis.families import Family
 from tfwright.errors import RecipeError
 
@@ -56,6 +56,64 @@ def test_paths_numbers_and_names_become_gaps() -> None:
     made = learn.pattern("/usr/lib/a.so: undefined symbol 'foo' (error 12)")
 
     assert re.fullmatch(made, "/opt/b.so: undefined symbol 'bar' (error 7)")
+
+
+KNOWN = "ERROR: Config value cuda is not defined in any .rc file\n"
+
+
+def test_a_failure_that_the_catalogue_describes_makes_no_second_entry() -> None:
+    learned = taught(KNOWN)
+
+    assert (learned.name, learned.entry) == ("bazel-config-undefined", "")
+    assert learned.fixture == learn.MARK + KNOWN
+
+
+def test_a_name_repeats_no_word_of_its_family_and_fits_a_file() -> None:
+    log = 'k.cu(1): error: identifier "error_name" undefined error name\n'
+    words = taught(log).name.split("-")
+
+    assert len(words) == len(set(words))
+    assert len(taught("ERROR: /w/BUILD:1:1: " + "A" * 5000 + "\n").name) < 100
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "quotes ''' and \"\"\" and a back\\slash, then '",
+        "tab \t bell \a escape \x1b[31mred\x1b[0m \udcff",
+        "тест \u202e 漢字 {braces} (brackets) [set] a+b* ^$ |",
+        "x" * 100_000,
+    ],
+)
+def test_an_entry_of_a_hostile_message_is_valid_and_reads_the_log(said: str) -> None:
+    log = f"t/a.cc:10:2: error: refuses {said}\n".encode("utf-8", "surrogateescape")
+    learned = learn.lesson(reader.read(io.BytesIO(log)), "a.log")
+    family = Family.model_validate(tomllib.loads(learned.entry)["failure"][0])
+
+    assert family.matches(family.sample)
+    assert family.matches(lines.decoded(log))
+
+
+def test_a_name_holds_no_part_of_a_path() -> None:
+    learned = taught("/home/maria/x/a.cc:3:1: error: refuses /home/maria/y.h because\n")
+
+    assert learned.name == "host-source-error-refuses-because"
+
+
+def test_a_log_that_only_says_that_something_failed_teaches_nothing() -> None:
+    with pytest.raises(RecipeError, match="only that it failed"):
+        taught("FAILED: Build did NOT complete successfully\n")
+
+
+def test_a_fixture_of_another_log_is_kept(tmp_path: Path) -> None:
+    found = [reader.read(io.BytesIO(each.encode())) for each in (KNOWN, "x\n" + KNOWN)]
+    paths = [learn.write(each, "a.log", tmp_path)[1] for each in (*found, found[0])]
+
+    assert [path.name for path in paths] == [
+        "bazel-config-undefined.log",
+        "bazel-config-undefined-2.log",
+        "bazel-config-undefined.log",
+    ]
 
 
 @pytest.mark.parametrize("path", LEARNED, ids=lambda path: path.stem)

@@ -1,5 +1,6 @@
 """Recipes of strangers: refused in a moment, with file and line, never with a traceback."""
 
+import os
 import time
 from pathlib import Path
 
@@ -36,10 +37,22 @@ def refused(path: Path, text: str) -> RecipeError:
         (".".join(['"a"'] * 100_000) + " = 1", "a key of more than 32 parts"),
         (
             "\n".join(f"k{number} = 1" for number in range(200_000)),
-            "keys, more than 10,000",
+            "keys and tables, more than 10,000",
         ),
         ("x = '''" + "[" * 100_000, "not valid TOML"),
         ("x = 2026-99-99", "not valid TOML"),
+        # Patterns that begin again at each character take hours for some megabytes of these.
+        ("z" * 2_000_000, "not valid TOML"),
+        (" " * 2_000_000 + "z", "not valid TOML"),
+        ("\t" * 2_000_000 + "z", "not valid TOML"),
+        ('"' + "\\" * 1_000_001, "not valid TOML"),
+        ('x = """' + '\\"""' * 500_000, "not valid TOML"),
+        ("\n" * 2_000_000, "lines, more than 50,000"),
+        ("#\n" * 1_000_000, "lines, more than 50,000"),
+        (
+            "".join(f"[a{number}]\n" for number in range(200_000)),
+            "keys and tables, more than 10,000",
+        ),
     ],
     ids=lambda value: value[:20],
 )
@@ -55,6 +68,19 @@ def test_a_document_without_end_is_read_no_further_than_it_may_be(
     recipe_file: Path,
 ) -> None:
     assert "is larger than" in refused(recipe_file, "#" * (toml.LARGEST + 1)).what
+
+
+def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
+    recipe_file.write_text(recipe_file.read_text("utf-8"), "utf-8-sig")
+    with pytest.raises(RecipeError, match=":1: not valid TOML: a byte order mark"):
+        recipe.read(str(recipe_file))
+
+
+def test_a_named_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "host.toml"
+    os.mkfifo(pipe)
+    with pytest.raises(RecipeError, match="cannot be read: Is a named pipe"):
+        toml.load(pipe, toml.Table)
 
 
 def test_many_unknown_keys_are_described_once(recipe_file: Path) -> None:

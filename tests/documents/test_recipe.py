@@ -196,3 +196,119 @@ def test_names_of_macos_libraries_in_a_linux_recipe_are_refused(
     )
     with pytest.raises(RecipeError, match="rewrite macOS libraries"):
         recipe.read(str(recipe_file))
+
+
+SHA = "0" * 64
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what", "remedy"),
+    [
+        ('python = "any"', "python = 3.10", "not 3.1", 'Write python = "3.10".'),
+        ('branch = "r1.8"', "branch = 1.8", "must be a text in quotes", "branch ="),
+        (
+            'branch = "r1.8"',
+            'branch = "r1.8"\npatches = "a.patch"',
+            "must be a list in brackets",
+            'Write patches = ["a.patch"].',
+        ),
+        ('system = "any"', 'system = "linux"', "did you mean 'Linux'?", "README"),
+        (
+            'branch = "r1.8"',
+            'branch = "r1.8"\nrelease = 1.8',
+            "source.release: must be a text in quotes, such as '1.8'",
+            "README",
+        ),
+        (
+            'branch = "r1.8"',
+            'branch = "r1.8"\nrelease = "1.8banana"',
+            '"1.8banana" must be a TensorFlow version',
+            "README",
+        ),
+        (
+            'branch = "r1.8"',
+            'branch = "master"',
+            "source.release is missing",
+            'interface = "own"',
+        ),
+        (
+            "[bazel]",
+            "[configure.answers]\nTF_NEED_GCP = 0\n[bazel]",
+            "TF_NEED_GCP: must be true, false or a text in quotes, not 0",
+            "README",
+        ),
+        (
+            "[bazel]",
+            '[nccl]\nrebuild = "yes"\n[bazel]',
+            'nccl.rebuild: must be true or false, without quotes, not "yes"',
+            "README",
+        ),
+        (
+            "[bazel]",
+            f'[[fetch.sources]]\nsha256 = "sha256:{SHA}"\n[bazel]',
+            "must be the 64 hexadecimal digits of a SHA-256 checksum",
+            "README",
+        ),
+    ],
+)
+def test_a_fault_says_what_the_value_must_be_and_what_to_write(
+    recipe_file: Path, old: str, new: str, what: str, remedy: str
+) -> None:
+    told = fault(recipe_file, old, new)
+    assert what in told.what
+    assert remedy in told.remedy
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "what"),
+    [
+        ('[host]\nsystem = "any"\n', 15, "host is set a second time; the first one is"),
+        ('version = "1"\n', 15, "bazel.version is set a second time; the first one"),
+        ('x = "open\n', 15, "a text has no closing quote"),
+        ('x = [\n"a"\n"b"\n]\n', 17, "a comma is missing"),
+        ("x = 0.26.1\n", 15, "neither a text in quotes nor a number"),
+        ("x: 1\n", 15, "no equals sign"),
+        ('x = "a\\b\\w"\n', 15, "a backslash"),
+        ("<<<<<<< mine\n", 15, "unfinished merge"),
+    ],
+)
+def test_a_line_that_is_no_toml_is_explained(
+    recipe_file: Path, text: str, line: int, what: str
+) -> None:
+    recipe_file.write_text(recipe_file.read_text("utf-8") + text, "utf-8")
+    with pytest.raises(RecipeError) as caught:
+        recipe.read(str(recipe_file))
+    assert f"{recipe_file}:{line}: not valid TOML: " in caught.value.what
+    assert what in caught.value.what
+    assert "strings need quotes" not in caught.value.remedy
+
+
+def test_a_byte_order_mark_is_named(recipe_file: Path) -> None:
+    text = recipe_file.read_text("utf-8")
+    recipe_file.write_text(f"\N{ZERO WIDTH NO-BREAK SPACE}{text}", "utf-8")
+    with pytest.raises(RecipeError, match="byte order mark"):
+        recipe.read(str(recipe_file))
+
+
+def test_a_flag_in_a_list_is_not_taken_for_a_key(recipe_file: Path) -> None:
+    text = '[compile]\nflags = [\n  "--copt=-O2",\n  "--copt=-g",\n]\nflags = []\n'
+    recipe_file.write_text(recipe_file.read_text("utf-8") + text, "utf-8")
+    with pytest.raises(RecipeError, match=r"compile\.flags is set a second time"):
+        recipe.read(str(recipe_file))
+
+
+def test_the_name_of_a_file_that_is_none_for_a_recipe_is_no_fault_of_a_line(
+    recipe_file: Path,
+) -> None:
+    renamed = recipe_file.rename(recipe_file.with_name("with space.toml"))
+    with pytest.raises(RecipeError) as caught:
+        recipe.read(str(renamed))
+    assert "the name of this file must be a file's name" in caught.value.what
+    assert caught.value.remedy == "Rename the file."
+
+
+def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(
+    recipe_file: Path,
+) -> None:
+    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"')
+    assert f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what

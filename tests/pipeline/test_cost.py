@@ -63,6 +63,30 @@ def test_runs_are_summed_and_an_action_that_was_repeated_is_named_once(
     )
 
 
+@pytest.mark.parametrize(
+    "line", [b'{"spent": {"sec', b"\xff\xfe", b"[" * 200_000, b"{}", b"null", b""]
+)
+def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
+    line: bytes, built: BuildRequest
+) -> None:
+    kept = built.places.logs / "compile.cost.jsonl"
+    kept.write_bytes(line + b"\n" + kept.read_bytes())
+    cost = costs.of(built, PIPELINE)
+    assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
+
+
+def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> None:
+    events = [
+        {"cat": "action processing", "name": 5, "dur": 1},
+        {"cat": "action processing", "name": "a", "dur": "1"},
+        {"cat": "action processing", "dur": 1},
+    ]
+    lines = ",\n".join(json.dumps(event) for event in events)
+    costs.profile(built).write_text(f"[\n{lines}\n]\n", "utf-8")
+    costs.note(built, Spent(1.0, 1.0, 1, 1))
+    assert costs.of(built, PIPELINE).bazel[-1].slowest == ()
+
+
 def test_as_many_actions_are_named_as_there_is_room_for_although_some_have_twins(
     job: BuildRequest,
 ) -> None:

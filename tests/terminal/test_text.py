@@ -56,6 +56,19 @@ def test_a_pipe_gets_the_whole_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert pipe.getvalue().splitlines()[1] == "  ".join(ROW)
 
 
+def test_one_long_text_does_not_push_a_column_of_a_piped_table_aside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)
+    pipe, long = io.StringIO(), "x" * 300
+    rows = [("first", "one", "last"), ("second", long, "last")]
+    text.table([text.Column(""), text.Column(""), text.Column("")], rows, to=pipe)
+    assert pipe.getvalue().splitlines() == [
+        "first   one  last",
+        f"second  {long}  last",
+    ]
+
+
 def test_colour_is_for_terminals_that_want_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -90,3 +103,13 @@ def test_commands_in_a_paragraph_stay_on_lines_of_their_own(
 )
 def test_durations_are_said_as_people_say_them(seconds: float, says: str) -> None:
     assert text.as_duration(seconds) == says
+
+
+@pytest.mark.parametrize(
+    "columns", ["²", "-1", "0", "+5", " 80", "1e3", "9" * 5000, "", "٣"]
+)
+def test_a_width_that_is_no_number_is_not_believed(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert text.width(io.StringIO()) is None

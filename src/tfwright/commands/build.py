@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from tfwright.documents.host_file import HostFile
 from tfwright.errors import RecipeError, TfwrightError, WheelError
 from tfwright.nightly.index import write as index
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.remote import ssh
 from tfwright.tools.remote.ssh import RemoteBuild, RemoteHost
@@ -220,7 +220,7 @@ def verify(wheel: Path) -> None:
     """Compare a wheel with the digest in the statement next to it. Raises WheelError."""
     remedy = "Build the recipe again; look at the disk of the worker."
     try:
-        said = json.loads(
+        said = json_text.parsed(
             wheel.with_name(wheel.name + statement.SUFFIX).read_text("utf-8")
         )
         digest = said["subject"][0]["digest"]["sha256"]
@@ -263,7 +263,7 @@ def _room(settings: HostFile) -> Path:
 def _took(settings: HostFile) -> Mapping[str, float]:
     """Return the seconds of the last builds, by recipe."""
     try:
-        rows = json.loads((_room(settings) / "last.json").read_text("utf-8"))
+        rows = json_text.parsed((_room(settings) / "last.json").read_text("utf-8"))
         return {
             str(row["recipe"]): float(row["seconds"]) for row in rows if row["seconds"]
         }

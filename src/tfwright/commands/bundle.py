@@ -233,7 +233,7 @@ def _toolkit(job: BuildRequest) -> Iterator[Content]:
         if pins is None:
             raise SupplyError(
                 f"The packages of {part} are not on this host",
-                remedy=f"Run 'invoke toolkit --recipe {job.recipe.name}' first.",
+                remedy=f"Run 'invoke toolkit --recipe {job.recipe.argument}' first.",
             )
         for pin in pins.values():
             yield Content.of("toolkit", store.path(pin), pin, pin)

@@ -51,14 +51,14 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
     if not kept:
         raise RecipeError(
             f"{job.name} has no profile of a build on this host",
-            remedy=f"Build it first: invoke build --recipe {job.name}",
+            remedy=f"Build it first: invoke build --recipe {job.argument}",
         )
     other = _other(job.name, kept, against) if against else None
     view = pages.compared(kept[-1], other.profile if other else None)
     if view is None:
         raise RecipeError(
             f"The profile {kept[-1]} lists no action",
-            remedy=f"Build it again: invoke build --recipe {job.name} --fresh",
+            remedy=f"Build it again: invoke build --recipe {job.argument} --fresh",
         )
     spent = cost.of(job, PIPELINE)
     values = {

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from tfwright.configure import expected, validation
 from tfwright.documents import recipe as recipes
+from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import ROOT, Recipe
-from tfwright.documents.toml import line_of
+from tfwright.documents.toml import DocumentError
 from tfwright.errors import RecipeError
 from tfwright.pipeline import rivals
 from tfwright.rules import dropping
@@ -86,19 +87,18 @@ def lint(name: str) -> list[LintFinding]:
 
 def _schema_findings(path: Path, fault: RecipeError) -> Iterator[LintFinding]:
     """Take the message about several faults apart: each has a line of its own in it."""
-    # Only rows of this file: a quoted value could look like a row of another.
-    rows = re.findall(
-        rf"^ *{re.escape(str(path))}:(\d+): (.*)$", fault.what, re.MULTILINE
-    )
-    if not rows:
-        yield LintFinding(path, 1, fault.what, fault.remedy, "schema")
-    for line, what in rows:
-        yield LintFinding(path, int(line), what, fault.remedy, "schema")
+    if isinstance(fault, DocumentError):
+        for found in fault.faults:
+            yield LintFinding(path, found.line, found.what, found.remedy, "schema")
+        return
+    place = re.match(rf"{re.escape(str(path))}:(\d+): ", fault.what)
+    what = _without_place(path, fault.what)
+    yield LintFinding(path, int(place[1]) if place else 1, what, fault.remedy, "schema")
 
 
 def _without_place(path: Path, what: str) -> str:
     """Take ``FILE:LINE:`` off a message; the finding names them itself."""
-    return re.sub(rf"^{re.escape(str(path))}:\d+: ", "", what)
+    return re.sub(rf"^{re.escape(str(path))}(:\d+)?: ", "", what)
 
 
 # What a recipe says
@@ -241,6 +241,30 @@ def is_not_tied_to_one_cpu(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
+def makes_a_wheel(subject: Subject) -> Iterator[LintFinding]:
+    """Find a target from which no wheel is made; a build would say so after hours."""
+    recipe = subject.recipe
+    try:
+        recipes.insist_on_wheel(
+            recipe.compile.target, recipe.package, recipe.source.release
+        )
+    except RecipeError as fault:
+        line = subject.at("compile", "target")
+        yield subject.finding("wheel", line, fault.what, fault.remedy)
+
+
+def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
+    """Find a substitute that is bound to no archive: it could replace another version."""
+    for name, table in subject.recipe.fetch.substitutes.items():
+        if table.replaces is None:
+            yield subject.finding(
+                "replaces",
+                subject.at("fetch", "substitutes", name),
+                f"the substitute {name} does not state which archive it replaces",
+                f"Run 'invoke fetch --recipe {subject.recipe.argument}': it shows the line.",
+            )
+
+
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
     """Return the line, from `first` on, that holds a text; 0 if there is none."""
     for number, line in enumerate(subject.text.splitlines(), 1):
@@ -304,9 +328,7 @@ def has_a_current_lock(subject: Subject) -> Iterator[LintFinding]:
     path = subject.path.with_suffix(".lock")
     if not path.is_file():
         return
-    remedy = (
-        f"Run 'invoke lock --recipe {subject.recipe.name}', and read what it changes."
-    )
+    remedy = f"Run 'invoke lock --recipe {subject.recipe.argument}', and read what it changes."
     try:
         outdated = locking.outdated(subject.recipe, lock.read(path))
     except RecipeError as fault:
@@ -325,6 +347,8 @@ RULES: Sequence[Rule] = (
     answers_configure,
     agrees_with_its_host,
     is_not_tied_to_one_cpu,
+    makes_a_wheel,
+    says_what_it_replaces,
     has_sound_patches,
     has_no_patch_that_is_due,
     has_a_current_lock,

@@ -44,7 +44,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     if not git.is_tree(tree):
         raise RecipeError(
             f"{job.recipe.name} has no tree to edit yet",
-            remedy=f"Make it: invoke build --recipe {job.recipe.name} --until source",
+            remedy=f"Make it: invoke build --recipe {job.recipe.argument} --until source",
         )
     inner = f"{_folder(job.recipe)}/{_next_number(job.recipe):04}-{_words(name)}.patch"
     target = patches_of(path) / inner
@@ -97,7 +97,7 @@ def refresh(job: BuildRequest, number: int) -> WrittenPatch:
     if not git.is_tree(tree):
         raise RecipeError(
             f"{target.name} has no tree to be redone in",
-            remedy=f"Make it: invoke patch --recipe {job.recipe.name} --refresh {number}",
+            remedy=f"Make it: invoke patch --recipe {job.recipe.argument} --refresh {number}",
         )
     # With a part left out, the new patch would silently do less than the old one.
     if left := waiting(tree):

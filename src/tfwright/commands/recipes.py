@@ -61,7 +61,6 @@ def _verified(recipe: Recipe) -> str:
         return UNVERIFIED
     reason = verified.stale(recipe, recipes.find(recipe.name).with_suffix(".lock"))
     if reason:
-        return (
-            f"{UNVERIFIED} ({recipe.verified.until} on {recipe.verified.on}; {reason})"
-        )
+        # The reason comes first: a narrow terminal cuts the end.
+        return f"stale: {reason}; {recipe.verified.until} ({recipe.verified.on})"
     return f"{recipe.verified.until} ({recipe.verified.on})"

@@ -105,7 +105,7 @@ def published(job: BuildRequest) -> Path:
         name = job.recipe.name
         raise RecipeError(
             f"The wheelhouse has no wheel of {name} to compare with",
-            remedy=f"Run 'invoke build --recipe {name}' first, or name a wheel.",
+            remedy=f"Run 'invoke build --recipe {job.argument}' first, or name a wheel.",
         )
     return result.wheel.path
 

@@ -1,12 +1,12 @@
 """CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
 
 import datetime as dt
-import getpass
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
@@ -183,7 +183,7 @@ def obtain(job: BuildRequest, *, licence_accepted: bool) -> Iterator[Provided]:
         kind = KINDS[name]
         root = _root(job, kind)
         root.parent.mkdir(parents=True, exist_ok=True)
-        command = f"invoke toolkit --recipe {job.recipe.name}"
+        command = f"invoke toolkit --recipe {job.recipe.argument}"
         # Recipes share toolkits: a second build waits, and then finds this part in place.
         with file_lock.held(
             root.parent / f"{root.name}.lock",
@@ -208,7 +208,7 @@ def _insist_on_lock(job: BuildRequest) -> None:
     if locked and changed:
         raise SupplyError(
             f"The recipe pins other packages for its toolkit than its lock file: {changed[0]}",
-            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.name}'.",
+            remedy=f"If the change is meant, run 'invoke lock --recipe {job.recipe.argument}'.",
             evidence=Evidence(where=str(job.locked), lines=changed),
         )
 
@@ -338,7 +338,7 @@ def _put(
         version=version,
         way=origin.way,
         sources=dict(origin.sources),
-        licence_accepted_by=getpass.getuser() if origin.accepted else "",
+        licence_accepted_by=account.name() if origin.accepted else "",
         on=dt.datetime.now(dt.UTC).date().isoformat(),
         files=tree.content(made),
     )

@@ -82,8 +82,8 @@ def stale(recipe: Recipe, lock: Path | None) -> str:
     before = {str(part): digest for part, digest in recipe.verified.digests.items()}
     # Tables from before there were checksums say what was built, but not from what.
     if not before:
-        return "not bound to what was built"
+        return "no digests"
     # Parts that are on one side only count too: a lock file that was added or deleted.
     now = parts(recipe, lock)
     differing = [part for part in (*before, *now) if before.get(part) != now.get(part)]
-    return f"{', '.join(dict.fromkeys(differing))} changed since" if differing else ""
+    return f"{', '.join(dict.fromkeys(differing))} changed" if differing else ""

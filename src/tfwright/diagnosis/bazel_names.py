@@ -90,23 +90,24 @@ def _sentence(kind: str, name: str, shown: str) -> str:
     first, last = span
     came, went = first != versions[0], last != versions[-1]
     what = shown[:1].upper() + shown[1:]
-    if came and went:
-        return f"{what} is there from Bazel {first} to {last} only."
+    # Versions between two that were asked are unknown: what is gone by one may have gone before.
+    gone = "" if not went else f"gone by Bazel {versions[versions.index(last) + 1]}"
     # An option that a Bazel has is one that it takes. Other names can be switched off by a flag.
     sure = kind == "option"
     if came:
-        return f"{what} came with Bazel {first}{': this one is older' if sure else ''}."
+        then = f", and is {gone}" if went else ": this one is older" if sure else ""
+        return f"{what} came with Bazel {first}{then}."
+    older = f"older than {versions[0]}"
     if went:
-        after = versions[versions.index(last) + 1]
         rest = (
-            f": this one is newer than {last}"
+            f": this one is newer than {last}, or {older}"
             if sure
-            else ", and switched off by a flag before"
+            else f". A flag can switch it off before, and a Bazel {older} may not have it"
         )
-        return f"{what} is gone from Bazel {after} on{rest}."
+        return f"{what} is {gone}{rest}."
     rest = (
         "this one is older, or newer"
         if sure
-        else "a flag can switch it off (--incompatible_…)"
+        else f"a flag can switch it off (--incompatible_…), or this one is {older}"
     )
     return f"Bazel {_bounds()} have {shown}: {rest}."

@@ -51,12 +51,16 @@ _STEMS = (
 )
 """Parts that many literals share: looking for one of these finds all of them."""
 _REMARK = re.compile(
-    r"(?:WARNING|INFO|DEBUG|Note|note|warning|CMake Warning|DEPRECATION|\[WARN(?:ING)?\])\b"
+    r"(?:WARNING|INFO|DEBUG|Note|note|[Ww]arning|CMake Warning|DEPRECATION|\[WARN(?:ING)?\])\b"
     r"(?!:? ?fatal)"
+    # apt's warnings and notes, what build services mark so, and the subject of a commit
+    r"|[WN]: |##\[(?:warning|debug|notice|command|group)\]|::(?:warning|debug|notice)[ :]"
+    r"|HEAD is now at |Previous HEAD position was "
 )
 """Lines that begin like this report no error, whatever they quote."""
 _QUOTING = re.compile(
-    r"[^\n]{1,300}?(?::|\)) ?(?:\w{0,30}[Ww]arning|note|remark)(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: "
+    r"[^\n]{1,300}?(?::|\)) ?(?:Command line )?(?:\w{0,30}[Ww]arning|note|remark)"
+    r"(?: #\d+(?:-D)?| [A-Z]+\d+)? ?: "
 )
 """A compiler's warning may quote what looks like an error."""
 _LOGGED = re.compile(

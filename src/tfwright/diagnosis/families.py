@@ -23,6 +23,7 @@ ORDER = (
     "harmless",
     "memory",
     "configure",
+    "modules",
     "fetch",
     "bazel",
     "analysis",

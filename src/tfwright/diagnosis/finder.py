@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 
 from tfwright.diagnosis import lines
 from tfwright.diagnosis.complaints import Complaint, Line, Recognition
@@ -33,11 +34,34 @@ _SUCCESS = re.compile(
     r"|Successfully (?:installed|built) |.{0,80}=== Output wheel file is in"
     r"|Requirement already satisfied: "
     r"|Found CUDA [\d.]+ in:|\[?100%\]? Built target|Already up to date"
+    r"|(?:config\.status|configure): creating "
+    r"|g?make: (?:'.{1,300}' is up to date|Nothing to be done)"
+    r"|Executing transaction: .{0,40}done$"
 )
 """What a tool says when it has done its work."""
 _IGNORED = re.compile(r"g?make(?:\[\d+\])?: \[.{1,300}\] Error \d+ \(ignored\)$")
 """What make says after a command that its file marks with `-`: the failure does not count."""
+_RETRY = re.compile(
+    r"(?:Warning: Problem.{0,80}Will retry|Retrying|Trying (?:an)?other mirror|[Rr]etry \d+ of \d+"
+    r"|(?:will|Will) (?:try again|retry)\b).{0,200}$"
+)
+"""What a tool says before it tries again; the failure above it counts only if that is the end."""
+_RETRY_REACH = 2
+"""Lines between a failure and such a line, at most."""
+_CMAKE_WARNING = re.compile(r"CMake (?:\w+ )?Warning(?: \(dev\))?(?: at |:|$)")
+_IGNORED_EXCEPTION = "Exception ignored in"
+"""What Python prints before a traceback of something that it cleans up: the program goes on."""
 _CAUSED_BY = "Caused by: "
+_WHILE_HANDLING = "During handling of the above exception, another exception occurred"
+"""What Python prints between an exception and one that was raised while it was handled."""
+_RULE_STOPPED = "bazel-starlark-error"
+_BAZEL_SAYS = re.compile(
+    r"(?:ERROR|INFO|WARNING|DEBUG|FAILED|Target|Loading|Analyzing)\b"
+    r"(?!: (?:Could|No|Failed|Cannot))"
+)
+"""How Bazel's own lines begin; pip's, which look the same, go on with these words."""
+_LOADED = ("load-", "import-")
+"""Families of what the system's loader says."""
 _STARLARK = (".bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazel", "BUILD.tpl")
 
 
@@ -61,7 +85,7 @@ def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Comp
         if _SUCCESS.match(lines.said(kept[at].text)):
             last = at
             break
-    ignored = _ignored_by_make(kept)
+    ignored = _without_effect(kept) | _probes(kept, complaints)
     return [
         complaint
         for complaint in complaints
@@ -70,14 +94,57 @@ def survived(kept: Sequence[Line], complaints: Sequence[Complaint]) -> list[Comp
     ]
 
 
-def _ignored_by_make(kept: Sequence[Line]) -> frozenset[int]:
-    """Return where make ignores a failure: its own line, and the command's line before it."""
+def _without_effect(kept: Sequence[Line]) -> frozenset[int]:
+    """Return the lines that a tool itself says it goes on after."""
     ignored: set[int] = set()
     for at, line in enumerate(kept):
-        if _IGNORED.match(lines.said(line.text)):
-            # With `make -j` other commands print further up, so only one line is taken.
+        said = lines.said(line.text)
+        if _IGNORED.match(said):
+            # make prints its own line after the command's. With `make -j` other commands print
+            # further up, so only one line is taken.
             ignored.update((at - 1, at))
+        elif _RETRY.match(said) and at + _RETRY_REACH < len(kept):
+            ignored.update(range(at - _RETRY_REACH, at + 1))
+        elif _CMAKE_WARNING.match(said):
+            ignored.update(_indented_below(kept, at))
+        elif said.startswith(_IGNORED_EXCEPTION):
+            ignored.update(_traceback_below(kept, at))
     return frozenset(ignored)
+
+
+def _indented_below(kept: Sequence[Line], at: int) -> range:
+    """Return the lines of a paragraph of CMake's: indented, with empty lines between them."""
+    after = at + 1
+    while after < min(len(kept), at + REACH):
+        text = kept[after].text
+        if text.strip() and not text.startswith("  "):
+            break
+        after += 1
+    return range(at, after)
+
+
+def _traceback_below(kept: Sequence[Line], at: int) -> range:
+    """Return the line and the traceback that follows it directly."""
+    begins = at + 1 < len(kept) and "Traceback (most" in kept[at + 1].text
+    traceback = _traceback(kept, at + 1) if begins else None
+    return range(at, traceback.last + 1 if traceback else at + 1)
+
+
+def _probes(kept: Sequence[Line], complaints: Sequence[Complaint]) -> frozenset[int]:
+    """Return where a module was only looked for: the loader refused its library afterwards.
+
+    SWIG's module asks for the library by name first, and loads it by path where that fails.
+    """
+    probes: set[int] = set()
+    for missing, loaded in pairwise(complaints):
+        between = kept[missing.at + 1 : loaded.at]
+        if (
+            missing.family.id == "python-module-missing"
+            and loaded.family.id.startswith(_LOADED)
+            and any(line.text.startswith(_WHILE_HANDLING) for line in between)
+        ):
+            probes.add(missing.at)
+    return frozenset(probes)
 
 
 def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | None:
@@ -87,7 +154,7 @@ def root(kept: Sequence[Line], complaints: Sequence[Complaint]) -> Complaint | N
     found = _before_any_action(kept, real, action) or _of_action(kept, real, action)
     for rank in ("root", "weak", "wrapper", "summary"):
         found = found or next((each for each in real if each.rank == rank), None)
-    return _innermost(kept, real, found) if found else None
+    return _innermost(kept, real, _quoted_by_rule(kept, real, found)) if found else None
 
 
 def _before_any_action(
@@ -137,6 +204,27 @@ def _start(kept: Sequence[Line], at: int) -> int:
         if _FROM.match(lines.said(kept[before].text)):
             return before
     return first
+
+
+def _quoted_by_rule(
+    kept: Sequence[Line], complaints: Sequence[Complaint], found: Complaint
+) -> Complaint:
+    """Return what a tool said, where `found` is a rule that stops and quotes the tool below.
+
+    A repository rule runs pip or a shell, and hands their output to fail().
+    """
+    if found.family.id != _RULE_STOPPED:
+        return found
+    for complaint in complaints:
+        if complaint.at <= found.at or complaint.rank != "root":
+            continue
+        between = kept[found.at + 1 : complaint.at + 1]
+        if len(between) > REACH or any(
+            _BAZEL_SAYS.match(line.text) for line in between
+        ):
+            break
+        return complaint
+    return found
 
 
 def _innermost(
@@ -199,7 +287,10 @@ def _traceback(kept: Sequence[Line], at: int) -> Traceback | None:
         elif not file and "Traceback (most" in text:
             return None
         elif file and text.strip() and lines.indent(text) < max(1, frames):
-            return Traceback(at, after, file)
+            # Copied text may have lost its indentation: below a frame stands its source.
+            source = not frames and bool(_FRAME.match(lines.said(kept[after - 1].text)))
+            if not source or _EXCEPTION.match(text.strip()):
+                return Traceback(at, after, file)
     return None
 
 
@@ -207,18 +298,19 @@ def _ending(
     text: str, traceback: Traceback, known: Complaint | None
 ) -> Complaint | None:
     """Return the complaint that ends a traceback."""
+    starlark = traceback.file.endswith(_STARLARK)
     if known and known.rank != "weak":
         return known
-    if known:
+    # What any program may say is less than that a rule of the build files stopped.
+    if known and not (starlark and known.family.id == "general-error"):
         return replace(known, rank="root")
-    said = lines.said(text).strip()
-    starlark = traceback.file.endswith(_STARLARK)
+    said = lines.said(text).strip().removeprefix("Error: ")
     parameters = {"file": traceback.file, "message": said, "exception": ""}
     exception = _EXCEPTION.match(said)
     if exception and not starlark:
         parameters["exception"] = exception["exception"]
         parameters["message"] = exception["message"] or ""
-    family = _named("bazel-starlark-error" if starlark else "python-exception")
+    family = _named(_RULE_STOPPED if starlark else "python-exception")
     return Complaint(traceback.last, (Recognition(family, parameters),), "root")
 
 

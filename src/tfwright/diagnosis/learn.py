@@ -8,8 +8,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.diagnosis import lines
-from tfwright.diagnosis.reader import Diagnosis
+from tfwright.diagnosis import lines, literals
+from tfwright.diagnosis.reader import Diagnosis, Match
+from tfwright.documents import account
 from tfwright.errors import RecipeError
 from tfwright.tools import files
 
@@ -17,8 +18,10 @@ MARK = ">>> "
 """What stands before the winning line of a fixture."""
 _LONGEST = 200
 """Characters of the message that a pattern is made of."""
+_LONGEST_WORD = 20
+"""Letters of one word of a name."""
 _GAPS = (
-    (re.compile(r"(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
+    (re.compile(r"[\w.@+-]*(?:/|[A-Za-z]:\\)[^\s:'\"`,]+"), r"\S{1,300}"),
     (
         re.compile(r"[\w.-]+\.(?:cc|cpp|cu|c|h|hpp|inc|o|py|bzl|so[\d.]*)\b"),
         r"\S{1,300}",
@@ -40,7 +43,10 @@ class Lesson:
 
     name: str
     entry: str
-    """The refinement, as TOML for the catalogue; its cause and remedy are left to the author."""
+    """The refinement, as TOML for the catalogue; its cause and remedy are left to the author.
+
+    Empty if the catalogue has one that describes this failure; `name` is that one's.
+    """
     fixture: str
     """The lines around the root; the root line begins with `MARK`."""
 
@@ -48,7 +54,8 @@ class Lesson:
 def lesson(found: Diagnosis, log: str) -> Lesson:
     """Return what the root error of a log teaches.
 
-    Raises RecipeError if nothing in the log complains.
+    Raises RecipeError if nothing in the log complains, if the log does not hold what the tool that
+    failed said, or if that has no words to be known by.
     """
     first = found.first
     if first is None:
@@ -56,30 +63,57 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
             f"No line of {log} reports an error",
             remedy="Name the log of a failed build; Bazel writes to standard error.",
         )
-    family = next(
-        (match.entry.id for match in found.matches if match.explains), "general-error"
-    )
-    message = lines.said(first.what)[:_LONGEST].strip()
-    name = f"{family}-{_slug(message)}"
-    entry = (
+    match = next((match for match in found.matches if match.explains), None)
+    if match and match.entry.rank in {"wrapper", "summary"}:
+        raise RecipeError(
+            f"{log} does not hold what the tool that failed printed, only that it failed (line "
+            f"{first.line}: {first.what[:_LONGEST]})",
+            remedy="Keep the whole output of a build with --verbose_failures.",
+        )
+    shown = [*first.before, MARK + first.what, *first.lines[1:]]
+    fixture = account.without_home("\n".join(shown)) + "\n"
+    if match and match.entry.sample:
+        return Lesson(match.entry.id, "", fixture)
+    message = lines.said(first.what.removeprefix("… "))[:_LONGEST].strip()
+    made = pattern(message)
+    if not literals.required(made):
+        raise RecipeError(
+            f"The root error of {log} has no words that a pattern could look for: {message}",
+            remedy="Write the entry by hand; docs/diagnosis.md says how.",
+        )
+    name = _name(match, message)
+    return Lesson(name, _entry(name, made, message, match), fixture)
+
+
+def _entry(name: str, made: str, message: str, match: Match | None) -> str:
+    """Return a refinement as TOML."""
+    # A literal string of TOML, which shows the pattern as it is, ends at three quotes.
+    plain = "'''" not in made and not made.endswith("'")
+    given = f"'''{made}'''" if plain else _quoted(made)
+    return (
         "[[failure]]\n"
         f'id = "{name}"\n'
-        f'stage = "{found.matches[0].entry.stage if found.matches else "any"}"\n'
+        f'stage = "{match.entry.stage if match else "any"}"\n'
         'retry = "no"\n'
-        f"pattern = '''{pattern(message)}'''\n"
-        f"sample = {_quoted(message)}\n"
+        f"pattern = {given}\n"
+        f"sample = {_quoted(message.expandtabs(1))}\n"
         'cause = "TODO: say why, in one sentence."\n'
         'remedy = "TODO: say what to type or to change."\n'
         'sources = ["TODO: owner/repository#number, or a URL"]\n'
     )
-    shown = [*first.before, MARK + first.what, *first.lines[1:]]
-    return Lesson(name, entry, "\n".join(shown).replace(str(Path.home()), "~") + "\n")
 
 
 def write(found: Diagnosis, log: str, folder: Path) -> tuple[Lesson, Path]:
-    """Write the fixture of a lesson below `folder`, and return the lesson and the file."""
+    """Write the fixture of a lesson below `folder`, and return the lesson and the file.
+
+    A fixture of the same name that another log gave is kept.
+    """
     learned = lesson(found, log)
     path = folder / f"{learned.name}.log"
+    number = 2
+    while path.exists() and path.read_text("utf-8", "replace") != learned.fixture:
+        path = folder / f"{learned.name}-{number}.log"
+        number += 1
     files.write(path, learned.fixture)
     return learned, path
 
@@ -90,19 +124,24 @@ def pattern(message: str) -> str:
     for number, (gap, _) in enumerate(_GAPS):
         message = gap.sub(chr(0xE000 + number), message)
     escaped = re.sub(r"\\([ #&~'\"-])", r"\1", re.escape(message))
+    # A question mark may stand for a character that cannot be shown.
+    escaped = escaped.replace(r"\?", ".").replace("\\\t", r"\s")
     for number, (_, expression) in enumerate(_GAPS):
         escaped = escaped.replace(chr(0xE000 + number), expression)
     return escaped
 
 
-def _slug(message: str) -> str:
-    """Return a few words of a message as a name."""
-    words = re.findall(r"[a-z]{3,}", message.lower())
-    return "-".join(words[-4:]) or "line"
+def _name(match: Match | None, message: str) -> str:
+    """Return the family of a message and a few words that it does not share with it."""
+    family = match.entry.id if match else "general-error"
+    # Paths hold the names of people.
+    for gap, _ in _GAPS:
+        message = gap.sub(" ", message)
+    words = [word[:_LONGEST_WORD] for word in re.findall(r"[a-z]{3,}", message.lower())]
+    own = [word for word in dict.fromkeys(words) if word not in family.split("-")]
+    return "-".join((family, *(own[-4:] or ["line"])))
 
 
 def _quoted(text: str) -> str:
     """Return a text as a TOML string."""
-    return (
-        '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\t", "\\t") + '"'
-    )
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -23,12 +23,12 @@ _PREFIX = re.compile(
     r"""(?:
         \[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?  # a date and a time
         (?:Z|[ ]?[+-]\d\d:?\d\d)?\]?[ ]  # and its zone
-      | \[?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\]?[ ]
+      | [\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?[ ]  # also Bazel's --show_timestamps
       | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
       | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service
       | [ ]{2,5}(?:>>[ ])?\d{1,6}[ ]{4}             # spack: the lines of a build's log
       | ==>[ ](?=Error|Warning)                    # spack and Homebrew
-      | \#\#\[(?:error|warning|debug|section)\]    # Azure and GitHub
+      | \#\#\[(?:error|section)\]                  # Azure and GitHub
       | ::error(?:[ ][^:]{0,200})?::
       | (?:E[ ]{3}|>[ ])(?=[ ]*\S)                 # pytest, or a quotation
       | [ ]{0,12}`(?=[A-Z/])                       # Markdown

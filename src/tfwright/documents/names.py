@@ -9,7 +9,7 @@ import re
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import AfterValidator, StringConstraints
+from pydantic import AfterValidator, Strict, StringConstraints
 
 LONGEST_COMPONENT = 200
 """Bytes of one component of a path; file systems take 255, and temporary names are longer than the
@@ -183,6 +183,8 @@ def package_url(text: str) -> str:
     return text
 
 
+Flag = Annotated[bool, Strict()]
+"""``true`` or ``false``; without Strict, pydantic takes 1 and "yes" for true."""
 Line = Annotated[str, AfterValidator(one_line)]
 """Text on one line, without control characters."""
 Name = Annotated[str, AfterValidator(no_option)]

@@ -2,8 +2,10 @@
 
 import datetime as dt
 import re
+import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -17,6 +19,7 @@ from tfwright.documents.levels import CpuLevel
 from tfwright.documents.names import (
     Commit,
     DownloadUrl,
+    Flag,
     GitUrl,
     InnerPath,
     Line,
@@ -46,6 +49,10 @@ SHORTEST_QUESTION = 3
 """Characters of a question without its asterisks; a shorter text would match anything."""
 MOST_WILDCARDS = 4
 """Asterisks in one question; more of them could make the search slow."""
+SEPARATE_NCCL = Release(1, 0), Release(1, 12)
+"""The first and the last release with a separate _nccl_ops.so."""
+NAMED_SINCE = Release(1, 9)
+"""The first release whose build_pip_package takes --project_name."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -146,6 +153,10 @@ class SourceTable(Table):
     exclude: tuple[InnerPath, ...] = ()
     """Paths of the tree that are neither transferred nor checked out (test data, other
     languages)."""
+    REMEDIES: ClassVar = {
+        "release": 'Add release = "1.8", the TensorFlow whose rules apply; of a repository that is '
+        'not TensorFlow, interface = "own".'
+    }
     # Where the recipe's own patches/ would be. Private: the path must not enter stamps or locks.
     _patches_of_recipe: Path = PrivateAttr(default=PATCHES)
 
@@ -169,6 +180,9 @@ class SourceTable(Table):
         if not isinstance(values, dict):
             return values
         branch = str(values.get("branch"))
+        # A missing or misspelt branch is a fault of its own; that one is enough.
+        if not re.fullmatch(r"[\w./+-]+", branch) or "branch" not in values:
+            return {"release": NO_RELEASE, **values}
         # r1.8 and v1.8.0 name a release; master and a fork's own branches do not.
         named = branch if re.match(r"[rv]\d+\.\d+", branch) else None
         if values.get("interface") == "own":
@@ -178,13 +192,17 @@ class SourceTable(Table):
         # A name such as r1.15.5+nv22.12 says more than the release line, which ./configure needs.
         if isinstance(stated, str) and re.match(r"[rv]?\d+\.\d+(\.\d|\+)", stated):
             found["version"] = stated
+        # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
+        if named and stated == named:
+            kinds = {"release": Release, "version": ExactRelease}
+            found = {key: kinds[key].parse(named) for key in found}
         # What the recipe states itself comes last, so that it wins.
         return {**found, **values}
 
     @model_validator(mode="after")
     def _version_is_of_its_release(self) -> Self:
         if self.version and self.version.line != self.release:
-            message = f"version {self.version} is not of release {self.release}"
+            message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
         return self
 
@@ -201,6 +219,10 @@ class SourceTable(Table):
         )
 
 
+_PINNED = {"sha256": "Let 'invoke pin' with the same --recipe write it."}
+"""What to do about a checksum that is missing."""
+
+
 class SubstituteTable(Table):
     """Other bytes for an archive that cannot be downloaded any more.
 
@@ -213,6 +235,7 @@ class SubstituteTable(Table):
     replaces: Sha256 | None = None
     """The checksum that the tree pins. tfwright refuses the recipe if the tree pins another
     archive."""
+    REMEDIES: ClassVar = _PINNED
     sha256: Sha256
     """The checksum of the file that is used instead."""
     urls: tuple[DownloadUrl, ...] = ()
@@ -244,6 +267,7 @@ class FileSourceTable(Table):
     It is a git repository, or a file in a package of a registry.
     """
 
+    REMEDIES: ClassVar = _PINNED
     sha256: Sha256
     """The checksum of the file, as the tree or a substitute pins it."""
     git: GitUrl | None = None
@@ -376,9 +400,9 @@ class PromptTable(Table):
     """What is typed where the answer is false."""
     when: Line = ""
     """The program asks only if the answers fulfil this: ``TF_A and not TF_B or TF_C``."""
-    optional: bool = False
+    optional: Flag = False
     """The program may skip this question, so the recipe need not answer it."""
-    environment: bool = False
+    environment: Flag = False
     """The program does not ask this, but reads the variable from its environment."""
 
 
@@ -417,7 +441,7 @@ class ConfigureTable(Table):
     by: Literal["dialogue", "environment"] = "dialogue"
     """``dialogue`` types the answers at the prompts; ``environment`` exports them, and treats any
     prompt as an error."""
-    answers: dict[Variable, bool | Line] = {}
+    answers: dict[Variable, Flag | Line] = {}
     """The answers, by the names of TensorFlow's own variables; true is y, and false is n."""
     program: InnerPath = "configure"
     """The program in the tree that asks the questions."""
@@ -427,7 +451,7 @@ class ConfigureTable(Table):
     """Questions that tfwright's catalogue does not have, in the order in which they are asked."""
     bazelrc: BazelrcTable = BazelrcTable.defaults()
     """How the file that ./configure writes for Bazel differs from that of this TensorFlow."""
-    timeout: Annotated[int, Field(gt=0, le=3600)] = 60
+    timeout: Annotated[int, Field(gt=0, le=3600, strict=True)] = 60
     """Seconds to wait for a prompt; the first one may take twice as long, since Bazel unpacks
     itself."""
 
@@ -443,14 +467,14 @@ class CompileTable(Table):
     """Flags of ``bazel build``, after the ones that tfwright needs."""
     env: dict[Variable, Line] = {}
     """Environment of the Bazel client and server, in addition to the fixed minimum."""
-    peak: Annotated[float, Field(gt=0)] = 1.5
+    peak: Annotated[float, Field(gt=0, strict=True)] = 1.5
     """GiB that one compile action may take. Jobs at once are limited so that all fit in memory."""
 
 
 class NcclTable(Table):
     """The separate rebuild of ``_nccl_ops.so`` (TensorFlow 1.0 to 1.12)."""
 
-    rebuild: bool = False
+    rebuild: Flag = False
     """Whether to rebuild it."""
     flags: tuple[Line, ...] = ()
     """Further flags for the compiler, such as ``-DGOOGLE_CUDA=1``."""
@@ -513,7 +537,7 @@ class VerifyTable(Table):
     architectures: tuple[Architecture, ...] = ()
     """GPU code that every shared library with GPU code must have: ``sm_70`` as machine code,
     ``compute_70`` as PTX."""
-    size: Annotated[int, Field(gt=0)] | None = None
+    size: Annotated[int, Field(gt=0, strict=True)] | None = None
     """The largest size of the wheel, in bytes."""
 
 
@@ -567,6 +591,13 @@ class Recipe(Table):
     """The checks that the wheel must pass."""
     verified: VerifiedTable | None = None
     """How far this recipe was really run."""
+    # Private like the one above: where a recipe lies decides nothing.
+    _argument: str = PrivateAttr(default="")
+
+    @property
+    def argument(self) -> str:
+        """What ``--recipe`` takes for it: the name, or the path of one that is not in recipes/."""
+        return self._argument or self.name
 
     @model_validator(mode="after")
     def _toolkit_is_of_the_versions(self) -> Self:
@@ -580,7 +611,8 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
-        separate = Release(1, 0) <= self.source.release <= Release(1, 12)
+        first, last = SEPARATE_NCCL
+        separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
             message = (
                 f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
@@ -608,7 +640,7 @@ class Recipe(Table):
                 "package.project_name belongs to TensorFlow's build_pip_package; "
                 "state the name in package.arguments as package.program takes it"
             )
-        if self.package.project_name and self.source.release < Release(1, 9):
+        if self.package.project_name and self.source.release < NAMED_SINCE:
             message = (
                 f"package.project_name: build_pip_package of TensorFlow {self.source.release} "
                 "does not have --project_name, which came with 1.9"
@@ -631,10 +663,34 @@ class Recipe(Table):
         return self
 
 
-def insist_on_wheel(target: str, table: PackageTable) -> None:
-    """Raise RecipeError if no wheel is made from what is compiled."""
-    if table.program or target in {TENSORFLOW_TARGET, WHEEL_TARGET}:
+FIRST_BY_BAZEL = Release(2, 16)
+"""The first release that has the target `WHEEL_TARGET`."""
+LAST_BY_PROGRAM = Release(2, 16)
+"""The last release whose build_pip_package takes a directory and makes a wheel there."""
+
+
+def _has_target(target: str, release: Release) -> bool:
+    if release == NO_RELEASE:
+        return True
+    if target == WHEEL_TARGET:
+        return release >= FIRST_BY_BAZEL
+    return release <= LAST_BY_PROGRAM
+
+
+def insist_on_wheel(
+    target: str, table: PackageTable, release: Release = NO_RELEASE
+) -> None:
+    """Raise RecipeError if no wheel is made from what is compiled, as far as a release is known."""
+    if table.program:
         return
+    other = {TENSORFLOW_TARGET: WHEEL_TARGET, WHEEL_TARGET: TENSORFLOW_TARGET}
+    if target in other:
+        if _has_target(target, release):
+            return
+        raise RecipeError(
+            f"{target} makes no wheel of TensorFlow {release}",
+            remedy=f'Write target = "{other[target]}" into [compile].',
+        )
     raise RecipeError(
         f"{target} makes no wheel",
         remedy=f"Set compile.target to {TENSORFLOW_TARGET} or {WHEEL_TARGET}, name the program "
@@ -673,17 +729,19 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
-def read(name: str) -> Recipe:
+def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
     """Load and check a recipe, by name or by path.
 
-    Raises RecipeError naming file, line and remedy for what is wrong in it, missing patches and
-    assets included.
+    `complete` may put values in the place of what the file does not say yet. Raises RecipeError
+    naming file, line and remedy for what is wrong in it, missing patches and assets included.
     """
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
-    loaded = load(path, Recipe, extra={"name": path.stem})
+    loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
     source = loaded.source.located(path.resolve().parent)
     recipe = loaded.model_copy(update={"source": source})
+    if path.resolve().parent != RECIPES.resolve():
+        recipe._argument = shlex.quote(str(path))  # noqa: SLF001 our own
     for file in (*source.patches, *source.assets.values()):
         _require(path, source, file)
     return recipe

@@ -8,8 +8,15 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
 _PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
-# [^+]* skips -rc1 and the like, which change nothing that rules go by.
-_EXACT = re.compile(r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?[^+]*(?:\+([\w.]+))?")
+# [^+]* skips what names of branches add behind the version.
+_EXACT = re.compile(
+    r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
+    r"[^+]*(?:\+([\w.]+))?"
+)
+_STATED = re.compile(
+    r"[rv]?\d{1,4}\.\d{1,4}(\.\d{1,4})?([-.]?(rc|alpha|beta|a|b)\d*)?(\+[\w.]+)?"
+)
+"""What a document may state; the name of a branch may go on behind it."""
 LAST_PATCH = 999
 """Higher than any patch level; ends a range that covers a whole release line."""
 
@@ -18,15 +25,28 @@ Spelled = TypeVar("Spelled", bound=type)
 
 
 def _spelled_as_text(*examples: str) -> Callable[[Spelled], Spelled]:
-    """Let documents spell a class as a string that its ``parse`` reads.
+    """Let documents spell a class as a string that its ``parse`` reads, with nothing behind it.
 
     A decorator and not a base class, which a named tuple cannot have.
     """
 
+    def stated(cls: Any, value: object) -> object:  # noqa: ANN401 the decorated class
+        if isinstance(value, cls):
+            return value
+        # 1.10 without quotes is the number 1.1.
+        if not isinstance(value, str):
+            message = f"must be a text in quotes, such as {examples[0]!r}"
+            raise ValueError(message)  # noqa: TRY004 pydantic reports ValueError only
+        # parse reads the beginning of a branch's name, and would take 1.8banana for 1.8.
+        if value != "none" and not is_version(value):
+            message = f"must be a TensorFlow version such as {examples[0]!r}"
+            raise ValueError(message)
+        return cls.parse(value)
+
     def read(cls: Any, *_: object) -> core_schema.CoreSchema:  # noqa: ANN401 the decorated class
         # pydantic would otherwise take a named tuple for a list of two numbers.
         return core_schema.no_info_plain_validator_function(
-            lambda value: value if isinstance(value, cls) else cls.parse(value),
+            lambda value: stated(cls, value),
             serialization=core_schema.plain_serializer_function_ser_schema(str),
         )
 
@@ -73,15 +93,20 @@ NO_RELEASE = Release(0, 0)
 """Stands for the release of a repository that is not TensorFlow."""
 
 
-@_spelled_as_text("2.4.4", "1.15.5+nv22.12")
+@_spelled_as_text("2.4.4", "1.15.5+nv22.12", "1.12.0-rc0")
 class ExactRelease(NamedTuple):
-    """A version such as ``2.4.4`` or ``1.15.5+nv22.12``, ordered by its numbers."""
+    """A version such as ``2.4.4``, ``1.15.5+nv22.12`` or ``1.12.0-rc0``.
+
+    Rules go by its numbers: a release candidate is treated as the release.
+    """
 
     major: int
     minor: int
     patch: int = 0
     fork: str = ""
     """What follows the plus sign: ``nv22.12`` for a branch of NVIDIA's."""
+    candidate: str = ""
+    """``rc0`` for a release candidate."""
 
     @classmethod
     def parse(cls, text: str) -> Self:
@@ -94,7 +119,8 @@ class ExactRelease(NamedTuple):
         if not found:
             message = f"{text!r} is not a TensorFlow version such as '2.4.4' or '1.15.5+nv22.12'"
             raise ValueError(message)
-        return cls(int(found[1]), int(found[2]), int(found[3] or 0), found[4] or "")
+        numbers = int(found[1]), int(found[2]), int(found[3] or 0)
+        return cls(*numbers, fork=found[5] or "", candidate=found[4] or "")
 
     @property
     def line(self) -> Release:
@@ -103,12 +129,18 @@ class ExactRelease(NamedTuple):
 
     @property
     def numbers(self) -> tuple[int, int, int]:
-        """Major, minor and patch level, for comparing without the fork."""
+        """Major, minor and patch level, for comparing without fork and candidate."""
         return self.major, self.minor, self.patch
 
     def __str__(self) -> str:
+        candidate = f"-{self.candidate}" if self.candidate else ""
         fork = f"+{self.fork}" if self.fork else ""
-        return f"{self.major}.{self.minor}.{self.patch}{fork}"
+        return f"{self.major}.{self.minor}.{self.patch}{candidate}{fork}"
+
+
+def is_version(text: str) -> bool:
+    """Say whether a text is a version of TensorFlow, or a tag or branch named after one."""
+    return bool(_STATED.fullmatch(text))
 
 
 def first_of(text: str) -> tuple[int, int, int]:

@@ -1,45 +1,57 @@
 """TOML documents as frozen models; a fault is reported with file, line and remedy."""
 
-import difflib
 import re
 import tomllib
-from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from tfwright.documents import opening
+from tfwright.documents.faults import SHOWN, explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
-from tfwright.printable import printable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from pydantic_core import ErrorDetails
-
-    Location = tuple[int | str, ...]
+    from tfwright.documents.faults import DocumentFault
 
 # tomllib has no limits of its own: it takes quadratic time for some keys, and recurses on brackets.
 LARGEST = 4 * 2**20
-"""Bytes of a document; the lock file of TensorFlow 2.20 has a tenth of that."""
+"""Bytes of a document; the largest lock file of ours has a hundredth of that."""
+MOST_LINES = 50_000
+"""Lines of a document; the largest lock file of ours has 1,400."""
 DEEPEST = 32
 """Brackets within brackets, and parts of one dotted key."""
 LONGEST_NUMBER = 100
 """Digits of one number; Python refuses to read more than 4,300."""
 MOST_KEYS = 10_000
-"""Keys of a document, counted by its equals signs."""
-SHOWN = 20
-"""Faults that one message describes."""
-LONGEST_VALUE = 200
-"""Characters of a value that a message quotes."""
+"""Keys and tables of a document, counted by its equals signs and brackets."""
+# A string without an end goes as far as the text: a pattern that failed there would try again at
+# each of its quotes.
 _STRINGS = re.compile(
-    r'"""(?:[^\\]|\\.)*?"""'
-    r"|'''.*?'''"
-    r'|"(?:[^"\\\n]|\\.)*"'
-    r"|'[^'\n]*'"
+    r'"""(?:[^\\]|\\.?)*?(?:"""|\Z)'
+    r"|'''.*?(?:'''|\Z)"
+    r'|"(?:[^"\\\n]|\\.?)*"?'
+    r"|'[^'\n]*'?"
     r"|#[^\n]*",
     re.DOTALL,
 )
+
+
+class DocumentError(RecipeError):
+    """A document does not fit its model."""
+
+    def __init__(
+        self,
+        what: str,
+        remedy: str,
+        faults: "Sequence[DocumentFault]",
+        evidence: Evidence,
+    ) -> None:
+        """Keep each fault with its own line and remedy."""
+        super().__init__(what, remedy=remedy, evidence=evidence)
+        self.faults = tuple(faults)
 
 
 class Table(BaseModel):
@@ -52,6 +64,8 @@ class Table(BaseModel):
         strict=False,
         defer_build=True,
     )
+    REMEDIES: ClassVar["Mapping[str, str]"] = {}
+    """What to do about a key that is missing, where more can be said than to add it."""
 
     @classmethod
     def defaults(cls) -> Self:
@@ -68,25 +82,44 @@ def load(
     path: Path,
     model: type[Document],
     extra: "Mapping[str, object] | None" = None,
+    complete: "Callable[[dict[str, Any]], None] | None" = None,
 ) -> Document:
     """Read `path` as a `model`, with the values of `extra` added to the file's own.
+
+    `complete` may put values in the place of missing ones first.
 
     Raises RecipeError, naming every faulty line at once, if the file cannot be read, is not
     TOML, or does not fit the model. Hostile documents are refused in bounded time.
     """
     text = _text(path)
     values = _parsed(path, text)
+    if complete:
+        complete(values)
+    added = extra or {}
     try:
-        return model.model_validate({**values, **(extra or {})})
+        return model.model_validate({**values, **added})
     except ValidationError as fault:
-        raise _explain(path, text, model, fault.errors(include_url=False)) from fault
+        found = fault.errors(include_url=False)
+        # What was added is not in the file, so no line of it can be at fault.
+        outside = [
+            error for error in found if error["loc"][:1] in {(key,) for key in added}
+        ]
+        if outside:
+            raise RecipeError(
+                f"{path}: the {outside[0]['loc'][0]} of this file "
+                f"{outside[0]['msg'].removeprefix('Value error, ')}",
+                remedy="Rename the file.",
+            ) from fault
+        raise _explain(
+            path, explained(text, values, model, found), len(found)
+        ) from fault
 
 
 def _text(path: Path) -> str:
     """Read a document as UTF-8."""
     # One byte more than allowed shows that a file is too large, without reading all of it.
     try:
-        with path.open("rb") as stream:
+        with opening.plain(path) as stream:
             content = stream.read(LARGEST + 1)
     except OSError as fault:
         raise RecipeError(
@@ -109,17 +142,20 @@ def _text(path: Path) -> str:
 
 def _parsed(path: Path, text: str) -> dict[str, Any]:
     """Parse a document whose text cannot keep the parser busy."""
+    # Editors on Windows write it, and the parser's own message would show nothing.
+    if text.startswith("\ufeff"):
+        raise _invalid(
+            f"{path}:1", "a byte order mark", "Save the file as UTF-8 without it."
+        )
     # The first excess is enough: any of them can keep tomllib busy for minutes.
     for line, why in _excesses(text):
         raise _invalid(f"{path}:{line}", why, "Shorten that line.")
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
-        found = re.search(r"line (\d+)", str(fault))
-        where = f"{path}:{found[1]}" if found else str(path)
-        raise _invalid(
-            where, str(fault), "Correct the line; strings need quotes."
-        ) from fault
+        found = of_syntax(text, str(fault))
+        where = f"{path}:{found.line}"
+        raise _invalid(where, found.what, found.remedy) from fault
     # Neither is a TOMLDecodeError: numbers beyond Python's limit, and deep nesting.
     except (ValueError, RecursionError) as fault:
         raise _invalid(str(path), str(fault), "Correct the file.") from fault
@@ -153,10 +189,17 @@ def _excesses(text: str) -> "Iterator[tuple[int, str]]":
             line = _line_at(skeleton, bracket.start())
             yield line, f"more than {DEEPEST} brackets within brackets"
             return
-    if dots := re.search(rf"(?:[^\n=,\[\]{{}}.]*\.){{{DEEPEST},}}", skeleton):
-        yield _line_at(skeleton, dots.start()), f"a key of more than {DEEPEST} parts"
-    if (keys := skeleton.count("=")) > MOST_KEYS:
-        yield 1, f"{keys:,} keys, more than {MOST_KEYS:,}"
+    # Each piece is looked at once: a pattern that counts dots would try again at each character.
+    for piece in re.finditer(r"[^\n=,\[\]{}]+", skeleton):
+        if piece[0].count(".") >= DEEPEST:
+            line = _line_at(skeleton, piece.start())
+            yield line, f"a key of more than {DEEPEST} parts"
+            break
+    if (keys := skeleton.count("=") + skeleton.count("[")) > MOST_KEYS:
+        yield 1, f"{keys:,} keys and tables, more than {MOST_KEYS:,}"
+    # Each fault is given the number of its line, which is found by reading all of them.
+    if (lines := text.count("\n")) > MOST_LINES:
+        yield 1, f"{lines:,} lines, more than {MOST_LINES:,}"
 
 
 def _line_at(text: str, position: int) -> int:
@@ -164,97 +207,19 @@ def _line_at(text: str, position: int) -> int:
 
 
 def _explain(
-    path: Path,
-    text: str,
-    model: type[Table],
-    faults: "Sequence[ErrorDetails]",
-) -> RecipeError:
-    """Turn pydantic's findings into one error with a line of the file for each."""
+    path: Path, faults: "Sequence[DocumentFault]", number: int
+) -> DocumentError:
+    """Put all faults into one error with a line of the file for each."""
     # All at once: a person who writes a recipe corrects it in one go.
-    lines = [_describe(path, text, model, fault) for fault in faults[:SHOWN]]
-    what = lines[0]
+    first = faults[0]
+    what = f"{path}:{first.line}: {first.what}"
     if len(faults) > 1:
-        listed = [f"{path} has {len(faults)} faults:", *(f"  {line}" for line in lines)]
-        if len(faults) > SHOWN:
-            listed.append(f"  and {len(faults) - SHOWN:,} more")
-        what = "\n".join(listed)
-    first = f"{path}:{line_of(text, faults[0]['loc'])}"
-    return RecipeError(
-        what,
-        remedy=_remedy(model, faults[0]),
-        evidence=Evidence(where=first),
-    )
-
-
-def _describe(
-    path: Path,
-    text: str,
-    model: type[Table],
-    fault: "ErrorDetails",
-) -> str:
-    """Describe one fault in one line: where, which key, what is wrong."""
-    where = f"{path}:{line_of(text, fault['loc'])}"
-    dotted = ".".join(str(part) for part in fault["loc"]) or "the document"
-    key = printable(dotted, LONGEST_VALUE)
-    if fault["type"] == "extra_forbidden":
-        # Cut, since difflib takes quadratic time for a long key.
-        last = str(fault["loc"][-1])[:LONGEST_VALUE]
-        known = _known_keys(model, fault["loc"][:-1])
-        near = difflib.get_close_matches(last, known, n=1)
-        guess = f"; did you mean {near[0]!r}?" if near else ""
-        return f"{where}: unknown key {key}{guess}"
-    if fault["type"] == "missing":
-        return f"{where}: {key} is missing"
-    message = fault["msg"].removeprefix("Value error, ")
-    return f"{where}: {key}: {printable(message, 2 * LONGEST_VALUE)}"
-
-
-def _remedy(model: type[Table], fault: "ErrorDetails") -> str:
-    """Say what to do about the first fault."""
-    if fault["type"] == "extra_forbidden":
-        return f"Use one of: {', '.join(_known_keys(model, fault['loc'][:-1]))}."
-    if fault["type"] == "missing":
-        return f"Add {fault['loc'][-1]!r}; tfwright does not guess pins."
-    return "Correct the value; recipes/README.md describes every key."
-
-
-def _known_keys(model: type[Table], location: "Location") -> list[str]:
-    """Return the keys of the table at `location`, walking down from `model`."""
-    for part in location:
-        field = model.model_fields.get(str(part))
-        inner = field.annotation if field else None
-        if not (isinstance(inner, type) and issubclass(inner, Table)):
-            return []
-        model = inner
-    return list(model.model_fields)
-
-
-def line_of(text: str, location: "Location") -> int:
-    """Return the line, from 1, of the key at `location` in the TOML `text`.
-
-    The line of a missing key is its table's header; that of an unknown table is 1.
-    """
-    # tomllib keeps no positions. A flat document has one [table] header or one key in a line, so
-    # the deepest header or key that matches is the place. The n-th [[table]] is item n - 1.
-    parts, seen = list(location), Counter[str]()
-    best, depth, table = 1, 0, list[int | str]()
-    for number, line in enumerate(text.splitlines(), 1):
-        header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
-        key = re.match(r"\s*([\w.\"'/-]+)\s*=", line)
-        if header:
-            table = list(_dotted(header[2]))
-            if header[1] == "[[":
-                table.append(seen[header[2]])
-            seen[header[2]] += 1
-        here = table if header else [*table, *_dotted(key[1])] if key else []
-        if here and here == parts[: len(here)] and len(here) > depth:
-            best, depth = number, len(here)
-    return best
-
-
-def _dotted(text: str) -> "list[str | int]":
-    """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
-    return [
-        quoted or bare
-        for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)
-    ]
+        listed = [f"  {path}:{fault.line}: {fault.what}" for fault in faults]
+        # Fewer than pydantic's findings: a value of the wrong type can have two of them.
+        total = len(faults) if number <= SHOWN else number
+        if total > len(faults):
+            listed.append(f"  and {total - len(faults):,} more")
+        what = "\n".join([f"{path} has {total} faults:", *listed])
+    remedies = dict.fromkeys(fault.remedy for fault in faults)
+    where = Evidence(where=f"{path}:{first.line}")
+    return DocumentError(what, "\n".join(remedies), faults, where)

@@ -47,6 +47,15 @@ class Tested:
 
 
 @dataclass(frozen=True)
+class TestedBazel:
+    """The Bazel that some releases of TensorFlow were tested with."""
+
+    releases: tuple[Release, Release]
+    version: str
+    source: str
+
+
+@dataclass(frozen=True)
 class Cuda:
     """What one CUDA goes with."""
 
@@ -100,6 +109,15 @@ def bazel(release: Release) -> Range | None:
 def python(release: Release, fork: str = "") -> Range | None:
     """Return the Pythons that a release was tested with; that of a fork, ``nv``, has its own."""
     return _of(release, _ranges("python", fork)) or _of(release, _ranges("python"))
+
+
+def tested_bazel(release: Release) -> TestedBazel | None:
+    """Return the Bazel that a release was tested with."""
+    for row in _table()["tested_bazel"]:
+        known = TestedBazel(_releases(row), row["version"], row["source"])
+        if known.releases[0] <= release <= known.releases[1]:
+            return known
+    return None
 
 
 def tested() -> list[Tested]:

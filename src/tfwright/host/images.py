@@ -36,16 +36,15 @@ def _findings(
         yield Finding(
             "the image is gone from its registry",
             f"{pinned.name}@{pinned.digest[:19]}…",
-            f"invoke bundle --recipe {recipe.name} --output FILE  # keeps it apart from the vault",
+            f"invoke bundle --recipe {recipe.argument} "
+            "--output FILE  # keeps it apart from the vault",
             why=why,
         )
     elif presence != "there" and not here:
         yield _absent(recipe, pinned, f"its registry says {said}")
     elif not here:
         wanted = f"{pinned.name}@{pinned.digest[:19]}…"
-        remedy = (
-            f"invoke image --recipe {recipe.name} --pull  # or build, which pulls it"
-        )
+        remedy = f"invoke image --recipe {recipe.argument} --pull  # or build, which pulls it"
         yield Finding("the container image is not here yet", wanted, remedy, why=why)
 
 
@@ -53,7 +52,7 @@ def _absent(recipe: Recipe, pinned: ImageTable, reason: str) -> Finding:
     """Return the finding for an image that this host cannot obtain."""
     ways = ["invoke bundle --unpack FILE  # of a host that has it"]
     if pinned.containerfile:
-        ways.insert(0, f"invoke image --recipe {recipe.name} --build")
+        ways.insert(0, f"invoke image --recipe {recipe.argument} --build")
     else:
         ways.insert(0, "invoke image --add ROOTFS.tar")
     wanted = f"{pinned.name}@{pinned.digest[:19]}…"

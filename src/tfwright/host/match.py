@@ -204,10 +204,10 @@ def needs(wanted: Wish) -> list[Need]:
     The list is empty if no TensorFlow fits.
     """
     for release in KNOWN:
-        python, tested = compatibility.python(release), _tested(release)
+        python, tested = compatibility.python(release), tested_with(release)
         if wanted.python and not (python and python.holds(wanted.python)):
             continue
-        toolkit = _toolkit(wanted, tested)
+        toolkit = toolkit_for(wanted, tested)
         # A release that no CUDA fits is passed over: an older one may still fit.
         if toolkit or not (wanted.gpu or wanted.cuda):
             found = list(_tensorflow(release, python))
@@ -218,7 +218,8 @@ def needs(wanted: Wish) -> list[Need]:
     return []
 
 
-def _tested(release: Release) -> compatibility.Tested | None:
+def tested_with(release: Release) -> compatibility.Tested | None:
+    """Return the CUDA that a release was tested with."""
     for row in compatibility.tested():
         first, last = row.releases
         if first <= release <= last:
@@ -226,7 +227,7 @@ def _tested(release: Release) -> compatibility.Tested | None:
     return None
 
 
-def _toolkit(
+def toolkit_for(
     wanted: Wish, tested: compatibility.Tested | None
 ) -> compatibility.Cuda | None:
     """Return the CUDA to build with.

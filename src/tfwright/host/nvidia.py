@@ -1,6 +1,5 @@
 """NVIDIA's part of a host: CUDA and its libraries, the driver, the GPUs."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 
 from tfwright.host import compatibility
 from tfwright.host.place import NOTHING, Place, Seen
+from tfwright.tools import json_text
 
 FRAMEWORK = "/Library/Frameworks/CUDA.framework/Versions/A/Resources/Info.plist"
 """Where NVIDIA's CUDA driver for macOS keeps its version."""
@@ -60,7 +60,7 @@ def cuda(place: Place, toolkit: Path) -> list[Seen]:
 def _manifest(place: Place, toolkit: Path) -> Seen:
     text = place.read(toolkit / "version.json")
     try:
-        return Seen(str(json.loads(text.value)["cuda"]["version"]), text.by)
+        return Seen(str(json_text.parsed(text.value)["cuda"]["version"]), text.by)
     except (ValueError, KeyError, TypeError):
         return NOTHING
 

@@ -80,7 +80,7 @@ def _installed_here(
         # it.
         version = _VERSIONS[part](host.place, prefix)
         if version and versions.is_of(version, wanted):
-            command = f"invoke toolkit --recipe {recipe.name} --{part} {prefix}"
+            command = f"invoke toolkit --recipe {recipe.argument} --{part} {prefix}"
             yield f"{command}   # copies {version}, which is installed there"
             return
 

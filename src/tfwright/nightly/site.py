@@ -21,7 +21,7 @@ from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 
 LOCK = "publishing"
@@ -90,7 +90,7 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
     try:
-        found = json.loads((directory / YANKED).read_text("utf-8"))
+        found = json_text.parsed((directory / YANKED).read_bytes())
     except FileNotFoundError:
         return {}
     except ValueError as fault:

@@ -12,7 +12,7 @@ from tfwright.documents.recipe import CompileTable, ConfigureTable
 from tfwright.documents.release import Release
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Built, Configured, HostFacts
-from tfwright.tools import files, signing
+from tfwright.tools import files, json_text, signing
 from tfwright.tools.cache import (
     execution_log,
     history,
@@ -283,10 +283,7 @@ def _earlier(job: Job, use: CacheUse) -> CacheUse:
 
 def _written(job: Job, built: Built) -> dict[str, str]:
     """Return the entries that compile left, if they are of this build's toolchain."""
-    try:
-        left = json.loads(_entries_file(job).read_bytes())
-    except (OSError, ValueError):
-        return {}
+    left = json_text.record(_entries_file(job))
     # The compiler may have changed since: the list would then vouch for other entries.
     if built.cache is None or left.get("toolchain") != built.cache.toolchain:
         return {}

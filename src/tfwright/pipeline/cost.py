@@ -7,13 +7,17 @@ import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from tfwright.pipeline import stamps
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.stage import Stage
+from tfwright.tools import json_text
 from tfwright.tools.bazel.client import Spent
 
 SLOWEST = 20
@@ -132,11 +136,12 @@ def _kept(job: Job) -> Path:
 
 
 def _runs(path: Path) -> Iterator[Run]:
-    lines = path.read_text("utf-8").splitlines() if path.is_file() else []
+    run = TypeAdapter(Run)
+    lines = path.read_bytes().splitlines() if path.is_file() else []
     for line in lines:
-        said = json.loads(line)
-        slowest = tuple(Action(**action) for action in said["slowest"])
-        yield Run(Spent(**said["spent"]), slowest)
+        # A kill cuts a line off, and one line less only makes a table shorter.
+        with suppress(ValidationError):
+            yield run.validate_json(line)
 
 
 def _slowest(actions: Iterable[Action]) -> tuple[Action, ...]:
@@ -160,15 +165,17 @@ def _actions(path: Path) -> Iterator[Action]:
     lines = path.read_text("utf-8", "replace").splitlines() if path.is_file() else []
     for line in lines:
         event = _event(line)
-        if event.get("cat") == "action processing" and "dur" in event:
-            # Chrome's trace format counts in microseconds.
-            yield Action(event["name"], event["dur"] / 1e6)
+        name, microseconds = event.get("name"), event.get("dur")
+        if event.get("cat") != "action processing" or not isinstance(name, str):
+            continue
+        if isinstance(microseconds, int | float):
+            yield Action(name, microseconds / 1e6)
 
 
 def _event(line: str) -> Mapping[str, Any]:
     # A trace is a JSON array with one event on each line, and a comma behind it.
     try:
-        found = json.loads(line.strip().rstrip(","))
+        found = json_text.parsed(line.strip().rstrip(","))
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}

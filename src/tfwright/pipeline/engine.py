@@ -329,7 +329,7 @@ def enter(request: BuildRequest, name: str) -> NoReturn:
     if not command.cwd.is_dir():
         raise HostError(
             f"{command.cwd} is not there yet",
-            remedy=f"Run 'invoke build --recipe {request.name} --until source' first.",
+            remedy=f"Run 'invoke build --recipe {request.argument} --until source' first.",
         )
     terminal = {
         "TERM": os.environ.get("TERM", "dumb"),

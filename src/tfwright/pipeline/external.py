@@ -122,7 +122,7 @@ def bring(
     refused = reached.needed_and_refused(locked)
     # All at once: a build that stops for one archive after the other costs a minute each.
     if missing or refused:
-        shortage = Shortage(job.name, missing, refused)
+        shortage = Shortage(job.argument, missing, refused)
         raise shortage.error(job.host_file, job.log("fetch-missing"))
     _report(job, pins, reached)
     return reached

@@ -93,14 +93,14 @@ def _no_download(
         evidence = replace(evidence, lines=lines)
     if job.offline:
         what = f"This build is offline, and Bazel wanted to download {many}"
-        remedy = f"Run 'invoke fetch --recipe {job.name}' first, with a network."
+        remedy = f"Run 'invoke fetch --recipe {job.argument}' first, with a network."
     else:
         what = f"Bazel could not download {many}" + (
             "" if count > 1 else f": {first.why}"
         )
         remedy = (
             "Check the network; or put the files, under any name, into the folder that the host "
-            f"file names as 'drop', then run 'invoke fetch --recipe {job.name}'."
+            f"file names as 'drop', then run 'invoke fetch --recipe {job.argument}'."
         )
     return SupplyError(what, remedy=remedy, evidence=evidence)
 

@@ -48,7 +48,7 @@ def _digest(recipe: Recipe, host_file: HostFile, toolkit: Path | None) -> str:
     compiler = program.parent.parent.parent if program else None
     roots = [root for root in (toolkit, compiler) if root]
     for root in roots:
-        soundness.insist(root, recipe.name)
+        soundness.insist(root, recipe.argument)
     records = [tree.read(root) for root in roots]
     # A toolkit that NVIDIA's installer put there has no
     # record, and costs gigabytes to hash.

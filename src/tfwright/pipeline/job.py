@@ -105,6 +105,8 @@ class Job:
 
     name: str
     """The recipe's name, which is also the name of its directory."""
+    argument: str = ""
+    """What ``--recipe`` takes for it, for commands that messages name."""
     host_file: HostFile
     listener: Listener = SILENCE
     offline: bool = False
@@ -115,6 +117,11 @@ class Job:
     """The last stage that is wanted; what only later stages need may be missing."""
     locked: Path | None = None
     """The lock file next to the recipe, where there is one: an input that differs is refused."""
+
+    def __post_init__(self) -> None:
+        """Take the name where there is no path."""
+        if not self.argument:
+            object.__setattr__(self, "argument", self.name)
 
     @cached_property
     def places(self) -> Places:
@@ -131,11 +138,13 @@ class BuildRequest(Job):
     """A job together with the recipe that it is about: what commands pass to the engine."""
 
     name: str = field(init=False, default="")
+    argument: str = field(init=False, default="")
     recipe: Recipe
 
     def __post_init__(self) -> None:
         """Take the name from the recipe, so that the two cannot differ."""
         object.__setattr__(self, "name", self.recipe.name)
+        object.__setattr__(self, "argument", self.recipe.argument)
 
     def without_cache(self) -> "BuildRequest":
         """Return the same, with every action run and none taken from the build cache."""

@@ -111,7 +111,8 @@ def doctor(
 @task(
     help=MACHINE
     | {
-        "release": "of TensorFlow, as 2.6; default: the newest that fits",
+        "release": "of TensorFlow, as 2.6, 2.4.4 or 1.12.0-rc0; default: the newest that fits",
+        "bazel": "version, where neither the tree nor tfwright's tables name one",
         "like": "copy this recipe instead, without what was verified",
         "name": "with --like: the name of the copy",
         "folder": "where to write it, instead of recipes/",
@@ -126,6 +127,7 @@ def new(
     python: str = "",
     cuda: str = "",
     os: str = "",
+    bazel: str = "",
     folder: str = "",
 ) -> None:
     """Write a new recipe: what is known is filled in with its source, the rest is asked for."""
@@ -135,7 +137,6 @@ def new(
         from tfwright.commands import new as making
         from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
-        from tfwright.documents.release import Release
         from tfwright.errors import RecipeError
         from tfwright.host import match, probes
         from tfwright.terminal import port as page
@@ -144,7 +145,7 @@ def new(
             if not name:
                 raise RecipeError("The copy needs a name", remedy="Add --name NAME.")
             # A copy keeps every pin; what was verified holds only for the original.
-            page.show_new(making.copy(recipes.find(like), name))
+            page.show_new(making.copy(recipes.find(like), name, folder))
             return
         wish = match.wish(
             probes.here(),
@@ -160,9 +161,12 @@ def new(
                 machine=wish.machine,
                 python=python,
             )
-        wanted = Release.parse(release or _newest_release(wish))
+        wanted = making.version_of(release or _newest_release(wish))
         place = Path(folder) if folder else recipes.RECIPES
-        page.show_new(making.new(wish, wanted, host_file.read(), place, page.ask))
+        tools = making.Tools(bazel=bazel)
+        page.show_new(
+            making.new(wish, wanted, host_file.read(), place, page.ask, tools)
+        )
 
 
 def _newest_release(wish: "Wish") -> str:
@@ -199,21 +203,32 @@ def port(
 
 
 @task(
-    iterable=["add"],
-    help=RECIPE | {"add": "a further package, as numpy or numpy==1.14.5"},
+    iterable=["add", "verify"],
+    help=RECIPE
+    | {
+        "add": "a further package of the build, as numpy or numpy==1.14.5",
+        "verify": "a package that the wheel needs, as 'tensorboard>=1.12,<1.13'",
+    },
 )
 def pin(
     _: Context,
     add: list[str],
+    verify: list[str],
     recipe: str = "demo",
 ) -> None:
-    """Pin all packages that a recipe's packages need, and Bazel's checksum, and write them down."""
+    """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
     with explained():
         from tfwright.commands import pin as pinning
+        from tfwright.commands.pin import checksums
+        from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
+        from tfwright.terminal import console
         from tfwright.terminal import port as page
 
-        page.show_pinned(pinning.pin(job_of(recipe), recipes.find(recipe), add))
+        # Before the recipe is read as a whole: without these checksums it does not load.
+        path = recipes.find(recipe)
+        checksums.pin(path, host_file.read(), console.Terminal())
+        page.show_pinned(pinning.pin(job_of(recipe), path, add, verify))
 
 
 @task(help=RECIPE)

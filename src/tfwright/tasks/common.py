@@ -39,17 +39,18 @@ def explained(resume: str = "") -> Iterator[None]:
         os.umask(os.umask(0o022) | 0o022)
         with console.ending_gently(), disk.explained():
             yield
+            # A line without its end is still in memory.
+            sys.stdout.flush()
     except errors.TfwrightError as fault:
         # Without a stage nothing was begun, so the same command would only fail again.
-        console.explain(fault, resume if fault.stage else "")
-        sys.exit(fault.exit_status)
+        try:
+            console.explain(fault, resume if fault.stage else "")
+        finally:
+            # Also where nobody reads the message any more: scripts look at the status.
+            sys.exit(fault.exit_status)
     except KeyboardInterrupt:
         console.interrupted(resume)
         sys.exit(errors.INTERRUPTED_STATUS)
-    except BrokenPipeError:
-        # The reader has seen enough; what Python flushes at exit must not fail a second time.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
 
 
 def job_of(

@@ -183,7 +183,7 @@ def diagnose(
         if learn:
             # For maintainers: the entry is written for the
             # catalogue, not for this reader.
-            page.show_lesson(*learning.write(found, log, reports))
+            page.show_lesson(*learning.write(found, log, reports), as_json=json)
             return
         written = report.write(found, log, reports)
         page.show_diagnosis(found, written, as_json=json)

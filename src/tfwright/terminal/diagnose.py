@@ -52,13 +52,19 @@ def show_diagnosis(
         print(report)
 
 
-def show_lesson(lesson: "Lesson", fixture: Path) -> None:
+def show_lesson(lesson: "Lesson", fixture: Path, *, as_json: bool = False) -> None:
     """Show a new entry for the catalogue: the TOML on stdout, where it belongs on stderr."""
-    # So that >> appends it to the catalogue.
-    print(lesson.entry)
-    text.tell(
-        "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
-    )
+    if as_json:
+        text.as_json({**asdict(lesson), "path": str(fixture)})
+        return
+    if lesson.entry:
+        # So that >> appends it to the catalogue.
+        print(lesson.entry)
+        text.tell(
+            "  Complete the entry, and add it to src/tfwright/diagnosis/catalogue.toml."
+        )
+    else:
+        text.tell(f"  The catalogue describes this failure already: {lesson.name}.")
     text.tell(f"  The fixture, with its root line marked: {fixture}")
     text.tell("  Put it into tests/diagnosis/learned: a test then reads it.")
 

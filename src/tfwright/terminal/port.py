@@ -68,12 +68,26 @@ def ask(prompt: "Prompt", default: str) -> str:
     if not sys.stdin.isatty():
         return default
     question = prompt.support or prompt.question or prompt.variable
-    text.tell(f"{prompt.variable}: {question} [{default}]")
-    given = sys.stdin.readline().strip()
-    if not given:
-        return default
-    # Any other answer counts as a no.
-    if prompt.yes_no:
-        return "true" if given.lower() in {"y", "yes", "true"} else "false"
-    # A JSON string is a TOML string, with the same escapes.
-    return json.dumps(given)
+    while True:
+        text.tell(f"{prompt.variable}: {question} [{default}]")
+        line = sys.stdin.readline()
+        given = line.strip()
+        # Nothing at all, not even a line end, is the end of the input.
+        if not given:
+            return default
+        if not prompt.yes_no:
+            # A JSON string is a TOML string, with the same escapes.
+            return json.dumps(given)
+        if given.lower() in _YES_NO:
+            return _YES_NO[given.lower()]
+        text.tell(f"  {given!r} is neither yes nor no; type y or n")
+
+
+_YES_NO = {
+    "y": "true",
+    "yes": "true",
+    "true": "true",
+    "n": "false",
+    "no": "false",
+    "false": "false",
+}

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tfwright.terminal import text
+from tfwright.terminal import streams, text
 from tfwright.terminal.text import Column, Styled
 
 if TYPE_CHECKING:
@@ -26,7 +26,11 @@ OTHERS = "other"
 
 def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) -> None:
     """Make invoke list commands in `groups`, and answer the words in `replaced` with new ones."""
-    from invoke.program import Program  # noqa: PLC0415 a typed command has loaded it already
+    from invoke.exceptions import ParseError  # noqa: PLC0415 a typed command has loaded it already
+    from invoke.program import Program  # noqa: PLC0415 the same
+
+    # Before the first line is printed, and before the first file is opened.
+    streams.make_safe()
 
     def list_flat(program: "Program") -> None:
         _show_commands(program, groups)
@@ -34,7 +38,13 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
     def parse_tasks(program: "Program") -> None:
         _refuse_unknown(program, replaced)
         _lead_to_help(program)
-        parse(program)
+        try:
+            parse(program)
+        except ParseError as fault:
+            # invoke would print what was typed as it is, escape sequences included.
+            text.tell(str(fault), text.BAD)
+            text.tell("  do:     'invoke COMMAND --help' lists a command's options.")
+            sys.exit(2)
 
     # Kept, since the replacement ends by calling it.
     parse = Program.parse_tasks

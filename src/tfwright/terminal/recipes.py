@@ -36,8 +36,8 @@ def show_recipes(rows: "Sequence[RecipeRow]", *, as_json: bool) -> None:
 
 
 def _cells(row: "RecipeRow") -> tuple[Part, ...]:
-    # A recipe that changed since its last run says "unverified" and why.
-    verified = text.WARNING if row.verified.startswith("unverified") else text.GOOD
+    holds = not row.verified.startswith(("unverified", "stale"))
+    verified = text.GOOD if holds else text.WARNING
     builds = Styled("yes", text.GOOD)
     if row.builds_here != "yes":
         builds = Styled(f"no: {row.builds_here}", text.WARNING)

@@ -6,10 +6,11 @@ On a terminal, tables shrink to its width; into a pipe they are written whole, f
 
 import json
 import os
+import re
 import sys
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TextIO
@@ -32,6 +33,8 @@ GAP = "  "
 """Between the columns of a table."""
 LABEL = 10
 """Characters in front of each part of an error or a finding."""
+WIDE = 48
+"""Characters to which a column without a terminal is padded at most; longer texts stand out."""
 MARGIN = 20
 """Characters that a paragraph keeps, however deep it is indented."""
 
@@ -151,33 +154,44 @@ def table(
     """Print rows in columns. On a terminal the table is as wide as that at most.
 
     Columns are shortened down to their least widths, then dropped, the least important one first.
+    A pipe gets every text whole.
     """
     stream = to or sys.stdout
     cells = [[_styled(cell) for cell in row] for row in rows]
-    widths = fitted(columns, _natural(columns, cells), width(stream))
+    room = width(stream)
+    if room is None:
+        columns = [replace(column, cut="never") for column in columns]
+        widths = _natural(columns, cells, most=WIDE)
+    else:
+        widths = fitted(columns, _natural(columns, cells), room)
     heads = [Styled(column.head, HEADING) for column in columns]
     shown = [heads, *cells] if any(column.head for column in columns) else cells
     for row in shown:
         _row(columns, row, widths, stream)
 
 
-def _natural(columns: Sequence[Column], cells: Sequence[Sequence[Styled]]) -> list[int]:
+def _natural(
+    columns: Sequence[Column],
+    cells: Sequence[Sequence[Styled]],
+    most: int | None = None,
+) -> list[int]:
+    """Return the width of the longest text of each column, of those up to `most` characters."""
     widths = []
     for number, column in enumerate(columns):
-        texts = [column.head, *(row[number].text for row in cells)]
-        widths.append(max(map(len, texts)))
+        lengths = [len(column.head), *(len(row[number].text) for row in cells)]
+        # One long text must not push a whole column out of sight.
+        fitting = [length for length in lengths if most is None or length <= most]
+        widths.append(max(fitting))
     return widths
 
 
 def fitted(
     columns: Sequence[Column],
     natural: Sequence[int],
-    room: int | None,
+    room: int,
 ) -> list[int]:
     """Return the width of each column within `room` characters; 0 for one that is left out."""
     widths = list(natural)
-    if room is None:
-        return widths
     # The least important first; among equals the one further right.
     by_rank = sorted(
         range(len(columns)),
@@ -267,7 +281,8 @@ def width(stream: TextIO) -> int | None:
     """
     # As a person or a test sets it; shells set it without exporting it.
     asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked) > 0:
+    # str.isdigit also takes "²", and int() refuses 5,000 digits.
+    if re.fullmatch(r"0*[1-9][0-9]{0,5}", asked, re.ASCII):
         return int(asked)
     if not stream.isatty():
         return None

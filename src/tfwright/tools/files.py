@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tfwright.documents import opening
+
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file's content, as lower-case hex."""
-    with path.open("rb") as stream:
+    with opening.plain(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
@@ -58,10 +60,11 @@ def remove(path: Path) -> None:
 
     A missing path is fine.
     """
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    elif path.is_dir():
+    if path.is_dir() and not path.is_symlink():
         # Bazel makes the directories of its output base read-only.
         for folder, _, _ in os.walk(path):
             Path(folder).chmod(0o700)
         shutil.rmtree(path)
+    elif path.is_symlink() or path.exists():
+        # Also a named pipe or a socket, which is neither file nor directory.
+        path.unlink(missing_ok=True)

@@ -10,7 +10,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tfwright.documents import opening
 from tfwright.errors import Evidence, HostError, WheelError
+from tfwright.tools import json_text
 
 if TYPE_CHECKING:
     from securesystemslib.dsse import Envelope
@@ -136,7 +138,7 @@ def _envelope(file: Path) -> "Envelope":
             remedy=remedy,
         ) from fault
     try:
-        return Envelope.from_dict(json.loads(content))
+        return Envelope.from_dict(json_text.parsed(content))
     except (
         ValueError,
         LookupError,
@@ -180,7 +182,7 @@ def _key(path: Path) -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    with path.open("rb") as stream:
+    with opening.plain(path) as stream:
         return stream.read(LARGEST)
 
 

@@ -24,6 +24,7 @@ from pydantic import (
     model_validator,
 )
 
+from tfwright.documents import opening
 from tfwright.documents.names import (
     Commit,
     InnerPath,
@@ -305,7 +306,7 @@ def read(path: Path) -> Manifest:
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
+        return opening.plain(path)
     except OSError as fault:
         raise SupplyError(
             f"{path} cannot be read: {fault.strerror}",

@@ -4,7 +4,6 @@ What a recipe needs is read generously: every digest that its text, its lock, it
 bundle name, for whatever reason. So a need that is not known here keeps its file as well.
 """
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,7 +14,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from tfwright.documents.recipe import Recipe
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
@@ -255,7 +254,7 @@ def _bazel(path: Path) -> VaultEntry:
     if not (about.is_file() and file.is_file()):
         return VaultEntry(LEFTOVER, path.name, path, frozenset({path.name}))
     try:
-        known = json.loads(about.read_text("utf-8", "replace"))
+        known = json_text.parsed(about.read_text("utf-8", "replace"))
         name, key = (
             f"{known['version']} for {known['platform']}",
             f"bazel {known['version']}",

@@ -1,5 +1,6 @@
 """Patches: what their headers say, what is refused, and that they are believed by content only."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -236,11 +237,31 @@ def test_a_file_created_over_one_that_exists_is_refused(
             r"leads out of the tree or into \.git",
         ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
+        *(
+            (CREATES.replace("core/new.sh", name), r"into \.git, or is no plain name")
+            for name in (
+                "git~1/config",
+                ".git./config",
+                ".git::$INDEX_ALLOCATION/config",
+                ".g\u200cit/config",
+                "core\\.git\\config",
+                "-rf",
+                "~/.bashrc",
+                "core/\x1b[2J",
+                "core/a\0b",
+            )
+        ),
         (
             CREATES.replace("core/new.sh", "core/out/made"),
             "git refuses|beyond a symbolic link",
         ),
         (LINKS, "mode 120000 is not a plain file's"),
+        (LINKS.replace("120000", "999999"), "mode 999999 is not a plain file's"),
+        (LINKS.replace("120000", "-1"), "mode -1 is not a plain file's"),
+        (
+            LINKS.replace("120000", "\u0661\u0660\u0660\u0666\u0664\u0664"),
+            "not a plain",
+        ),
         (LINKS.replace("120000", "160000"), "mode 160000"),
         (CREATES.replace("100755", "104755"), "mode 104755"),
         (
@@ -349,3 +370,35 @@ def test_a_hunk_at_a_line_of_5000_digits_is_refused(tmp_path: Path) -> None:
     path.write_text(FITS.replace("@@ -2,3", f"@@ -{'9' * 5000},3"), "utf-8")
     with pytest.raises(RecipeError, match="the head of a hunk is not as in"):
         patching.read(path)
+
+
+def test_a_patch_of_very_many_hunks_is_refused_in_a_moment(tmp_path: Path) -> None:
+    path = tmp_path / "a.patch"
+    begin = "diff --git a/x b/x\n--- a/x\n+++ b/x\n"
+    path.write_text(begin + "@@ -1 +1 @@\n-a\n+b\n" * 200_000)
+    begun = time.process_time()
+    with pytest.raises(RecipeError, match="more than 5,000 hunks"):
+        patching.read(path)
+    assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (["a" * 500_000], ["ab" * 250_000]),
+        ([f"line {number}" for number in range(20_000)], ["x"]),
+        (["same"] * 20_000, ["same"] * 20_000),
+    ],
+    ids=["long lines", "many lines", "equal lines"],
+)
+def test_a_long_hunk_that_does_not_fit_is_refused_in_a_moment(
+    before: list[str], after: list[str], tree: Path, patch: Path
+) -> None:
+    body = "".join(f"-{line}\n" for line in before)
+    body += "".join(f"+{line}\n" for line in after)
+    head = "diff --git a/core/op.cc b/core/op.cc\n--- a/core/op.cc\n+++ b/core/op.cc\n"
+    hunk = f"@@ -1,{len(before)} +1,{len(after)} @@\n"
+    begun = time.process_time()
+    with pytest.raises(RecipeError, match="too long to be compared"):
+        put_in(tree, patch, head + hunk + body)
+    assert time.process_time() - begun < 5

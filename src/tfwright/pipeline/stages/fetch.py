@@ -129,7 +129,7 @@ def _insist_on_lock(
         raise SupplyError(
             f"{path.name} does not fit the inputs: {wrong[0]}{more}",
             remedy=(
-                f"If the change is meant, run 'invoke lock --recipe {job.name}' "
+                f"If the change is meant, run 'invoke lock --recipe {job.argument}' "
                 "and read what it changes."
             ),
             evidence=Evidence(where=str(path), lines=wrong),

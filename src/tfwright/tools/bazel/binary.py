@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
@@ -152,11 +152,7 @@ def _about(path: Path) -> dict[str, str]:
 
     A damaged file gives nothing: obtaining the binary again replaces it.
     """
-    try:
-        known = json.loads(path.read_text("utf-8"))
-    except ValueError:
-        return {}
-    return known if isinstance(known, dict) else {}
+    return json_text.record(path)
 
 
 def put(found: Path, version: str, platform: str, store: Path, origin: str) -> Binary:

@@ -14,7 +14,7 @@ from typing import TextIO
 
 from tfwright.errors import ToolError
 from tfwright.progress import Progress
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.bazel import installation
 from tfwright.tools.bazel.output import Display
 from tfwright.tools.process import (
@@ -56,7 +56,7 @@ class Options:
 def options(binary: Path, install_root: Path) -> Options:
     """Return what `binary` understands; asked once, and kept next to it."""
     kept = binary.with_name("options.json")
-    if not _readable(kept):
+    if _kept(kept) is None:
         with tempfile.TemporaryDirectory(prefix="tfwright-") as room:
             asked = {}
             for name, topic in _TOPICS.items():
@@ -66,24 +66,28 @@ def options(binary: Path, install_root: Path) -> Options:
     return known_options(binary)
 
 
-def _readable(kept: Path) -> bool:
-    """Say whether the options are there and undamaged; if not, Bazel is asked again."""
-    try:
-        Options(**json.loads(kept.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
-        return False
-    return True
-
-
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
+
+
+def options_damaged(binary: Path) -> bool:
+    """Say whether what is kept about `binary` is there, but cannot be read."""
+    kept = binary.with_name("options.json")
+    return kept.exists() and _kept(kept) is None
 
 
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
     kept = binary.with_name("options.json")
-    return (
-        Options(**json.loads(kept.read_text("utf-8"))) if kept.is_file() else Options()
-    )
+    return _kept(kept) or Options()
+
+
+def _kept(path: Path) -> Options | None:
+    """Return what Bazel said before; None where that is missing or damaged."""
+    said = json_text.record(path)
+    whole = said.keys() == _TOPICS.keys()
+    if not whole or not all(isinstance(topic, dict) for topic in said.values()):
+        return None
+    return Options(**said)
 
 
 def _help(binary: Path, install_root: Path, room: Path, topic: tuple[str, ...]) -> str:

@@ -7,7 +7,7 @@ import zipfile
 from pathlib import Path
 from typing import IO
 
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 
 SERVER = "A-server.jar"
 """The archive in Bazel's binary, which is an archive too, that holds the texts (seen with 0.17.2 to
@@ -24,10 +24,22 @@ def workspaces(binary: Path) -> dict[str, str]:
     """
     kept = binary.with_name("workspaces.json")
     # The jar is tens of megabytes: it is unpacked once per binary.
-    if not kept.is_file():
-        files.write(kept, json.dumps(_read(binary), indent=1))
-    texts: dict[str, str] = json.loads(kept.read_text("utf-8"))
+    if (texts := _kept(kept)) is None:
+        texts = _read(binary)
+        files.write(kept, json.dumps(texts, indent=1))
     return texts
+
+
+def _kept(path: Path) -> dict[str, str] | None:
+    """Return the texts that were read before; None if there are none, or they are damaged."""
+    try:
+        texts = json_text.parsed(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    sound = isinstance(texts, dict) and all(
+        isinstance(text, str) for text in texts.values()
+    )
+    return texts if sound else None
 
 
 def _read(binary: Path) -> dict[str, str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tfwright.errors import TfwrightError
-from tfwright.tools import files, signing
+from tfwright.tools import files, json_text, signing
 from tfwright.tools.cache import action_result
 from tfwright.tools.cache.action_result import SHA256, Blob
 from tfwright.tools.cache.server import CacheServer, ServerFaultError
@@ -87,7 +87,7 @@ def _verified(file: Path, toolchain: str, key: Path) -> dict[str, str]:
     """Return the entries of a list that the key signed for this toolchain."""
     try:
         payload, _ = signing.verified(file, KIND, key)
-        content = json.loads(payload)
+        content = json_text.parsed(payload)
     except (TfwrightError, ValueError):
         return {}
     # A server could answer with the builder's valid list for another compiler.
@@ -101,7 +101,8 @@ def _unverified(path: Path) -> dict[str, str]:
     try:
         import base64
 
-        content = json.loads(base64.b64decode(json.loads(path.read_bytes())["payload"]))
+        payload = base64.b64decode(json_text.parsed(path.read_bytes())["payload"])
+        content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
         return {}
     return _entries(content.get("entries")) if isinstance(content, dict) else {}

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict
 class CacheUse(BaseModel):
     """How the cache took part in a build."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # Every build imports this, and few read or write one.
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     toolchain: str
     """The digest that keeps entries of other toolchains apart."""

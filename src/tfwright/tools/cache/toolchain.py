@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 
@@ -119,11 +119,7 @@ def keep(toolchain: Toolchain, root: Path) -> None:
 
 def kept(root: Path, digest: str) -> Toolchain:
     """Return what a digest stands for; without parts where that was not written down."""
-    try:
-        parts = json.loads((root / "toolchains" / f"{digest}.json").read_text("utf-8"))
-    except (OSError, ValueError):
-        return Toolchain()
-    return Toolchain(parts if isinstance(parts, dict) else {})
+    return Toolchain(json_text.record(root / "toolchains" / f"{digest}.json"))
 
 
 def _compiler_parts(compiler: str, known: "_Digests") -> Iterator[tuple[str, str]]:
@@ -223,13 +219,7 @@ class _Digests:
     def __init__(self, memo: Path) -> None:
         self._memo = memo
         self._seen: dict[str, list[object]] = {}
-        try:
-            content = json.loads(memo.read_text("utf-8"))
-        except (OSError, ValueError):
-            content = {}
-        self._known: dict[str, list[object]] = (
-            content if isinstance(content, dict) else {}
-        )
+        self._known: dict[str, list[object]] = json_text.record(memo)
 
     def of(self, path: Path) -> str:
         """Return the SHA-256 of a file, through its links."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 
 INDEX_TYPE = "application/vnd.oci.image.index.v1+json"
 MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
@@ -159,9 +159,9 @@ def adopt(layout: Path, vault: Path) -> KeptImage:
     Raises SupplyError if it is damaged.
     """
     try:
-        entries = json.loads((layout / "index.json").read_bytes()[:LARGEST_DOCUMENT])[
-            "manifests"
-        ]
+        entries = json_text.parsed(
+            (layout / "index.json").read_bytes()[:LARGEST_DOCUMENT]
+        )["manifests"]
         digest = str(entries[0]["digest"])
     except (OSError, ValueError, LookupError, TypeError) as fault:
         raise _damaged(layout, "it has no index that can be read") from fault
@@ -255,7 +255,7 @@ def _written(blobs: Path, content: bytes) -> Path:
 def _document(layout: Path, digest: str) -> dict[str, Any]:
     path = _verified(layout, digest)
     try:
-        content = json.loads(path.read_bytes()[:LARGEST_DOCUMENT])
+        content = json_text.parsed(path.read_bytes()[:LARGEST_DOCUMENT])
     except ValueError:
         content = None
     if not isinstance(content, dict) or not content.keys() & {"config", "manifests"}:

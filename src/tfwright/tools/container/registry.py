@@ -5,7 +5,6 @@ A registry is never believed: every document and every layer is compared with it
 """
 
 import hashlib
-import json
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tfwright.errors import SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.tools.container import image
 from tfwright.tools.container.image import LARGEST_DOCUMENT, KeptImage
 
@@ -232,7 +231,7 @@ def _token(session: _RegistrySession, challenge: str) -> str:
     fields = {name: said[name] for name in ("service", "scope") if name in said}
     answer = session.pool.request("GET", realm, fields=fields)
     try:
-        given = json.loads(answer.data[:LARGEST_DOCUMENT])
+        given = json_text.parsed(answer.data[:LARGEST_DOCUMENT])
     except ValueError:
         return ""
     token = (

@@ -21,6 +21,10 @@ ALIKE = 0.75
 """Likeness from which a line counts as another spelling of the patch's."""
 SHORTEST_ALIKE = 12
 """Characters of a line that can be recognised in another spelling."""
+MOST_COMPARED = 400
+"""Lines of a hunk that is compared with a file that it does not fit; difflib takes cubic time."""
+LONGEST_COMPARED = 2_000
+"""Characters of one of these lines."""
 
 Verdict = Literal[
     "fits",
@@ -30,12 +34,14 @@ Verdict = Literal[
     "fuzz",
     "changed",
     "missing",
+    "too long",
     "exists",
     "no file",
 ]
 """``done``: the change is in the file already. ``reformatted``: it seems to be, in other words.
 ``fuzz``: the place is there, and only lines around the change differ. ``changed``: the place is
 there, and the lines to change differ too. ``missing``: nothing like it is there.
+``too long``: it does not fit, and was not compared.
 ``exists``: the patch creates a file that is there. ``no file``: it changes one that is not."""
 
 
@@ -86,10 +92,18 @@ def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
     if not lines:
         return Fit("no file", hunk.start)
     # The same lines may occur more than once: git too takes the place next to the old one.
-    at = _nearest(_places(lines, hunk.before), hunk.start)
+    at = _nearest(places(lines, hunk.before), hunk.start)
     if at is not None:
         return Fit("fits" if at + 1 == hunk.start else "moved", at + 1)
-    at = _nearest(_places(lines, hunk.after), hunk.start)
+    both = (*hunk.before, *hunk.after)
+    if len(both) > MOST_COMPARED or max(map(len, both)) > LONGEST_COMPARED:
+        return Fit("too long", hunk.start)
+    return _unfit(lines, hunk)
+
+
+def _unfit(lines: Sequence[str], hunk: Hunk) -> Fit:
+    """Say why a hunk does not fit lines that are not empty."""
+    at = _nearest(places(lines, hunk.after), hunk.start)
     if hunk.after and at is not None and not _still_there(lines, hunk):
         return Fit("done", at + 1, shown=_shown(lines, at, len(hunk.after)))
     at = _in_other_words(lines, hunk)
@@ -98,12 +112,16 @@ def judge(lines: Sequence[str], hunk: Hunk) -> Fit:
     return _closest(lines, hunk)
 
 
-def _places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
+def places(lines: Sequence[str], block: Sequence[str]) -> list[int]:
     """Return every index at which a block of lines stands without a gap."""
     wanted = list(block)
-    last = len(lines) - len(wanted)
+    starts = range(len(lines) - len(wanted) + 1)
+    # By its first line before the rest: hunks and files may be long.
     return [
-        at for at in range(last + 1) if list(lines[at : at + len(wanted)]) == wanted
+        at
+        for at in starts
+        if lines[at : at + 1] == wanted[:1]
+        and list(lines[at : at + len(wanted)]) == wanted
     ]
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
@@ -44,6 +45,18 @@ class Pin:
         return f"{self.branch} at {self.commit[:12]}"
 
 
+class IdleExclusionError(RecipeError):
+    """A path that is to be left out is not in the commit."""
+
+    def __init__(self, path: str, pin: Pin) -> None:
+        """Name the path."""
+        super().__init__(
+            f"source.exclude names {path}, which {pin} does not have",
+            remedy="Correct the path, or drop it.",
+        )
+        self.path = path
+
+
 @dataclass(frozen=True)
 class Origin:
     """Who is asked: the url itself, or a mirror that the host file names in its place."""
@@ -56,7 +69,7 @@ class Origin:
 
         Raises RecipeError for anything that git might take for an option or a command.
         """
-        path = Path(named).expanduser()
+        path = account.expanded(named)
         address = f"file://{path}" if path.is_absolute() else named
         if address not in demo.trees() and not re.match(
             r"(https|ssh|file)://(?!-)", address
@@ -261,10 +274,7 @@ def _refuse_idle(pin: Pin, entries: Sequence[TreeEntry]) -> None:
     # A path that leaves out nothing is probably misspelt, and too much would be fetched.
     for excluded in pin.exclude:
         if not any(git.left_out(entry.path, [excluded]) for entry in entries):
-            raise RecipeError(
-                f"source.exclude names {excluded}, which {pin} does not have",
-                remedy="Correct the path, or drop it.",
-            )
+            raise IdleExclusionError(excluded, pin)
 
 
 def _transfer(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:

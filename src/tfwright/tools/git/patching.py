@@ -2,11 +2,12 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import NoReturn
 
+from tfwright.documents.names import inner_path
 from tfwright.errors import Evidence, RecipeError, ToolError
 from tfwright.tools import git
 from tfwright.tools.git import Change, fitting
@@ -15,7 +16,7 @@ from tfwright.tools.process.command import Command
 
 _FILE = re.compile(r"diff --git a/(\S+) b/(\S+)\n")
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+\d{1,9}(?:,(\d{1,9}))? @@")
-_MODE = re.compile(r"(?:new file|deleted file|old|new) mode (\d+)\n")
+_MODE = re.compile(r"(?:new file|deleted file|old|new) mode (.*)\n")
 _UNSUPPORTED = re.compile(
     r"rename from |copy from |similarity index |GIT binary patch|Binary files "
 )
@@ -23,7 +24,9 @@ MOST_DIFFERING = 4
 """Differing lines of a hunk that are shown as pairs."""
 _FIELD = re.compile(r"^(Why|Upstream|Drop when):", re.MULTILINE)
 LARGEST = 4 * 2**20
-"""Bytes of a patch; the largest of ours has some ten thousand."""
+"""Bytes of a patch; the largest of ours has some thousand."""
+MOST_HUNKS = 5_000
+"""Hunks of a patch, each of which is looked for in the whole file; the most of ours are 14."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +89,9 @@ def read(patch: Path) -> tuple[FilePatch, ...]:
         _refuse(patch, 1, "it has no 'diff --git a/FILE b/FILE' line")
     ends = [*starts[1:], len(lines)]
     sections = zip(starts, ends, strict=True)
+    heads = [number for number, line in enumerate(lines, 1) if line.startswith("@@ ")]
+    if len(heads) > MOST_HUNKS:
+        _refuse(patch, heads[MOST_HUNKS], f"it has more than {MOST_HUNKS:,} hunks")
     return tuple(_read_file(patch, lines, start, end) for start, end in sections)
 
 
@@ -97,7 +103,9 @@ def _read_file(patch: Path, lines: Sequence[str], start: int, end: int) -> FileP
         if found:
             # diff leaves out a count of one: "@@ -5 +5 @@".
             before, after = int(found[2] or 1), int(found[3] or 1)
-            body = list(_body(lines[number + 1 : end], before, after))
+            # A copy of the rest for each hunk would take quadratic time.
+            rest = (lines[at] for at in range(number + 1, end))
+            body = list(_body(rest, before, after))
             hunk = Hunk(int(found[1]), _side(body, "-"), _side(body, "+"))
             hunks.append(hunk)
             number += len(body)
@@ -115,17 +123,21 @@ def _path(patch: Path, number: int, line: str) -> str:
             number,
             "one file under one plain name is expected here, as in 'diff --git a/FILE b/FILE'",
         )
-    path = PurePosixPath(found[1])
-    # Case does not matter: on macOS's disks .GIT is the repository too.
-    names = {part.lower() for part in path.parts}
-    if path.is_absolute() or names & {"..", ".git"}:
-        _refuse(patch, number, f"{path} leads out of the tree or into .git")
-    return str(path)
+    try:
+        inside = inner_path(found[1])
+    except ValueError as fault:
+        _refuse(
+            patch,
+            number,
+            f"{found[1]} leads out of the tree or into .git, or is no plain name: "
+            f"a path {fault}",
+        )
+    return str(PurePosixPath(inside))
 
 
 def _refuse_oddity(patch: Path, number: int, line: str) -> None:
     mode = _MODE.fullmatch(line)
-    if mode and int(mode[1], 8) not in git.REGULAR:
+    if mode and mode[1] not in {f"{regular:o}" for regular in git.REGULAR}:
         _refuse(patch, number, f"mode {mode[1]} is not a plain file's")
     if line.startswith("@@"):
         _refuse(patch, number, "the head of a hunk is not as in '@@ -2,3 +2,4 @@'")
@@ -135,7 +147,7 @@ def _refuse_oddity(patch: Path, number: int, line: str) -> None:
         )
 
 
-def _body(lines: Sequence[str], before: int, after: int) -> Iterator[str]:
+def _body(lines: Iterable[str], before: int, after: int) -> Iterator[str]:
     """Yield the lines of a hunk, as many as its head counts."""
     for line in lines:
         if not (before > 0 or after > 0 or line.startswith("\\")):
@@ -305,6 +317,9 @@ _SAYS: dict[str, Callable[[HunkPlace], str]] = {
         )
     ),
     "missing": lambda _: " has no counterpart in the tree",
+    "too long": lambda _: (
+        " is not in the tree as it stands, and too long to be compared"
+    ),
     "exists": lambda _: " creates a file that exists already",
     "no file": lambda _: " changes a file that does not exist",
 }
@@ -400,9 +415,7 @@ def _done(texts: Mapping[str, str], file: FilePatch, change: Change) -> bool:
 
 def _holds(lines: Sequence[str], block: Sequence[str]) -> bool:
     """Say whether a block of lines stands somewhere in others, without a gap."""
-    wanted, length = list(block), len(block)
-    starts = range(len(lines) - length + 1)
-    return any(lines[at : at + length] == wanted for at in starts)
+    return bool(fitting.places(lines, block))
 
 
 def _lines(text: str) -> list[str]:

@@ -2,12 +2,15 @@
 
 import fnmatch
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import git
+from tfwright.tools import files, git
+from tfwright.tools.git.mirror import Origin
 
 DEPTH = 500
 """Commits before the newest one that are asked for: some days of TensorFlow."""
@@ -45,6 +48,66 @@ def commit_of(store: Path, address: str, name: str) -> str:
         f"{address} has no tag and no branch {name}",
         remedy="Name one that it has, such as v1.12.0 or r1.12.",
     )
+
+
+def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, str]:
+    """Return the tag of an exact version, and its commit.
+
+    Raises SupplyError if the repository has no such tag.
+    """
+    dashed = str(version)
+    # TensorFlow spelled its tags in each of these ways: v1.8.0-rc1, v0.11.0rc0, 0.12.0-rc1.
+    plain = dashed.replace("-", "")
+    names = dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain))
+    for name in names:
+        listed = _refs(store, address, f"refs/tags/{name}*")
+        found = listed.get(f"refs/tags/{name}^{{}}") or listed.get(f"refs/tags/{name}")
+        if found:
+            return name, found
+    raise SupplyError(
+        f"{address} has no tag {next(iter(names))}",
+        remedy="Name a version that it has, or the release's line, such as 1.12.",
+    )
+
+
+def texts(
+    store: Path, address: str, commit: str, paths: Sequence[str]
+) -> dict[str, str]:
+    """Return some files of a commit by path, those that it has; empty if the server gives none.
+
+    Only these files are transferred, and the list of all files.
+    """
+    local = Origin.of(address).local
+    scratch = store / "looking.git"
+    try:
+        if local:
+            return _texts(local, commit, paths)
+        git.run(git.command(store, "init", "--quiet", "--bare", str(scratch)))
+        _bring_texts(scratch, address, commit, paths)
+        return _texts(scratch, commit, paths)
+    except ToolError:
+        # A server may have no filters, or no network; whoever asks has to do without.
+        return {}
+    finally:
+        files.remove(scratch)
+
+
+def _texts(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str]:
+    found = git.blobs(repository, [f"{commit}:{path}" for path in paths])
+    return {name.partition(":")[2]: text for name, text in found.items()}
+
+
+def _bring_texts(
+    repository: Path, address: str, commit: str, paths: Sequence[str]
+) -> None:
+    options = ("--filter=blob:none", "--no-tags", "--no-write-fetch-head", "--quiet")
+    env = git.network()
+    command = ("fetch", "--depth=1", *options, address, commit)
+    git.run(git.command(repository, *command, env=env))
+    listed = git.run(git.command(repository, "ls-tree", commit, "--", *paths))
+    ids = re.findall(r"(?m)^100\d+ blob ([0-9a-f]{40})\t", listed)
+    if ids:
+        git.run(git.command(repository, "fetch", *options, address, *ids, env=env))
 
 
 def newest_tag(store: Path, address: str, pattern: str) -> tuple[str, str]:

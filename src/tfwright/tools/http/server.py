@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from tfwright.documents import opening
 from tfwright.errors import HostError
 
 LOOPBACK = "127.0.0.1"
@@ -83,7 +84,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         page = _page(path, self.headers.get("Accept", ""))
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
         try:
-            stream = page.open("rb")
+            stream = opening.plain(page)
         except OSError:
             self._refuse(HTTPStatus.NOT_FOUND)
             return

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tfwright.errors import Evidence, HostError
-from tfwright.tools import disk
+from tfwright.tools import disk, json_text
 from tfwright.tools.process.running import is_running
 
 HELD: list[int] = []
@@ -113,11 +113,7 @@ def _acquire(stream: IO[bytes], path: Path, *, wait: bool, remedy: str) -> None:
 
 def _holder(path: Path) -> dict[str, Any]:
     """Return what the holder wrote about itself; nothing if it has not come to it yet."""
-    try:
-        holder = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return holder if isinstance(holder, dict) else {}
+    return json_text.record(path)
 
 
 def _lives(holder: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
-from tfwright.tools import files
+from tfwright.tools import files, json_text
 from tfwright.vault.toolkit import tree
 
 Seen = dict[str, list[int | str]]
@@ -70,11 +70,7 @@ def _state(path: Path) -> list[int | str]:
 
 
 def _kept(root: Path) -> Seen:
-    try:
-        said = json.loads(_place(root).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return said if isinstance(said, dict) else {}
+    return json_text.record(_place(root))
 
 
 def _place(root: Path) -> Path:

@@ -1,0 +1,411 @@
+"""`invoke new`: a recipe from what is known about a release, with a reason behind each pin.
+
+What the tables of host/ know is filled in with its source. Every question of ./configure gets an
+answer: from the pins, from the person at the terminal, or "no", which leaves the feature out. The
+recipe is unverified, and the report lists what is still open.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tfwright.commands import schema, verified
+from tfwright.commands.new import bazel
+from tfwright.configure import expected, validation
+from tfwright.configure.prompt import Prompt
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.names import recipe_name
+from tfwright.documents.recipe import Recipe
+from tfwright.documents.release import ExactRelease, Release, is_version
+from tfwright.errors import RecipeError
+from tfwright.host import compatibility, match, versions
+from tfwright.host.match import Wish
+from tfwright.rules import tree_bazel
+from tfwright.tools import files
+from tfwright.tools.git import remote
+
+URL = "https://github.com/tensorflow/tensorflow.git"
+ROUNDS = 8
+"""Answers can lead to further questions; no release nests them deeper than this."""
+TEXTS = {
+    "CC_OPT_FLAGS": "-march=x86-64 -mtune=generic",
+    "GCC_HOST_COMPILER_PATH": "/usr/bin/gcc",
+}
+"""Answers that serve most people: a wheel for any x86-64, made by the system's compiler."""
+OLDEST_CAPABILITY = "3.0"
+"""The oldest GPUs that TensorFlow has code for."""
+Ask = Callable[[Prompt, str], str]
+"""Asks a person, with a default in the form that is typed; returns the default where there is
+none."""
+
+
+@dataclass(frozen=True)
+class NewRecipe:
+    """A recipe that was written, and what is still open in it."""
+
+    path: Path
+    open: tuple[str, ...]
+
+
+@dataclass
+class _Draft:
+    """A recipe's text as it grows."""
+
+    lines: list[str] = field(default_factory=list)
+    answers: dict[str, str] = field(default_factory=dict)
+    open: list[str] = field(default_factory=list)
+
+    def table(self, name: str) -> None:
+        self.lines += ["", f"[{name}]"]
+
+    def pin(self, key: str, value: object, reason: str) -> None:
+        self.lines.append(f"{key} = {json.dumps(value)}  # {reason}")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Versions that a person names where the tables have none, or others."""
+
+    bazel: str = ""
+
+
+@dataclass(frozen=True)
+class Toolkit:
+    """The CUDA of a new recipe, and the one that the release was tested with."""
+
+    row: compatibility.Cuda
+    tested: compatibility.Tested | None
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether the release was tested with this CUDA."""
+        return self.tested is not None and self.tested.cuda == self.row.version
+
+    def cudnn(self) -> tuple[str, str]:
+        """Return the cuDNN and the reason for it."""
+        least, most = self.row.cudnn
+        wanted = self.tested.cudnn if self.tested else ""
+        # 7 is of any 7.x, of which 9.2 takes those from 7.1 on.
+        fits = versions.within(wanted, least, most) or versions.is_of(least, wanted)
+        if self.tested and wanted and fits:
+            return wanted, f"tested with this release: {self.tested.source}"
+        # A newer one may lack what this release calls: cuDNN 9 removed functions of 8.
+        reason = (
+            "the oldest for this CUDA, since this release was tested with an older one"
+        )
+        return least, f"{reason}: {self.row.source('cudnn')}"
+
+
+def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
+    wish: Wish,
+    version: ExactRelease,
+    host_file: HostFile,
+    folder: Path,
+    ask: Ask,
+    tools: Tools | None = None,
+) -> NewRecipe:
+    """Write a recipe for a release into `folder`.
+
+    A version with a patch level, or a release candidate, is that tag's commit; any other one is
+    the newest commit of its branch. Raises RecipeError if the release was never made for what is
+    wished for, or the file exists; SupplyError if the repository does not name the tag or branch.
+    """
+    release = version.line
+    toolkit = _toolkit(wish, release)
+    platform = "macos" if wish.system == "Darwin" else "linux"
+    suffix = f"cuda{toolkit.row.version}" if toolkit else "cpu"
+    candidate = f"-{version.candidate}" if version.candidate else ""
+    # The name says what `invoke lint` asks of names: system, branch and CUDA.
+    path = folder / f"{platform}-r{release}{candidate}-{suffix}.toml"
+    if path.exists():
+        raise RecipeError(
+            f"{path} exists already", remedy="Change that one, or rename it."
+        )
+    draft = _Draft()
+    _describe(draft, wish, version, toolkit)
+    # Elsewhere the path in this line would lead to nothing.
+    if folder.resolve() == recipes.RECIPES.resolve():
+        draft.lines[:0] = [schema.LINE, ""]
+    texts = _source(draft, version, host_file)
+    _host(draft, wish, release, toolkit)
+    _bazel(draft, bazel.chosen(release, texts, (tools or Tools()).bazel))
+    if release > recipes.LAST_BY_PROGRAM:
+        draft.table("compile")
+        reason = "Bazel itself makes the wheel since 2.17"
+        draft.pin("target", recipes.WHEEL_TARGET, reason)
+    try:
+        _answer(draft, path, wish, toolkit, ask)
+    except KeyboardInterrupt:
+        # What a person answered so far is kept: 'invoke plan' lists the other questions.
+        files.write(path, _text(draft))
+        raise
+    except RecipeError:
+        # It does not load, and would only stop the next attempt.
+        files.remove(path)
+        raise
+    return NewRecipe(path, tuple(draft.open))
+
+
+def _toolkit(wish: Wish, release: Release) -> Toolkit | None:
+    """Return the CUDA for a recipe; None for one without a GPU.
+
+    It is the one that is asked for, or else what the release was tested with, as far as that
+    compiles for the GPU. Raises RecipeError if no such CUDA is known.
+    """
+    if not (wish.gpu or wish.cuda):
+        return None
+    tested = match.tested_with(release)
+    row = compatibility.cuda(wish.cuda) or match.toolkit_for(wish, tested)
+    if row is None and wish.cuda:
+        known = ", ".join(row.version for row in compatibility.cudas())
+        raise RecipeError(
+            f"Nothing is known of CUDA {wish.cuda}", remedy=f"Name one of {known}."
+        )
+    if row is None or (wish.gpu and not versions.within(wish.gpu, *row.capabilities)):
+        line = f"CUDA {row.version}" if row else f"The CUDA of TensorFlow {release}"
+        raise RecipeError(
+            f"{line} does not compile for compute capability {wish.gpu or 'any'}",
+            remedy="Name another CUDA with --cuda, or another release; 'invoke match' lists what "
+            "fits together.",
+        )
+    if wish.system == "Darwin" and compatibility.mac(row.version) is None:
+        raise RecipeError(
+            f"NVIDIA made no CUDA {row.version} for macOS",
+            remedy="Leave out --gpu and --cuda, or name an older CUDA; the last one was 10.2.",
+        )
+    return Toolkit(row, tested)
+
+
+def _describe(
+    draft: _Draft, wish: Wish, version: ExactRelease, toolkit: Toolkit | None
+) -> None:
+    system = "macOS" if wish.system == "Darwin" else "Linux"
+    kind = f"with CUDA {toolkit.row.version} " if toolkit else ""
+    named = version if _is_tag(version) else version.line
+    draft.lines = [
+        "# Written by 'invoke new'; not run yet.",
+        "",
+        f"summary = {json.dumps(f'TensorFlow {named} {kind}for {system}')}",
+    ]
+
+
+def _is_tag(version: ExactRelease) -> bool:
+    """Say whether a version names one commit: 1.12.1 and 1.12.0-rc0 do, 1.12 is a line."""
+    return bool(version.patch or version.candidate or version.fork)
+
+
+def _source(
+    draft: _Draft, version: ExactRelease, host_file: HostFile
+) -> dict[str, str]:
+    """Pin the tag's commit, or the newest one of the branch; return the texts that name Bazel."""
+    address = host_file.mirror_of(URL) or URL
+    # git needs a directory to run in, and a new checkout has none yet.
+    host_file.build_out.mkdir(parents=True, exist_ok=True)
+    store, branch = host_file.build_out, f"r{version.line}"
+    if _is_tag(version):
+        name, commit = remote.release_of(store, address, version)
+        reason = f"The tag {name} at upstream."
+    else:
+        commit = remote.commit_of(store, address, branch)
+        reason = (
+            f"The branch of release {version.line}; the commit is its newest one today."
+        )
+    draft.table("source")
+    # A branch moves; the commit is what makes the recipe build the same next year.
+    draft.lines += [
+        f"# {reason}",
+        f'url = "{URL}"',
+        f'branch = "{branch}"',
+        f'commit = "{commit}"',
+    ]
+    if _is_tag(version):
+        draft.lines.append(f'version = "{version}"')
+    return remote.texts(store, address, commit, tree_bazel.PATHS)
+
+
+def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) -> None:
+    draft.table("host")
+    draft.pin("system", wish.system or "Linux", "what was asked for")
+    draft.pin("machine", "x86_64", "the only machine that these tables know")
+    known = compatibility.python(release)
+    if not (known or wish.python):
+        raise RecipeError(
+            f"No table says which Python TensorFlow {release} takes",
+            remedy="Look into setup.py of the tree, and add --python VERSION.",
+        )
+    # The newest Python of the range has wheels for the longest time.
+    python = wish.python or (known.most if known else "")
+    if known and not known.holds(python):
+        raise RecipeError(
+            f"TensorFlow {release} was not made for Python {python}",
+            remedy=f"It takes {known} ({known.source}).",
+        )
+    reason = "what was asked for"
+    if known:
+        reason = f"TensorFlow {release} takes {known}: {known.source}"
+    draft.pin("python", python, reason)
+    if toolkit:
+        _gpu(draft, wish, release, toolkit)
+    draft.lines += [
+        "# What TensorFlow's own build imports; 'invoke pin' adds what these need.",
+        "requirements = []",
+    ]
+    # pip alone knows what these packages need; `invoke pin` asks it.
+    draft.open.append(
+        "the packages of the build: invoke pin --recipe FILE --add numpy --add wheel"
+    )
+
+
+def _gpu(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit) -> None:
+    """Pin CUDA and what goes with it on this system."""
+    row, tested = toolkit.row, toolkit.tested
+    reason = f"what was asked for; nothing is known of TensorFlow {release} with it"
+    if tested:
+        reason = f"tested with this release: {tested.source}"
+        if not toolkit.is_tested:
+            reason = f"this release was tested with {tested.cuda}: {tested.source}"
+    draft.pin("cuda", row.version, reason)
+    draft.pin("cudnn", *toolkit.cudnn())
+    mac = compatibility.mac(row.version) if wish.system == "Darwin" else None
+    if mac:
+        draft.pin("xcode", mac.xcode, f"the newest for this CUDA: {mac.why}")
+        draft.pin("macos", mac.macos, f"for this CUDA: {mac.why}")
+        draft.open.append(
+            "patches: TensorFlow has not been made for CUDA on macOS since 1.2"
+        )
+        return
+    draft.pin("gcc", row.gcc, f"the newest for this CUDA: {row.source('gcc')}")
+    oldest, source = compatibility.driver(row, wish.gpu)
+    draft.pin("driver", oldest, f"the oldest that runs it: {source}")
+
+
+def _bazel(draft: _Draft, found: bazel.ChosenBazel) -> None:
+    draft.table("bazel")
+    draft.pin("version", found.version, found.reason)
+
+
+def _answer(
+    draft: _Draft, path: Path, wish: Wish, toolkit: Toolkit | None, ask: Ask
+) -> None:
+    """Answer every question of ./configure, and those that the answers lead to."""
+    _decided(draft, wish, toolkit)
+    # Which questions ./configure asks depends on earlier answers, so ask until none is left.
+    for _ in range(ROUNDS):
+        files.write(path, _text(draft))
+        recipe = recipes.read(str(path))
+        interview = expected.interview(recipe, HostFile())
+        # Not every release asks for each part of CUDA, nor by the same names.
+        read = {prompt.variable for prompt in interview.dialect.prompts}
+        useless = [
+            fault.variable for fault in validation.faults(interview) if fault.harmless
+        ]
+        useless += [variable for variable in draft.answers if variable not in read]
+        for variable in useless:
+            draft.answers.pop(variable, None)
+        lacking = interview.unanswered()
+        if not (lacking or useless):
+            _note_download(draft, toolkit)
+            return
+        for prompt in lacking:
+            draft.answers[prompt.variable] = _asked(draft, recipe, prompt, ask)
+    draft.open.append(
+        "some questions of ./configure still have no answer: see 'invoke plan'"
+    )
+
+
+def _note_download(draft: _Draft, toolkit: Toolkit | None) -> None:
+    """Leave the exact version to a person where Bazel downloads CUDA: tables have its line only."""
+    if toolkit and draft.answers.get("HERMETIC_CUDA_VERSION") == '""':
+        draft.open.append(
+            f"HERMETIC_CUDA_VERSION: a full version of CUDA {toolkit.row.version}; without it "
+            "Bazel downloads the tree's default"
+        )
+
+
+def _decided(draft: _Draft, wish: Wish, toolkit: Toolkit | None) -> None:
+    """Give the answers that follow from the pins; those that a release does not ask are dropped."""
+    draft.answers["TF_NEED_CUDA"] = "true" if toolkit else "false"
+    if not toolkit:
+        return
+    row = toolkit.row
+    cuda, cudnn = json.dumps(row.version), json.dumps(toolkit.cudnn()[0])
+    # TensorFlow asks again for a compute capability below 3.0.
+    oldest = max(row.capabilities[0], OLDEST_CAPABILITY, key=versions.numbers)
+    capabilities = json.dumps(wish.gpu or f"{oldest},{row.capabilities[1]}")
+    draft.answers |= {
+        "TF_CUDA_VERSION": cuda,
+        "TF_CUDNN_VERSION": cudnn,
+        "TF_CUDA_COMPUTE_CAPABILITIES": capabilities,
+        # From 2.18 on Bazel downloads CUDA, and the three have other names.
+        "HERMETIC_CUDA_COMPUTE_CAPABILITIES": capabilities,
+    }
+
+
+def _asked(draft: _Draft, recipe: Recipe, prompt: Prompt, ask: Ask) -> str:
+    """Ask for one answer; without a person, the answer to a yes-or-no question is no."""
+    default = "false" if prompt.yes_no else json.dumps(TEXTS.get(prompt.variable, ""))
+    given = ask(prompt, default)
+    if given == default and not prompt.yes_no and default == '""':
+        draft.open.append(
+            f"{prompt.variable}: {recipe.name} needs a value that is not empty"
+        )
+    return given
+
+
+def _text(draft: _Draft) -> str:
+    return "\n".join([*draft.lines, *_answer_lines(draft)]) + "\n"
+
+
+def _answer_lines(draft: _Draft) -> Iterator[str]:
+    yield from (
+        "",
+        "[configure.answers]",
+        (
+            "# The answers about CUDA follow from [host]. The others were given when 'invoke new' "
+            "asked,"
+        ),
+        "# or are false, which leaves a feature out.",
+    )
+    for variable, value in draft.answers.items():
+        yield f"{variable} = {value}"
+
+
+def version_of(text: str) -> ExactRelease:
+    """Read what a person names as a release: ``2.6``, ``v2.4.4`` or ``1.12.0-rc0``.
+
+    Raises RecipeError for anything else.
+    """
+    if not is_version(text):
+        raise RecipeError(
+            f"{text!r} is not a TensorFlow release",
+            remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
+        )
+    return ExactRelease.parse(text)
+
+
+def copy(path: Path, name: str, folder: str = "") -> NewRecipe:
+    """Write a copy of a recipe under another name, without its [verified] table.
+
+    It is put next to the recipe, unless a folder is named. Raises RecipeError if there is such a
+    recipe already, or the name is none for a recipe.
+    """
+    try:
+        recipe_name(name)
+    except ValueError as fault:
+        raise RecipeError(
+            f"{name!r} {fault}", remedy="Choose another name: --name linux-r2.6-mine."
+        ) from fault
+    target = (Path(folder) if folder else path.parent) / f"{name}.toml"
+    if target.exists():
+        raise RecipeError(f"{target} exists already", remedy="Choose another name.")
+    text = verified.removed_from(path.read_text("utf-8"))
+    files.write(target, schema.headed(f"# A copy of {path.stem}; not run yet.", text))
+    try:
+        recipes.read(str(target))
+    except RecipeError:
+        # Its patches may lie next to the original only.
+        files.remove(target)
+        raise
+    return NewRecipe(target, ("what makes it differ from the recipe that it copies",))

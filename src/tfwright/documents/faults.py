@@ -1,0 +1,365 @@
+"""What is wrong with a TOML document, in words for its author: line, key, value and remedy."""
+
+import difflib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from tfwright.printable import printable
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
+
+Location = tuple[int | str, ...]
+LONGEST_VALUE = 200
+"""Characters of a value that a message quotes."""
+SHOWN = 20
+"""Faults that are described; each one is looked for in the whole document."""
+SPELLED = 60
+"""Characters of a value that stands next to what it should be."""
+GENERAL = "Correct the value; recipes/README.md describes every key."
+
+# By the names that pydantic gives to its findings.
+_WANTED = {
+    "string_type": "a text in quotes",
+    "tuple_type": 'a list in brackets, such as ["a", "b"]',
+    "bool_type": "true or false, without quotes",
+    "bool_parsing": "true or false, without quotes",
+    "int_type": "a whole number, without quotes",
+    "int_parsing": "a whole number, without quotes",
+    "int_from_float": "a whole number",
+    "float_type": "a number, without quotes",
+    "float_parsing": "a number, without quotes",
+    "dict_type": "a table",
+    "model_type": "a table",
+    "model_attributes_type": "a table",
+    "path_type": "a path in quotes",
+    "date_type": "a date such as 2026-11-22, without quotes",
+    "date_parsing": "a date such as 2026-11-22, without quotes",
+    "date_from_datetime_parsing": "a date such as 2026-11-22, without quotes",
+    "date_from_datetime_inexact": "a date such as 2026-11-22, without a time",
+}
+_COMPARED = {
+    "greater_than": ("greater than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
+_FORMS = {
+    r"^[0-9a-f]{40}$": "the 40 hexadecimal digits of a commit, in lower case",
+    r"^[0-9a-f]{64}$": "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
+    r"^\d+(\.\d+)*[\w.+-]*$": "a version such as 0.26.1",
+    r"^(\d+\.\d+|any)$": "two numbers such as 3.6, or any",
+    r"^[A-Z][A-Z0-9_]*$": "the name of a variable, in capital letters",
+}
+"""What the patterns of documents/names.py mean."""
+
+
+@dataclass(frozen=True)
+class DocumentFault:
+    """One fault of a document."""
+
+    line: int
+    what: str
+    remedy: str
+
+
+class Model(Protocol):
+    """A table's class, as far as a message needs it."""
+
+    model_fields: Mapping[str, Any]
+    REMEDIES: Mapping[str, str]
+
+
+# What is TOML, but does not fit
+
+
+def explained(
+    text: str,
+    values: Mapping[str, object],
+    model: type,
+    found: Sequence["ErrorDetails"],
+) -> list[DocumentFault]:
+    """Turn pydantic's first findings into one fault for each key.
+
+    `values` is what the document says, `model` the class that it should fit.
+    """
+    faults: dict[Location, DocumentFault] = {}
+    for finding in found[:SHOWN]:
+        place = _place(values, finding)
+        fault = _described(text, place, cast("Model", model), finding)
+        # An answer may be of two types, and then has a finding for each; a text that is refused for
+        # what it says has the second one only to go by.
+        if place in faults and finding["type"] == "string_type":
+            what = f"{_dotted_name(place)}: must be true, false or a text in quotes"
+            given = _spelled(finding["input"])
+            fault = DocumentFault(fault.line, f"{what}, not {given}", GENERAL)
+        faults[place] = fault
+    return list(faults.values())
+
+
+def _place(values: Mapping[str, object], finding: "ErrorDetails") -> Location:
+    """Return the part of a location that the document has; pydantic adds names of types."""
+    location = finding["loc"]
+    if finding["type"] in {"missing", "extra_forbidden"}:
+        return location
+    inner: Any = values
+    for depth, part in enumerate(location):
+        try:
+            inner = inner[part]
+        except (KeyError, IndexError, TypeError):
+            return location[:depth]
+    return location
+
+
+def _described(
+    text: str, place: Location, model: Model, finding: "ErrorDetails"
+) -> DocumentFault:
+    line = line_of(text, place)
+    key = _dotted_name(place)
+    table = _table(model, place[:-1])
+    if finding["type"] == "extra_forbidden":
+        # Cut, since difflib takes quadratic time for a long key.
+        known = list(table.model_fields) if table else []
+        near = difflib.get_close_matches(str(place[-1])[:LONGEST_VALUE], known, n=1)
+        guess = f"; did you mean {near[0]!r}?" if near else ""
+        what = f"unknown key {key}{guess}"
+        return DocumentFault(line, what, f"Use one of: {', '.join(known)}.")
+    if finding["type"] == "missing":
+        last = str(place[-1])
+        own = table.REMEDIES.get(last) if table else None
+        remedy = own or f"Add {last!r}; tfwright does not guess pins."
+        return DocumentFault(line, f"{key} is missing", remedy)
+    what, remedy = _of_value(finding, _source_line(text, line), place)
+    # A rule about several keys names the one to change, and pydantic only their table.
+    named = re.match(r"([a-z_]+(?:\.[a-z_]+)+): ", what)
+    if named:
+        line = line_of(text, tuple(named[1].split(".")))
+        return DocumentFault(line, what, remedy)
+    return DocumentFault(line, f"{key}: {what}", remedy)
+
+
+def _dotted_name(place: Location) -> str:
+    dotted = ".".join(str(part) for part in place) or "the document"
+    return printable(dotted, LONGEST_VALUE)
+
+
+def _source_line(text: str, line: int) -> str:
+    lines = text.splitlines()
+    # Cut: blanks without end would keep a regular expression busy.
+    return lines[line - 1][: 2 * LONGEST_VALUE] if line <= len(lines) else ""
+
+
+def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[str, str]:
+    """Say what a value must be, and what to write."""
+    kind, given = finding["type"], _spelled(finding["input"])
+    context = finding.get("ctx", {})
+    if kind in _WANTED:
+        return f"must be {_WANTED[kind]}, not {given}", _rewritten(kind, source, place)
+    if kind in _COMPARED:
+        words, bound = _COMPARED[kind]
+        return f"must be {words} {context.get(bound)}, not {given}", GENERAL
+    if kind == "literal_error":
+        return _of_choice(str(context.get("expected")), finding["input"]), GENERAL
+    if kind == "string_pattern_mismatch":
+        pattern = str(context.get("pattern"))
+        form = _FORMS.get(pattern, f"of the form {pattern}")
+        return f"must be {form}, not {given}", GENERAL
+    message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
+    # A list is at fault in one of its items, which the author has to find.
+    quoted = isinstance(finding["input"], str) and message.startswith("must")
+    return f"{given} {message}" if quoted else message, GENERAL
+
+
+def _of_choice(expected: str, given: object) -> str:
+    what = f"must be {expected}, not {_spelled(given)}"
+    choices = re.findall(r"'([^']*)'", expected)
+    by_lower_case = {choice.lower(): choice for choice in choices}
+    near = difflib.get_close_matches(
+        str(given).lower()[:LONGEST_VALUE], by_lower_case, n=1
+    )
+    return f"{what}; did you mean {by_lower_case[near[0]]!r}?" if near else what
+
+
+def _rewritten(kind: str, source: str, place: Location) -> str:
+    """Return the line to write, where the value only lacks its quotes or brackets."""
+    assigned = re.match(r"\s*([\w.\"'/-]+)\s*=\s*([^#\[\]{}]*[^#\[\]{}\s])", source)
+    if not assigned or not place or not isinstance(place[-1], str):
+        return GENERAL
+    key, value = assigned[1], printable(assigned[2], LONGEST_VALUE)
+    if kind == "string_type":
+        # The document's own text: as a number, 3.10 is the same as 3.1.
+        return f'Write {key} = "{value}".'
+    if kind == "tuple_type":
+        return f"Write {key} = [{value}]."
+    bare = value.strip("\"'")
+    if re.fullmatch(r"true|false|[\d.]+|\d{4}-\d\d-\d\d", bare) and bare != value:
+        return f"Write {key} = {bare}."
+    return GENERAL
+
+
+def _spelled(value: object) -> str:
+    """Return a value as TOML has it, cut to what a message can hold."""
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list | tuple):
+        return "a list"
+    if isinstance(value, str | bool | int | float):
+        return printable(json.dumps(value, ensure_ascii=False), SPELLED)
+    return printable(str(value), SPELLED)
+
+
+def _table(model: Model, location: Location) -> Model | None:
+    """Return the class of the table at `location`; None where it cannot be told."""
+    for part in location:
+        field = model.model_fields.get(str(part))
+        annotation = field.annotation if field else None
+        # dict[Name, Table] and tuple[Table, ...]: the next part is a name or a number.
+        if annotation is None:
+            continue
+        inner = [annotation, *getattr(annotation, "__args__", ())]
+        tables = [kind for kind in inner if hasattr(kind, "model_fields")]
+        if not tables:
+            return None
+        model = tables[0]
+    return model
+
+
+# What is no TOML
+
+
+def of_syntax(text: str, message: str) -> DocumentFault:
+    """Turn the parser's message into a fault, with the key and the earlier line that it means."""
+    found = re.search(r"line (\d+)", message)
+    # At the end of the document the parser names no line.
+    line = int(found[1]) if found else max(len(text.splitlines()), 1)
+    source = _source_line(text, line)
+    if text.startswith("\N{ZERO WIDTH NO-BREAK SPACE}"):
+        what = "begins with a byte order mark"
+        return DocumentFault(
+            1, what, "Save the file as UTF-8 without a byte order mark."
+        )
+    if re.match(r"(<{7}|={7}|>{7}|\|{7})( |$)", source):
+        what = "a line of an unfinished merge"
+        return DocumentFault(line, what, "Finish the merge, and delete git's marks.")
+    for pattern, explain in _SYNTAX:
+        if re.search(pattern, message):
+            return explain(text, line, message)
+    what = re.sub(r" \(at [^)]*\)", "", message)
+    remedy = 'Correct the line; a text needs quotes: key = "value".'
+    return DocumentFault(line, what, remedy)
+
+
+def _repeated(text: str, line: int, _message: str) -> DocumentFault:
+    """Name the key or the table that stands in a document twice, and where it stood first."""
+    entries = list(_entries(text))
+    here = [entry for number, entry in entries if number <= line]
+    if here:
+        first = next(number for number, entry in entries if entry == here[-1])
+        last = max(number for number, entry in entries if number <= line)
+        name = _dotted_name(here[-1])
+        if first < last:
+            what = f"{name} is set a second time; the first one is in line {first}"
+            return DocumentFault(last, what, "Delete one of the two, or merge them.")
+        what = f"{name} is a value above, and a table here, or the other way round"
+        return DocumentFault(last, what, "Write the table in one way only.")
+    return DocumentFault(line, "a key is set a second time", "Delete one of the two.")
+
+
+def _open_text(_text: str, line: int, _message: str) -> DocumentFault:
+    what = "a text has no closing quote on its line"
+    return DocumentFault(line, what, 'Close it: key = "value".')
+
+
+def _open_list(_text: str, line: int, _message: str) -> DocumentFault:
+    what = "a list is not closed, or a comma is missing at the end of the line before"
+    return DocumentFault(
+        line, what, "Separate the items by commas; end with a bracket."
+    )
+
+
+def _no_equals(_text: str, line: int, _message: str) -> DocumentFault:
+    what = "a key has no equals sign behind it"
+    return DocumentFault(line, what, 'Write key = "value", not key: value.')
+
+
+def _no_value(text: str, line: int, _message: str) -> DocumentFault:
+    source = _source_line(text, line)
+    assigned = re.match(r"\s*([\w.-]+)\s*=\s*([^#\"'\[{]*[^#\"'\[{\s])", source)
+    what = (
+        "a value that is neither a text in quotes nor a number, a date or true or false"
+    )
+    if not assigned:
+        return DocumentFault(line, what, 'Write key = "value".')
+    value = printable(assigned[2], LONGEST_VALUE)
+    return DocumentFault(line, what, f'Write {assigned[1]} = "{value}".')
+
+
+def _backslash(_text: str, line: int, _message: str) -> DocumentFault:
+    what = "a backslash that TOML does not know"
+    return DocumentFault(line, what, "Double it, or put the text in single quotes.")
+
+
+_SYNTAX = (
+    (
+        r"twice|overwrite a value|redefine namespace|mutate immutable|Duplicate",
+        _repeated,
+    ),
+    (r"Illegal character '\\n'|Unterminated string|Expected '\"", _open_text),
+    (r"Unclosed array", _open_list),
+    (r"Expected '=' after a key", _no_equals),
+    (r"Invalid value|Expected newline or end of document", _no_value),
+    (r"Unescaped '\\\\'|Invalid hex value|escape", _backslash),
+)
+"""Messages of tomllib, and who explains them."""
+
+
+# Lines
+
+# Not any text with an equals sign: a list of flags has such lines.
+_PART = r"(?:[\w-]+|\"[^\"]*\"|'[^']*')"
+_KEY = re.compile(rf"\s*({_PART}(?:\s*\.\s*{_PART})*)\s*=")
+
+
+def line_of(text: str, location: Location) -> int:
+    """Return the line, from 1, of the key at `location` in the TOML `text`.
+
+    The line of a missing key is its table's header; that of an unknown table is 1.
+    """
+    best, depth = 1, 0
+    for number, entry in _entries(text):
+        # A dotted key may go on below the location: assets."a.h".b for ("assets", "a.h").
+        shared = min(len(entry), len(location))
+        if entry[:shared] == location[:shared] and shared > depth:
+            best, depth = number, shared
+    return best
+
+
+def _entries(text: str) -> Iterator[tuple[int, Location]]:
+    """Yield each line that has a table's header or a key, and where in the document that is."""
+    # tomllib keeps no positions. A flat document has one [table] header or one key in a line, so
+    # the deepest header or key that matches is the place. The n-th [[table]] is item n - 1.
+    seen = Counter[str]()
+    table: list[int | str] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        header = re.match(r"\s*(\[{1,2})([^\[\]]+)\]", line)
+        key = _KEY.match(line)
+        if header:
+            table = list(_dotted(header[2]))
+            if header[1] == "[[":
+                table.append(seen[header[2]])
+            seen[header[2]] += 1
+            yield number, tuple(table)
+        elif key:
+            yield number, (*table, *_dotted(key[1]))
+
+
+def _dotted(text: str) -> list[str | int]:
+    """Split a TOML key such as ``source.assets`` or ``"a/b.h"`` into its parts."""
+    return [
+        quoted or bare
+        for quoted, bare in re.findall(r"[\"']([^\"']*)[\"']|([\w/-]+)", text)
+    ]

@@ -1,0 +1,449 @@
+"""What tools print, as the formats in their sources have it: which family explains it, and how.
+
+Each message is a format of the source that is named, with names put in its gaps.
+"""
+
+import io
+
+import pytest
+
+from tfwright.diagnosis import reader
+from tfwright.diagnosis.reader import Diagnosis
+
+
+def diagnose(log: str) -> Diagnosis:
+    return reader.read(io.BytesIO(log.encode()))
+
+
+def first(log: str) -> tuple[str, str]:
+    """Return the name of the first match that explains the root, and its cause."""
+    match = next(match for match in diagnose(log).matches if match.explains)
+    return match.entry.id, match.cause
+
+
+MODULES = {
+    # bzlmod/ModuleFileFunction.java
+    "module not found in registries: rules_cc@0.99": "bazel-module-not-found",
+    "in module dependency chain <root> -> a@1 -> b@2: module not found in registries: b@2": (
+        "bazel-module-not-found"
+    ),
+    "Error accessing registry https://registry.example.org/: timed out": "bazel-module-not-found",
+    "Invalid registry URL: no scheme": "bazel-module-not-found",
+    "the MODULE.bazel file of re2@1 declares a different version (2)": "bazel-module-versions",
+    "the MODULE.bazel file of re2@1 declares a different name (re)": "bazel-module-versions",
+    # bzlmod/Selection.java, bzlmod/BazelModuleResolutionFunction.java
+    "a@1 depends on c@1 which is not allowed by the multiple_version_override on c, which allows "
+    "only [2]": "bazel-module-versions",
+    "a@1 depends on c@1 with compatibility level 1, but b@1 depends on c@2 with compatibility level "
+    "2 which is different": "bazel-module-versions",
+    "multiple_version_override for module c contains version 2, but it doesn't exist in the "
+    "dependency graph": "bazel-module-versions",
+    "the root module specifies overrides on nonexistent module(s): zlib": "bazel-module-versions",
+    "For repository 'a', the root module requires module version a@1, but got a@2 in the resolved "
+    "dependency graph. Please update the version in your MODULE.bazel": "bazel-module-versions",
+    'Bazel version 7.4.1 is not compatible with module "a@1" (bazel_compatibility: [>=8.0.0])': (
+        "bazel-module-versions"
+    ),
+    "Yanked version detected in your resolved dependency graph: a@1, for the reason: a fault.": (
+        "bazel-module-versions"
+    ),
+    # bzlmod/RegularRunnableExtension.java, bzlmod/SingleExtensionFunction.java
+    "@@a~//:a.bzl does not export a module extension called b, yet its use is requested at "
+    "https://registry.example.org/modules/a/MODULE.bazel:8:14": "bazel-module-extension",
+    "Error loading '@@a~//:a.bzl' for module extensions, requested by /w/MODULE.bazel:6:23: at "
+    "/w/a.bzl:3:6: cannot load '@@b~//lib:modules.bzl': no such file": "bazel-module-extension",
+    'module extension "pip" from "@@rules_python~//python:e.bzl" does not generate repository "x", '
+    'yet it is imported as "x" in the usage at /w/MODULE.bazel:7:28': "bazel-module-extension",
+    'module extension "pip" from "@@rules_python~//python:e.bzl" generates repository "x", yet it '
+    "is injected via inject_repo() at /w/MODULE.bazel:9:1.": "bazel-module-extension",
+    "invalid label for module extension found at @@a~//:MODULE.bazel:56:23: no repo visible as "
+    "'@rules_python' here": "bazel-module-extension",
+    # bzlmod/BazelLockFileFunction.java and what asks it
+    "MODULE.bazel.lock is no longer up-to-date because: the root MODULE.bazel has been modified. "
+    "Please run `bazel mod deps --lockfile_mode=update` to update your lockfile.": (
+        "bazel-module-lock-file"
+    ),
+    # cmdline/RepositoryName.java
+    "No repository visible as '@rules_python' from main repository": "bazel-module-visibility",
+}
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "ERROR: ",
+        "ERROR: Error computing the main repository mapping: ",
+        "ERROR: Analysis of target '//a:b' failed; build aborted: ",
+    ],
+)
+@pytest.mark.parametrize("message", MODULES)
+def test_bazels_modules_are_explained_behind_every_report(
+    message: str, head: str
+) -> None:
+    log = f"Starting local Bazel server (7.4.1) and connecting to it...\n{head}{message}\n"
+    found = diagnose(log)
+
+    assert found.first is not None
+    assert found.first.line == 2
+    assert first(log)[0] == MODULES[message]
+
+
+def test_a_warning_about_a_modules_version_is_no_error() -> None:
+    log = (
+        "WARNING: For repository 'a', the root module requires module version a@1, but got a@2 in "
+        "the resolved dependency graph.\n"
+    )
+
+    assert diagnose(log).first is None
+
+
+SAID = {
+    # bazel: packages/StarlarkNativeModule, cmdline/Label
+    "Error in cc_library: This rule has been removed from Bazel. Please add a `load()` statement "
+    "for it.": ("bazel-rule-removed", "rule cc_library was built into Bazel"),
+    "ERROR: Skipping '//a:b': error loading package 'a': Label '//a:c/d.bzl' crosses boundary of "
+    "subpackage 'a/c' (perhaps you meant to put the colon here: '//a/c:d.bzl'?)": (
+        "bazel-crosses-package",
+        "the folder a/c has a BUILD file",
+    ),
+    "ERROR: /w/a.bzl:3:1: name 'module_extension' is not defined": (
+        "bazel-name-not-defined",
+        "came with the modules of Bazel 5.0",
+    ),
+    # bazelisk
+    "2022/04/29 09:33:34 could not run Bazel: could not start Bazel: fork/exec /x/bazel: exec "
+    "format error": ("bazel-launcher", "is for another processor"),
+    # HotSpot, arguments.cpp and java.c
+    "Unrecognized VM option 'UseConcMarkSweepGC'": ("bazel-java-start", "UseConcMark"),
+    "Error occurred during initialization of VM": ("bazel-java-start", "did not start"),
+    # Java, sun.security.validator
+    "ERROR: /w/BUILD:1:1: no such package '@a//': java.io.IOException: Error downloading [http://x] "
+    "to /o/a: sun.security.validator.ValidatorException: End user tried to act as a CA": (
+        "fetch-certificate",
+        "(End user tried to act as a CA)",
+    ),
+    # bash, env of coreutils
+    "./configure: line 2: $'\\r': command not found": (
+        "windows-line-endings",
+        "line endings of Windows",
+    ),
+    "/usr/bin/env: \u2018python3\\r\u2019: No such file or directory": (
+        "windows-line-endings",
+        "as of python3",
+    ),
+    "/bin/bash^M: bad interpreter: No such file or directory": (
+        "windows-line-endings",
+        "as of /bin/bash",
+    ),
+    # git
+    "error: unable to create file a/b.mlir: Filename too long": (
+        "too-many-files",
+        "length of a path",
+    ),
+    # bazel: src/main/tools/linux-sandbox-pid1.cc, process-wrapper-legacy.cc
+    'src/main/tools/linux-sandbox-pid1.cc:95: "fopen(/proc/self/uid_map)": No such file or '
+    "directory": ("sandbox-refused", "no namespaces of its own"),
+    'src/main/tools/process-wrapper-legacy.cc:80: "execvp(a/b_is_not_gcc, ...)": No such file or '
+    "directory": ("sandbox-refused", "the interpreter in its first line"),
+    # lld: ELF/SymbolTable.cpp, ELF/InputFiles.cpp, COFF/SymbolTable.cpp; mold
+    "ld.lld: error: version script assignment of 'global' to symbol 'init_a' failed: symbol not "
+    "defined": ("link-version-script", "from version 17 on"),
+    "ld.lld: error: corrupt input file: version definition index 0 for symbol curl_jmpenv is out of "
+    "bounds\n>>> defined in /l/libtensorflow.so": (
+        "link-of-another-linker",
+        "/l/libtensorflow.so",
+    ),
+    "lld-link: error: <root>: undefined symbol: class tensorflow::Session * __cdecl f(void)": (
+        "link-undefined",
+        "It belongs to TensorFlow itself",
+    ),
+    "mold: error: undefined symbol: nsync::nsync_mu_lock": (
+        "link-undefined",
+        "It belongs to nsync",
+    ),
+    # gold: target-reloc.h, yyscript.y; GNU ld: ldgram.y, reloc.c
+    "a.pic.o(.debug_aranges+0x6): error: relocation overflow: reference to local symbol 9 in "
+    "a.pic.o": ("link-debug-too-large", "section .debug_aranges"),
+    "a.o:(.debug_info+0x12): relocation truncated to fit: R_X86_64_32 against `.debug_str'": (
+        "link-debug-too-large",
+        "section .debug_info",
+    ),
+    "a.o(.text+0x6): error: relocation overflow: reference to 'main'": (
+        "link-out-of-reach",
+        "cannot place a jump",
+    ),
+    "/usr/bin/ld.gold: error: tf_exported_symbols.lds:2:1: syntax error, unexpected STRING": (
+        "link-version-script",
+        "tf_exported_symbols.lds: syntax error",
+    ),
+    "/usr/bin/ld:a.lds:1: syntax error in VERSION script": (
+        "link-version-script",
+        "syntax error in VERSION script",
+    ),
+    # ld of Xcode 15
+    "ld: Undefined symbols:\n  _SecTrustCopyCertificateChain, referenced from:\n      _f in a.o": (
+        "link-undefined",
+        "a framework of macOS",
+    ),
+    # glibc: elf/dl-lookup.c, elf/dl-load.c
+    "OSError: /n/libcublas.so.11: symbol cublasLtX, version libcublasLt.so.11 not defined in file "
+    "libcublasLt.so.11 with link time reference": (
+        "load-parts-of-two-versions",
+        "wants cublasLtX of libcublasLt.so.11",
+    ),
+    "ImportError: /x/a.so: failed to map segment from shared object: Operation not permitted": (
+        "load-not-mappable",
+        "/x/a.so",
+    ),
+    # cuDNN's loader of its own parts
+    "Could not load library libcudnn_ops_infer.so.8. Error: libcudnn_ops_infer.so.8: cannot open "
+    "shared object file: No such file or directory": (
+        "gpu-cudnn-parts",
+        "was not found",
+    ),
+    "Could not load library libcudnn_cnn_infer.so.8. Error: /u/libcudnn_cnn_infer.so.8: undefined "
+    "symbol: _ZN5cudnn3opsE, version libcudnn_ops_infer.so.8": (
+        "load-parts-of-two-versions",
+        "parts of one package in two versions",
+    ),
+    "Unable to load any of {libcudnn_ops.so.9.1.0, libcudnn_ops.so.9, libcudnn_ops.so}": (
+        "gpu-cudnn-parts",
+        "libcudnn_ops.so.9",
+    ),
+    # EDG, clang: Sema
+    'a.cu.h(57): error: calling a __host__ function("__builtin_expect") from a __global__ '
+    'function("f<int> ") is not allowed': (
+        "nvcc-host-function",
+        "calls __builtin_expect",
+    ),
+    'a.cu.cc(102): error: identifier "std::operator -<float> " is undefined in device code': (
+        "nvcc-host-function",
+        "C++ library",
+    ),
+    "a.cu.cc:4:3: error: reference to __host__ function 'pow' in __global__ function": (
+        "nvcc-host-function",
+        "calls pow",
+    ),
+    'Error: Internal Compiler Error (codegen): "there was an error in verifying the lgenfe '
+    'output!"': ("compiler-crashed", "crashed"),
+    # gcc 14, clang 16: diagnostics that became errors
+    "a.c:12:3: error: call to undeclared function 'getpid'; ISO C99 and later do not support "
+    "implicit function declarations [-Wimplicit-function-declaration]": (
+        "host-c-is-stricter",
+        "undeclared function 'getpid'",
+    ),
+    "a.c:12:3: error: passing argument 1 of \u2018f\u2019 from incompatible pointer type "
+    "[-Wincompatible-pointer-types]": ("host-c-is-stricter", "gcc from 14 on"),
+    # uv: crates/uv/src/commands/diagnostics.rs, crates/uv-resolver/src/error.rs
+    "  \u00d7 No solution found when resolving dependencies:\n  \u2570\u2500\u25b6 Because "
+    "tensorflow==1.8.0 has no wheels with a matching Python ABI tag": (
+        "uv-no-solution",
+        "tensorflow==1.8.0 has no wheels",
+    ),
+    "error: Distribution `a==1 @ registry+https://x` can't be installed because it doesn't have a "
+    "source distribution or wheel for the current platform": ("uv-no-solution", "a==1"),
+    "  \u00d7 Failed to build `h5py==3.1.0`\n  \u251c\u2500\u25b6 The build backend returned an "
+    "error": ("uv-failed", "The build backend returned an error"),
+    # distutils, setuptools, CMake
+    "unable to execute 'aarch64-linux-gnu-g++': No such file or directory": (
+        "pip-no-compiler",
+        "aarch64-linux-gnu-g++",
+    ),
+    'error: Microsoft Visual C++ 14.0 or greater is required. Get it with "Microsoft C++ Build '
+    'Tools"': ("pip-no-compiler", "Microsoft Visual C++ 14.0"),
+    "CMake Error at CMakeLists.txt:2 (cmake_minimum_required):\n  Compatibility with CMake < 3.5 "
+    "has been removed from CMake.": ("cmake-stopped", "CMake 4"),
+    "CMake Error at FindPackageHandleStandardArgs.cmake:230 (message):\n  Could NOT find OpenSSL, "
+    "try to set the path to OpenSSL root folder": ("cmake-stopped", "OpenSSL"),
+    # runtime_version.py of protobuf
+    "google.protobuf.runtime_version.VersionError: Detected mismatched Protobuf Gencode/Runtime "
+    "major versions when loading a.proto: gencode 6.31.1 runtime 5.29.5. Same major version is "
+    "required.": ("python-protobuf", "generated for 6.31.1, and 5.29.5 is installed"),
+    # clang and gcc: how a warning that counts as an error is named
+    "a.c:19:10: error: defining a type within '__builtin_offsetof' is a Clang extension "
+    "[-Werror,-Wgnu-offsetof-extensions]": (
+        "host-werror",
+        "(-Wgnu-offsetof-extensions)",
+    ),
+    "a.c:19:10: error: unused variable [-Werror=unused-variable]": (
+        "host-werror",
+        "(-Wunused-variable)",
+    ),
+    # status_macros.h of XLA, subprocess.cc of protoc, and perl
+    "XlaRuntimeError: INTERNAL: RET_CHECK failure (xla/service/gpu/gpu_compiler.cc:626) dnn != "
+    "nullptr": ("tf-check-failed", "It is about cuDNN"),
+    "bazel-out/host/bin/external/grpc/grpc_cpp_plugin: program not found or is not executable": (
+        "host-protoc-plugin",
+        "its plugin bazel-out/host/bin/external/grpc/grpc_cpp_plugin",
+    ),
+    'Can\'t exec "g++": No such file or directory at /opt/rocm/bin/hipcc line 243.': (
+        "execution-not-found",
+        "cannot be run: g++ No such file",
+    ),
+    # jobs.c of bash, base_command.py of pip, blaze.cc of bazel
+    "/bin/bash: line 1: 133735 Segmentation fault      (core dumped) bazel-out/host/bin/a/gen_cc 0": (
+        "process-crashed",
+        "a tool that this build had just made",
+    ),
+    "/usr/bin/bash: line 1: realpath: command not found": (
+        "command-not-found",
+        "coreutils on macOS",
+    ),
+    "ERROR: Could not find an activated virtualenv (required).": (
+        "pip-environment",
+        "PIP_REQUIRE_VIRTUALENV",
+    ),
+    "ERROR: build interrupted": ("bazel-interrupted", "time limit"),
+    # xcrun
+    'xcrun: error: SDK "macosx10.11" cannot be located': (
+        "bazel-xcode",
+        "install the whole Xcode",
+    ),
+}
+
+
+@pytest.mark.parametrize("message", SAID)
+def test_a_message_is_explained_by_its_family(message: str) -> None:
+    name, part = SAID[message]
+    given, cause = first(message + "\n")
+
+    assert given == name
+    assert part in cause
+
+
+def test_a_rule_that_fails_on_a_value_is_no_unknown_program() -> None:
+    log = (
+        "ERROR: /o/external/r+/e.bzl:496:33: Traceback (most recent call last):\n"
+        '\tFile "/o/external/r+/e.bzl", line 496, column 33, in _f\n'
+        '\t\tx = fact["features"]\n'
+        "Error: type 'NoneType' has no operator [](string)\n"
+        "ERROR: error evaluating module extension @@r+//:e.bzl%crate\n"
+    )
+    name, cause = first(log)
+
+    assert name == "bazel-starlark-error"
+    assert "type 'NoneType' has no operator [](string). That is a fault" in cause
+
+
+RULE = (
+    "ERROR: An error occurred during the fetch of repository 'x':\n"
+    "   Traceback (most recent call last):\n"
+    '\tFile "/t/a.bzl", line 626, column 13, in _impl\n'
+    "\t\tfail(result.stderr)\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("quoted", "root"),
+    [
+        (
+            "Error in fail: Repository command failed\nbash: line 1: realpath: command not found",
+            6,
+        ),
+        (
+            "Error in fail: x failed: (\n  ERROR: Could not find an activated virtualenv (r)",
+            6,
+        ),
+        ('Error in fail: \nROCm Configuration Error: ERROR: #define "V" is either', 6),
+        ("Error in fail: nothing was found\nERROR: no such package '@y//': BUILD", 5),
+        ("Error in fail: nothing was found", 5),
+    ],
+)
+def test_what_a_rule_quotes_is_nearer_than_that_the_rule_stopped(
+    quoted: str, root: int
+) -> None:
+    found = diagnose(f"{RULE}{quoted}\nERROR: Analysis of target '//a' failed\n")
+
+    assert found.first is not None
+    assert found.first.line == root
+
+
+def test_a_traceback_that_lost_its_indentation_ends_at_its_message() -> None:
+    log = (
+        "ERROR: Traceback (most recent call last):\n"
+        'File "/t/WORKSPACE", line 100, column 49, in <toplevel>\n'
+        'load("@rules_python//python:repositories.bzl", "python_register_toolchains")\n'
+        "Error: file '@rules_python//python:repositories.bzl' does not contain symbol 'a'\n"
+    )
+    found = diagnose(log)
+
+    assert found.first is not None
+    assert found.first.line == 4
+    assert first(log)[0] == "bazel-extension-missing"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "W asm.cc:232] Falling back to the CUDA driver; ptxas does not support CC 8.9",
+        "tar: /lib/libcurl.so.4: no version information available (required by tar)",
+        "ERROR: Ignored the following versions: 2.1 Requires-Python >=3.9",
+        "ERROR: the flag has been removed from Bazel",
+    ],
+)
+def test_what_proves_nothing_is_not_called_known(line: str) -> None:
+    assert not any(match.certain for match in diagnose(line + "\n").matches)
+
+
+def test_what_a_server_prints_as_it_crashes_is_nearer_than_that_it_crashed() -> None:
+    log = (
+        "FATAL: Server crashed during startup. Now printing /o/server/jvm.out:\n"
+        "Unrecognized VM option 'MaxPermSize=1g'\n"
+        "Error: Could not create the Java Virtual Machine.\n"
+    )
+
+    assert first(log)[0] == "bazel-java-start"
+
+
+def test_a_module_that_was_only_looked_for_is_not_the_cause() -> None:
+    log = (
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 18, in swig_import_helper\n'
+        "ImportError: No module named '_pywrap_tensorflow_internal'\n"
+        "\n"
+        "During handling of the above exception, another exception occurred:\n"
+        "\n"
+        "Traceback (most recent call last):\n"
+        '  File "a.py", line 20, in swig_import_helper\n'
+        "ImportError: dlopen(/x/a.so, 6): Symbol not found: ___darwin_check_fd_set_overflow\n"
+    )
+    found = diagnose(log)
+
+    assert found.first is not None
+    assert found.first.line == 9
+    assert "newer macOS" in first(log)[1]
+
+
+FAILED = "curl: (28) Operation timed out after 30000 milliseconds\n"
+RETRY = "Warning: Problem : timeout. Will retry in 1 seconds. 3 retries left.\n"
+
+
+def test_a_failure_counts_only_if_nothing_is_tried_afterwards() -> None:
+    done = "100  1024k\nsaved\nnext\n"
+
+    assert diagnose(FAILED + RETRY + done).first is None
+    assert diagnose(FAILED + RETRY + FAILED).first is not None
+    assert diagnose(FAILED + RETRY).first is not None
+
+
+def test_what_python_ignores_while_it_ends_is_no_error() -> None:
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "s.py", line 5, in __del__\n'
+        "    self.close()\n"
+        "AttributeError: 'NoneType' object has no attribute 'TF_DeleteSession'\n"
+    )
+
+    assert diagnose(f"Exception ignored in: <method>\n{traceback}").first is None
+    assert diagnose(traceback).first is not None
+
+
+def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
+    log = (
+        "(10:00:01) WARNING: error: none\n(10:00:02) ERROR: Unrecognized option: --x\n"
+    )
+    found = diagnose(log)
+
+    assert found.first is not None
+    assert found.first.line == 2
+    assert first(log)[0] == "bazel-option"
