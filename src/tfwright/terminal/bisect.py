@@ -15,11 +15,13 @@ def show_start(wanted: "Bisection") -> None:
     """Say what lies between the two builds, and about how many trials that takes."""
     stage = wanted.symptom.stage
     count = len(wanted.steps)
-    # One more: the good build is tried first, to see whether this host still builds it.
-    trials = halving.expected_trials(count) + 1
+    # One more: the good build is tried first, to see whether this host still builds it. A single
+    # change is tried as well, before it is blamed.
+    trials = max(min(count, 1), halving.expected_trials(count)) + 1
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {stage}.")
     changes = text.counted(count, "change")
-    text.tell(f"{changes} in between: about {trials} trials, each up to {stage}.")
+    expected = text.counted(trials, "trial")
+    text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
     for change in wanted.host_changes:
         text.tell(f"This host changed as well: {_host_change(change)}")
 
