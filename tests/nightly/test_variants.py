@@ -4,6 +4,7 @@ import hashlib
 import json
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from tfwright.nightly import labels, night, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
 from tfwright.nightly.index import variants
+from tfwright.nightly.index.wheels import IndexedWheel
 from tfwright.nightly.night import BuildHost, BuildOrder
 from tfwright.tools.http import server
 from tfwright.wheel import variant
@@ -158,19 +160,53 @@ def test_a_variant_is_proved_once_and_goes_with_its_build(
     assert len(list((host.site / "variants/tf-a").glob("*.whl"))) == 1
 
 
+REFEREE = """
+import json
+import sys
+from variantlib.variants_json import VariantsJson
+read = VariantsJson(json.load(open(sys.argv[1])))
+for label, described in sorted(read.variants.items()):
+    print(label, *sorted(value.to_str() for value in described.properties))
+"""
+
+
+def test_variantlib_reads_what_the_labels_of_a_version_mean(tmp_path: Path) -> None:
+    pytest.importorskip("variantlib")
+    file = tmp_path / "demo-1.0-variants.json"
+    meanings = {"sm90_v1": LIE, "v1": {"x86_64": {"level": ["v1"]}}}
+    file.write_bytes(variant.documents(meanings))
+    argv = [sys.executable, "-c", REFEREE, str(file)]
+    printed = subprocess.run(argv, check=True, capture_output=True, text=True).stdout
+    assert printed.splitlines() == [
+        "sm90_v1 nvidia :: sm_arch :: 90_real x86_64 :: level :: v1",
+        "v1 x86_64 :: level :: v1",
+    ]
+
+
 def test_one_label_of_one_version_has_one_meaning(tmp_path: Path) -> None:
-    found = {}
+    wheels = {}
     for tag, level in (("cp311-cp311", "v1"), ("cp312-cp312", "v2")):
-        wheel = write_wheel(tmp_path / tag, tag=f"{tag}-linux_x86_64")
-        properties = {"x86_64": {"level": [level]}}
-        text = variant.document(properties, "same")
-        made = labels.with_variant(wheel, tmp_path / tag, "same", text)
-        listed = variants.ListedVariant(listed_as(wheel), "same", properties)
-        found[made] = listed
-    first, second = found.values()
-    with pytest.raises(variants.WheelError, match="stands for other properties"):
-        variants._insist_on_one_meaning(second, [first])
+        wheel = write_wheel(tmp_path / "site/packages", tag=f"{tag}-linux_x86_64")
+        wheel.with_name(f"{wheel.name}.metadata").write_bytes(b"")
+        text = variant.document({"x86_64": {"level": [level]}}, "same")
+        made = labels.with_variant(wheel, tmp_path / "builds", "same", text)
+        wheels[made] = IndexedWheel(wheel.name, "demo", "1.0", "0" * 64, 1, "0" * 64)
+    # Listed before, so that their claims count as proved.
+    files = [{"filename": made.name, "hashes": {"sha256": "0" * 64}} for made in wheels]
+    page = tmp_path / "site/variants/demo/index.json"
+    page.parent.mkdir(parents=True)
+    page.write_text(json.dumps({"files": files}))
+    (fault,) = variants.refresh(tmp_path / "site", wheels)
+    assert "the label same stands for other properties" in fault.what
+    assert "cp312" in fault.what
 
 
-def listed_as(wheel: Path) -> variants.IndexedWheel:
-    return variants.IndexedWheel(wheel.name, "demo", "1.0", "0" * 64, 1, "0" * 64)
+@pytest.mark.parametrize("text", ["", "[]", '{"files": [1]}', '{"files": [{}]}'])
+def test_a_damaged_page_costs_only_another_proof(host: BuildHost, text: str) -> None:
+    night.run(host)
+    place = host.site / "variants/tf-a/index.json"
+    before = place.read_text()
+    place.write_text(text)
+    with states.opened(host.directory) as state:
+        assert not site.publish(host.nightly, state, host.clock()).refused
+    assert place.read_text() == before

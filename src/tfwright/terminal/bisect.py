@@ -1,8 +1,10 @@
 """What `invoke bisect` prints."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from tfwright.nightly import halving
+from tfwright.nightly.inputs import FOLDER
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ def show_start(wanted: "Bisection") -> None:
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {stage}.")
     changes = text.counted(count, "change")
     expected = text.counted(trials, "trial")
-    text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
+    if count:
+        text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
+    else:
+        text.tell(f"The recipe did not change: one trial, up to {stage}.")
     for change in wanted.host_changes:
         text.tell(f"This host changed as well: {_host_change(change)}")
 
@@ -79,6 +84,10 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
         text.line(
             f'Until it is corrected, pin the commit before it: commit = "{before}"'
         )
+    else:
+        both = [wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)]
+        command = shlex.join(["diff", "-r", *map(str, both)])
+        text.line(f"Read what changed with '{command}'.")
 
 
 def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:

@@ -6,12 +6,14 @@ mean. A wheel enters only if its machine code shows all that its ``variant.json`
 """
 
 import hashlib
-import json
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+
+from pydantic import BaseModel, ValidationError
 
 from tfwright.errors import WheelError
 from tfwright.nightly import labels
@@ -27,6 +29,21 @@ from tfwright.wheel.inspect.library import Library
 from tfwright.wheel.variant import Properties
 
 FOLDER = "variants"
+
+
+class _Hashes(BaseModel):
+    sha256: str
+
+
+class _File(BaseModel):
+    filename: str
+    hashes: _Hashes
+
+
+class _Page(BaseModel):
+    """As much of a project's page as tells what was proved before."""
+
+    files: list[_File]
 
 
 @dataclass(frozen=True)
@@ -89,8 +106,10 @@ def _known(home: Path) -> dict[str, str]:
     """Return the digest of each file that the pages list: it was read and proved then."""
     found = {}
     for page in home.glob("*/index.json"):
-        for file in json.loads(page.read_text("utf-8"))["files"]:
-            found[file["filename"]] = file["hashes"]["sha256"]
+        # A page that cannot be read costs another proof.
+        with suppress(ValidationError):
+            read = _Page.model_validate_json(page.read_bytes())
+            found |= {file.filename: file.hashes.sha256 for file in read.files}
     return found
 
 
