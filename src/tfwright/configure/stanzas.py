@@ -7,7 +7,16 @@ from collections.abc import Iterable, Mapping
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import BazelrcDifference, Setting
 from tfwright.configure.prompt import Prompt
+from tfwright.documents.recipe import MOST_WILDCARDS
 
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables that decide which programs run, or that make builds reproducible."""
+MOST_LINES = 4
+"""Lines of a text that may belong to one question."""
+FEWEST_LETTERS = 3
+"""Letters and digits without which a line is no question by itself."""
+LONGEST_QUESTION = 1500
+"""Characters of a question that are written down."""
 INDENT = "    "
 NEAR = 200
 """Characters before a question's words in which its call names the variable."""
@@ -45,14 +54,39 @@ def prompt(question: str, variable: str, *, yes_no: bool) -> str:
 def table(question: str, variable: str, *, yes_no: bool) -> list[str]:
     """Return the lines of ``[[configure.prompts]]`` for a question."""
     kind = ['kind = "yes-no"'] if yes_no else []
-    # The default is often a path of this host.
-    text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     return [
         "[[configure.prompts]]",
         f'variable = "{variable}"',
-        f"question = {json.dumps(text, ensure_ascii=False)}",
+        f"question = {json.dumps(matched(question), ensure_ascii=False)}",
         *kind,
     ]
+
+
+def question_in(text: str) -> str:
+    """Return the question at the end of a text: its last line, or more where that says nothing."""
+    lines = text.rstrip("\n").split("\n")
+    # Only the last line: what comes before it may be a report of the host.
+    for number in range(1, min(len(lines), MOST_LINES) + 1):
+        question = "\n".join(lines[-number:])
+        # "? " or "> " alone would be found at the end of any question.
+        if len(re.sub(r"\W", "", matched(question))) >= FEWEST_LETTERS:
+            break
+    return question + text[len(text.rstrip("\n")) :]
+
+
+def matched(question: str) -> str:
+    """Return a question as a recipe can hold it: asterisks for what differs, or cannot be typed."""
+    # The default is often a path of this host.
+    text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
+    # Colours and other escape sequences, and asterisks of its own.
+    text = re.sub(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])?", "\0", text)
+    text = "".join(part if part == "\n" or part.isprintable() else "*" for part in text)
+    parts = re.split(r"\*+", text)
+    # A question is looked for at the end of what was printed, so that its beginning may be left
+    # out.
+    if len(parts) > MOST_WILDCARDS + 1:
+        parts = parts[-MOST_WILDCARDS - 1 :]
+    return "*".join(parts)[-LONGEST_QUESTION:]
 
 
 def variable_in(script: str, question: str) -> str:
@@ -67,8 +101,9 @@ def variable_in(script: str, question: str) -> str:
         named = re.findall(
             r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:]
         )
-        if named:
-            return str(named[-1])
+        usable = [name for name in named if name not in RESERVED]
+        if usable:
+            return str(usable[-1])
     return ""
 
 
@@ -83,7 +118,8 @@ def variable_of(question: str) -> str:
     feature = re.search(r"TensorFlow with (.+?) support", question)
     if not feature:
         return "VARIABLE_THAT_CONFIGURE_READS"
-    return "TF_NEED_" + re.sub(r"\W+", "_", feature[1]).strip("_").upper()
+    words = re.sub(r"[^A-Z0-9]+", "_", feature[1].upper()).strip("_")
+    return f"TF_NEED_{words}" if words else "VARIABLE_THAT_CONFIGURE_READS"
 
 
 def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:

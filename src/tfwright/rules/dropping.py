@@ -104,7 +104,8 @@ def misspelt(drop_when: str) -> str:
     for condition in _conditions(drop_when):
         # "release => 1.9" would otherwise count as a sentence, and the patch would stay for ever.
         begins = re.match(
-            r"(release|glibc|python) *[<>=!~]|(upstream|pins|answer) \S*$", condition
+            r"(release|glibc|python|pins \S+) *[<>=!~]|(upstream|pins|answer) \S*$",
+            condition,
         )
         if begins and not any(form.match(condition) for form, _ in _FORMS):
             return condition
