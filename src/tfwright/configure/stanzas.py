@@ -18,6 +18,8 @@ FEWEST_LETTERS = 3
 LONGEST_QUESTION = 1500
 """Characters of a question that are written down."""
 INDENT = "    "
+_ESCAPE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])?")
+"""What a terminal takes for a colour or another command."""
 NEAR = 200
 """Characters before a question's words in which its call names the variable."""
 
@@ -79,7 +81,7 @@ def matched(question: str) -> str:
     # The default is often a path of this host.
     text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     # Colours and other escape sequences, and asterisks of its own.
-    text = re.sub(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])?", "\0", text)
+    text = _ESCAPE.sub("*", text)
     text = "".join(part if part == "\n" or part.isprintable() else "*" for part in text)
     parts = re.split(r"\*+", text)
     # A question is looked for at the end of what was printed, so that its beginning may be left
@@ -96,6 +98,15 @@ def variable_in(script: str, question: str) -> str:
     """
     feature = re.search(r"TensorFlow with (.+?) support", question)
     words = feature[1] if feature else question.partition("[")[0].strip()
+    if not words:
+        return ""
+    # Colours stand in a script as \x1b and the like; the words between them are plain.
+    plain = max(_ESCAPE.sub("*", words).split("*"), key=len).strip()
+    searched = [words, plain] if len(plain) >= FEWEST_LETTERS else [words]
+    return next(filter(None, (_named_before(script, text) for text in searched)), "")
+
+
+def _named_before(script: str, words: str) -> str:
     # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
     for found in re.finditer(re.escape(words), script):
         named = re.findall(
@@ -115,7 +126,8 @@ def variable_of(question: str) -> str:
     known = catalogue.matching(question, catalogue.everything())
     if known:
         return known.variable
-    feature = re.search(r"TensorFlow with (.+?) support", question)
+    plain = _ESCAPE.sub("", question)
+    feature = re.search(r"TensorFlow with (.+?) support", plain)
     if not feature:
         return "VARIABLE_THAT_CONFIGURE_READS"
     words = re.sub(r"[^A-Z0-9]+", "_", feature[1].upper()).strip("_")
