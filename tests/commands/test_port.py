@@ -9,39 +9,7 @@ from tfwright.commands import port
 from tfwright.commands.port import PortedPin
 from tfwright.documents import recipe as recipes
 from tfwright.documents.host_file import HostFile
-from tfwright.documents.release import Release
 from tfwright.pipeline.job import BuildRequest
-
-OLD = """\
-summary = "x"
-
-[source]
-branch = "r1.8"
-commit = "0000000000000000000000000000000000000000"
-
-[verified]
-until = "publish"
-by = "Ada"
-
-[bazel]
-version = "1"
-"""
-
-
-def test_the_new_text_has_the_new_commit_and_is_not_verified() -> None:
-    text = port._text(OLD, "v1.12.0", "1" * 40)
-    assert f'commit = "{"1" * 40}"' in text
-    assert 'branch = "r1.12"' in text
-    assert "[verified]" not in text
-    assert text.endswith('[bazel]\nversion = "1"\n')
-
-
-def test_the_new_name_says_the_new_release() -> None:
-    assert port._name("linux-r1.8-cpu", Release(1, 8), "v1.12.0") == "linux-r1.12-cpu"
-    assert (
-        port._name("linux-r1.8-cuda11.8", Release(1, 8), "r2.6")
-        == "linux-r2.6-cuda11.8"
-    )
 
 
 def test_what_must_change_comes_first() -> None:
@@ -58,6 +26,7 @@ summary = "x"
 url = "file://{repository}"
 branch = "r1.8"
 commit = "{commit}"
+exclude = ["docs", "core/old"]
 patches = ["r1.8/0001-moved.patch", "r1.8/0002-outlived.patch", "r1.8/0003-misfit.patch"]
 
 [host]
@@ -86,6 +55,10 @@ sha256 = "{old}"
 [configure.answers]
 TF_NEED_CUDA = false
 TF_NEED_JEMALLOC = false
+
+[verify]
+requirements = ["tensorboard==1.8.0", "six==1.11.0"]
+tests = ["core/op.cc", "core/gone_test.py"]
 """
 ARCHIVE = """\
 http_archive(
@@ -122,7 +95,14 @@ def commit(repository: Path, version: str, code: str, **archives: str) -> str:
     """Commit a tree of a release with these archives, tag it, and return the commit."""
     setup = repository / "tensorflow/tools/pip_package/setup.py"
     setup.parent.mkdir(parents=True, exist_ok=True)
-    setup.write_text(f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n]\n", "utf-8")
+    setup.write_text(
+        f"_VERSION = '{version}'\nREQUIRED_PACKAGES = [\n"
+        f"    'six >= 1.10',\n    'tensorboard >= {version}, < 1.99',\n]\n",
+        "utf-8",
+    )
+    for folder in ("docs", "core/old") if version == "1.8.0" else ():
+        (repository / folder).mkdir(parents=True)
+        (repository / folder / "page").write_text("x", "utf-8")
     rules = [
         ARCHIVE.format(name=name, sha256=sha256) for name, sha256 in archives.items()
     ]
@@ -146,6 +126,7 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     code = "".join(f"line {number}\n" for number in range(1, 40))
     old, new, gone = "a" * 64, "b" * 64, "c" * 64
     first = commit(repository, "1.8.0", code, gone=gone, changed=old)
+    run(repository, "rm", "--quiet", "-r", "core/old")
     moved = "line 0\n" + code.replace("line 31\n", "line 31 by upstream\n")
     commit(repository, "1.12.0", moved, changed=new, fresh="d" * 64)
     for name, line, drop_when in (
@@ -182,8 +163,20 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     assert states["substitute", "gone"] == "look"
     assert states["substitute", "changed"] == "change"
     assert states["archive", "from no source on this host"] == "look"
-    # The remedy is followed: the patch is merged, edited and written.
-    ported = replace(job, recipe=recipe)
+    assert recipe.source.exclude == ("docs",)
+    assert states["exclude", "core/old"] == "look"
+    assert states["test", "core/gone_test.py"] == "change"
+    assert states["requirement", "six"] == "fits"
+    (redo,) = [pin.says for pin in made.pins if pin.name == "verify.requirements"]
+    assert f"invoke pin --recipe {made.path} --verify" in redo
+    line = int(redo.split()[1])
+    assert written.splitlines()[line - 1].startswith("requirements = [")
+    follow_the_remedy(replace(job, recipe=recipe), tmp_path)
+    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0
+
+
+def follow_the_remedy(ported: BuildRequest, tmp_path: Path) -> None:
+    """Merge the patch that did not fit into a tree, edit it there, and write it again."""
     tree = patching.prepare(ported, 3)
     assert patching.waiting(tree) == ["core/op.cc"]
     merged = (tree / "core/op.cc").read_text("utf-8")
@@ -194,4 +187,3 @@ def test_a_port_changes_what_follows_without_a_doubt_and_lists_the_rest(
     assert redone.path == tmp_path / "patches/r1.12/0003-misfit.patch"
     assert "line 31 by upstream" in redone.path.read_text("utf-8")
     assert "Base:" not in redone.path.read_text("utf-8")
-    assert (patches / "0003-misfit.patch").read_text("utf-8").count("by upstream") == 0

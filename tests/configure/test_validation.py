@@ -26,6 +26,7 @@ def faults(
         ("1.8", "CC_OPT_FLAGS", True, "takes a text"),
         ("1.8", "CC_OPT_FLAGS", "", "is empty"),
         ("1.8", "CC_OPT_FLAGS", '-DX="a b"', "splits flags at blanks"),
+        ("1.8", "CC_OPT_FLAGS", "-O2 -DX=#1", "for a comment"),
         ("1.8", "TF_CUDA_VERSION", "", "is empty"),
         ("1.8", "TF_CUDA_VERSION", "nine", "'nine' is not a version"),
         ("1.8", "TF_NCCL_VERSION", "", "is empty"),
@@ -92,3 +93,28 @@ def test_a_terminal_would_cut_a_long_answer() -> None:
     (fault,) = faults("1.8", given)
     assert "4095 bytes" in fault.what
     assert faults("1.8", given, "environment") == []
+
+
+@pytest.mark.parametrize(
+    ("version", "variable", "says", "harmless"),
+    [
+        ("1.13", "TF_NEED_IGNITE", "Apache Ignite is built in", False),
+        ("1.13", "TF_NEED_KAFKA", "--config=nokafka in compile.flags leaves", False),
+        ("2.6", "TF_NEED_KAFKA", "dropped contrib, and Kafka with it", True),
+        ("2.6", "TF_NEED_S3", "moved to the package tensorflow-io", True),
+        ("2.5", "TF_NEED_HDFS", "HDFS is built in", False),
+        ("2.6", "TF_NEED_GCP", "Google Cloud Platform is built in", False),
+        ("1.11", "TF_NEED_S3", "TF_NEED_AWS asks for it", True),
+        ("2.1", "TF_NEED_MPI", "dropped contrib, and MPI with it", True),
+    ],
+)
+def test_what_became_of_a_feature_is_true_of_the_version(
+    version: str, variable: str, says: str, *, harmless: bool
+) -> None:
+    spoken = dialect.of_tensorflow(ExactRelease.parse(version), "Linux")
+    found = {
+        fault.variable: fault
+        for fault in validation.faults(Interview(spoken, {variable: False}))
+    }
+    assert says in found[variable].what
+    assert found[variable].harmless is harmless

@@ -39,7 +39,7 @@ def test_the_exact_version_is_read_off_whatever_says_it(
 
 def test_a_version_of_another_release_is_refused() -> None:
     with pytest.raises(
-        ValidationError, match=r"version 2\.5\.1 is not of release 2\.4"
+        ValidationError, match=r"source\.version: 2\.5\.1 is not of release 2\.4"
     ):
         source(branch="r2.4", version="2.5.1")
 

@@ -305,3 +305,10 @@ def test_the_name_of_a_file_that_is_none_for_a_recipe_is_no_fault_of_a_line(
         recipe.read(str(renamed))
     assert "the name of this file must be a file's name" in caught.value.what
     assert caught.value.remedy == "Rename the file."
+
+
+def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(
+    recipe_file: Path,
+) -> None:
+    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"')
+    assert f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what

@@ -34,19 +34,19 @@ def path(tmp_path: Path) -> Path:
 def test_the_comment_of_the_next_table_stays_when_a_table_is_replaced(
     path: Path,
 ) -> None:
-    toml_editing.put_section(path, "a.b", "[a.b]\ny = 3\n")
+    toml_editing.put_section(path, ("a", "b"), "[a.b]\ny = 3\n")
     changed = TEXT.replace('y = [\n    "p",\n]\n', "y = 3\n")
     assert path.read_text("utf-8") == changed
 
 
 def test_a_table_can_be_removed_without_the_comment_of_the_next(path: Path) -> None:
-    toml_editing.put_section(path, "a.b", "")
+    toml_editing.put_section(path, ("a", "b"), "")
     assert path.read_text("utf-8") == TEXT.replace('[a.b]\ny = [\n    "p",\n]\n\n', "")
 
 
 def test_a_table_that_is_not_there_is_an_error(path: Path) -> None:
     with pytest.raises(KeyError):
-        toml_editing.put_section(path, "d", "")
+        toml_editing.put_section(path, ("d",), "")
 
 
 def test_a_key_goes_with_the_comment_behind_it(path: Path) -> None:

@@ -5,7 +5,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from tfwright.configure.prompt import Prompt
-from tfwright.documents.release import ExactRelease
+from tfwright.documents.names import Line
+from tfwright.documents.recipe import Variable
+from tfwright.documents.release import ExactRelease, first_of, last_of
 from tfwright.documents.toml import Table, load
 
 FILE = Path(__file__).with_name("prompts.toml")
@@ -13,16 +15,39 @@ LONGEST_QUESTION = 8192
 """Characters of a text, from its end, that a question can take: the longest holds a long path."""
 
 
+class Afterwards(Table):
+    """What became of a feature in versions that no longer ask for it."""
+
+    variable: Variable
+    since: Line
+    until: Line = "99.0"
+    says: Line
+
+
 class Catalogue(Table):
     """All prompts of all releases."""
 
     prompt: tuple[Prompt, ...]
+    afterwards: tuple[Afterwards, ...]
 
 
 @lru_cache
+def _read() -> Catalogue:
+    return load(FILE, Catalogue)
+
+
 def everything() -> tuple[Prompt, ...]:
     """Return the whole catalogue."""
-    return load(FILE, Catalogue).prompt
+    return _read().prompt
+
+
+def afterwards(variable: str, version: ExactRelease) -> str:
+    """Return what became of a feature whose question a version does not ask; empty if unknown."""
+    for entry in _read().afterwards:
+        reached = first_of(entry.since) <= version.numbers <= last_of(entry.until)
+        if entry.variable == variable and reached:
+            return entry.says
+    return ""
 
 
 def prompts(version: ExactRelease, system: str) -> tuple[Prompt, ...]:

@@ -44,8 +44,6 @@ class Prompt(Table):
     as well."""
     stated: bool = False
     """./configure finds this out on the host; the recipe states it because the file names it."""
-    afterwards: Line = ""
-    """What became of the feature in releases that do not ask any more."""
 
     @property
     def yes_no(self) -> bool:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tfwright.configure import catalogue
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
-from tfwright.documents.release import Release, last_of
+from tfwright.documents.release import Release
 
 LONGEST_LINE = 4095
 """Bytes of a line that a terminal passes on; the kernel drops the rest."""
@@ -84,12 +84,10 @@ def _not_asked(interview: Interview, variable: str, answer: Answer) -> AnswerFau
         what = f"the ./configure of this commit, unlike others of {dialect}, does not ask for it"
     else:
         what = f"{dialect} on {dialect.system} does not ask for it ({_asked_by(known)})"
-    # A no that the release ignores is a lie only if the feature is built in.
-    ended = [prompt for prompt in known if prompt.afterwards]
-    # 1.12 dropped the questions for GCP, HDFS, AWS and Kafka, and built most of them
-    # in.
-    if ended and dialect.version.numbers > _end(ended[-1]):
-        what += f"; {ended[-1].afterwards}"
+    # A no that the release ignores is a lie only if the feature is built in: 1.12 dropped the
+    # questions for GCP, HDFS, AWS and Kafka, and built them in.
+    if says := catalogue.afterwards(variable, dialect.version):
+        what += f"; {says}"
     built_in = "built in" in what
     remedy = f"Remove {variable} from the recipe."
     return AnswerFault(
@@ -117,10 +115,6 @@ def _asked_by(prompts: list[Prompt]) -> str:
     systems = {prompt.system for prompt in prompts}
     where = f" on {systems.pop()}" if len(systems) == 1 and "any" not in systems else ""
     return f"{', '.join(spans)} did{where}" if spans else ""
-
-
-def _end(prompt: Prompt) -> tuple[int, int, int]:
-    return last_of(prompt.until)
 
 
 def _of_value(
@@ -207,6 +201,10 @@ def _flags(_interview: Interview, text: str) -> tuple[str, str] | None:
     """Refuse quotes that do not survive: configure splits at blanks, whatever is quoted."""
     # As configure does; Bazel then reads each word of the file by the shell's rules.
     for word in text.split():
+        # Neither the comparison nor ./configure would notice: both files hold the same line.
+        if "#" in re.sub(r"'[^']*'|\"[^\"]*\"", "", word):
+            what = f"Bazel takes all behind the # of {word} for a comment"
+            return what, "Put the word in quotes, or use compile.flags."
         try:
             shlex.split(word)
         except ValueError:

@@ -134,6 +134,11 @@ def _described(
         remedy = own or f"Add {last!r}; tfwright does not guess pins."
         return DocumentFault(line, f"{key} is missing", remedy)
     what, remedy = _of_value(finding, _source_line(text, line), place)
+    # A rule about several keys names the one to change, and pydantic only their table.
+    named = re.match(r"([a-z_]+(?:\.[a-z_]+)+): ", what)
+    if named:
+        line = line_of(text, tuple(named[1].split(".")))
+        return DocumentFault(line, what, remedy)
     return DocumentFault(line, f"{key}: {what}", remedy)
 
 

@@ -3,8 +3,9 @@
 import datetime as dt
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import (
     AfterValidator,
@@ -48,6 +49,10 @@ SHORTEST_QUESTION = 3
 """Characters of a question without its asterisks; a shorter text would match anything."""
 MOST_WILDCARDS = 4
 """Asterisks in one question; more of them could make the search slow."""
+SEPARATE_NCCL = Release(1, 0), Release(1, 12)
+"""The first and the last release with a separate _nccl_ops.so."""
+NAMED_SINCE = Release(1, 9)
+"""The first release whose build_pip_package takes --project_name."""
 RECIPES = ROOT / "recipes"
 PATCHES = ROOT / "patches"
 # Quick ones first: a wheel that does not even list its devices fails within seconds.
@@ -197,7 +202,7 @@ class SourceTable(Table):
     @model_validator(mode="after")
     def _version_is_of_its_release(self) -> Self:
         if self.version and self.version.line != self.release:
-            message = f"version {self.version} is not of release {self.release}"
+            message = f"source.version: {self.version} is not of release {self.release}"
             raise ValueError(message)
         return self
 
@@ -606,7 +611,8 @@ class Recipe(Table):
 
     @model_validator(mode="after")
     def _nccl_exists(self) -> Self:
-        separate = Release(1, 0) <= self.source.release <= Release(1, 12)
+        first, last = SEPARATE_NCCL
+        separate = first <= self.source.release <= last
         if self.nccl.rebuild and not separate:
             message = (
                 f"nccl.rebuild: TensorFlow {self.source.release} has no separate _nccl_ops.so; "
@@ -634,7 +640,7 @@ class Recipe(Table):
                 "package.project_name belongs to TensorFlow's build_pip_package; "
                 "state the name in package.arguments as package.program takes it"
             )
-        if self.package.project_name and self.source.release < Release(1, 9):
+        if self.package.project_name and self.source.release < NAMED_SINCE:
             message = (
                 f"package.project_name: build_pip_package of TensorFlow {self.source.release} "
                 "does not have --project_name, which came with 1.9"
@@ -723,15 +729,15 @@ def names() -> list[str]:
     return sorted(path.stem for path in RECIPES.glob("*.toml"))
 
 
-def read(name: str) -> Recipe:
+def read(name: str, complete: Callable[[dict[str, Any]], None] | None = None) -> Recipe:
     """Load and check a recipe, by name or by path.
 
-    Raises RecipeError naming file, line and remedy for what is wrong in it, missing patches and
-    assets included.
+    `complete` may put values in the place of what the file does not say yet. Raises RecipeError
+    naming file, line and remedy for what is wrong in it, missing patches and assets included.
     """
     path = find(name)
     # The name is that of the file, so that a copied recipe cannot keep the old one.
-    loaded = load(path, Recipe, extra={"name": path.stem})
+    loaded = load(path, Recipe, extra={"name": path.stem}, complete=complete)
     source = loaded.source.located(path.resolve().parent)
     recipe = loaded.model_copy(update={"source": source})
     if path.resolve().parent != RECIPES.resolve():

@@ -12,7 +12,7 @@ from tfwright.documents.faults import SHOWN, explained, of_syntax
 from tfwright.errors import Evidence, RecipeError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tfwright.documents.faults import DocumentFault
 
@@ -82,14 +82,19 @@ def load(
     path: Path,
     model: type[Document],
     extra: "Mapping[str, object] | None" = None,
+    complete: "Callable[[dict[str, Any]], None] | None" = None,
 ) -> Document:
     """Read `path` as a `model`, with the values of `extra` added to the file's own.
+
+    `complete` may put values in the place of missing ones first.
 
     Raises RecipeError, naming every faulty line at once, if the file cannot be read, is not
     TOML, or does not fit the model. Hostile documents are refused in bounded time.
     """
     text = _text(path)
     values = _parsed(path, text)
+    if complete:
+        complete(values)
     added = extra or {}
     try:
         return model.model_validate({**values, **added})

@@ -203,21 +203,32 @@ def port(
 
 
 @task(
-    iterable=["add"],
-    help=RECIPE | {"add": "a further package, as numpy or numpy==1.14.5"},
+    iterable=["add", "verify"],
+    help=RECIPE
+    | {
+        "add": "a further package of the build, as numpy or numpy==1.14.5",
+        "verify": "a package that the wheel needs, as 'tensorboard>=1.12,<1.13'",
+    },
 )
 def pin(
     _: Context,
     add: list[str],
+    verify: list[str],
     recipe: str = "demo",
 ) -> None:
-    """Pin all packages that a recipe's packages need, and Bazel's checksum, and write them down."""
+    """Pin all packages that a recipe's packages need, and every checksum that it leaves open."""
     with explained():
         from tfwright.commands import pin as pinning
+        from tfwright.commands.pin import checksums
+        from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
+        from tfwright.terminal import console
         from tfwright.terminal import port as page
 
-        page.show_pinned(pinning.pin(job_of(recipe), recipes.find(recipe), add))
+        # Before the recipe is read as a whole: without these checksums it does not load.
+        path = recipes.find(recipe)
+        checksums.pin(path, host_file.read(), console.Terminal())
+        page.show_pinned(pinning.pin(job_of(recipe), path, add, verify))
 
 
 @task(help=RECIPE)

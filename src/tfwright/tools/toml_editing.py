@@ -35,15 +35,21 @@ def without_table(text: str, table: str) -> str:
 
 
 def without_key(path: Path, key: Sequence[str]) -> None:
-    """Remove a key with the comment behind it; what is above it stays."""
+    """Remove a key, or a table, with the comment behind it; what is above it stays.
+
+    Nothing happens if the document does not have it.
+    """
     import tomlkit
 
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
+        if part not in place:
+            return
         place = place[part]
-    place.remove(key[-1])
-    files.write(path, tomlkit.dumps(document))
+    if key[-1] in place:
+        place.remove(key[-1])
+        files.write(path, tomlkit.dumps(document))
 
 
 def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
@@ -56,22 +62,44 @@ def put_list(path: Path, key: Sequence[str], values: Sequence[str]) -> None:
     _put(path, key, made)
 
 
-def section(text: str, table: str) -> tuple[int, int]:
+def section(text: str, table: Sequence[str]) -> tuple[int, int]:
     """Return where a table's own lines begin and end in a document's text.
 
     The comments and blank lines at its end belong to what follows. Raises KeyError if the document
-    has no such table.
+    has no such table under a header of its own.
     """
-    found = re.search(rf"(?m)^\[{re.escape(table)}\][^\n]*\n(?:(?!\[).*\n?)*", text)
-    if found is None:
-        raise KeyError(table)
-    end = found.end()
-    while trailing := re.search(r"(?m)^(?:[ \t]*|#.*)\n\Z", text[found.start() : end]):
-        end = found.start() + trailing.start()
-    return found.start(), end
+    headers = list(re.finditer(r"(?m)^[ \t]*\[[^\n]*\n?", text))
+    for number, header in enumerate(headers):
+        if _name_of(header[0]) != tuple(table):
+            continue
+        after = headers[number + 1 :]
+        end = after[0].start() if after else len(text)
+        own = text[header.start() : end]
+        while trailing := re.search(r"(?m)^(?:[ \t]*|#.*)\n\Z", own):
+            own = own[: trailing.start()]
+        return header.start(), header.start() + len(own)
+    raise KeyError(".".join(table))
 
 
-def put_section(path: Path, table: str, lines: str) -> None:
+def _name_of(header: str) -> tuple[str, ...]:
+    """Return the parts of a table's name: ``[a."b.c"]`` is ("a", "b.c"); empty for other lines."""
+    import tomlkit
+    from tomlkit.exceptions import ParseError
+
+    try:
+        place: Any = tomlkit.parse(header)
+    except ParseError:
+        # A line of a list may begin with a bracket as well.
+        return ()
+    parts: list[str] = []
+    while isinstance(place, Mapping) and len(place) == 1:
+        (key,) = place
+        parts.append(str(key))
+        place = place[key]
+    return tuple(parts)
+
+
+def put_section(path: Path, table: Sequence[str], lines: str) -> None:
     """Replace a table by another text, or remove it where that is empty."""
     text = path.read_text("utf-8")
     start, end = section(text, table)
@@ -79,19 +107,29 @@ def put_section(path: Path, table: str, lines: str) -> None:
     files.write(path, text[:start] + lines + rest)
 
 
-def put_value(path: Path, key: Sequence[str], value: str | bool) -> None:  # noqa: FBT001 a value
-    """Set one value; a comment behind it stays."""
-    _put(path, key, value)
+def put_value(
+    path: Path,
+    key: Sequence[str | int],
+    value: str | bool,  # noqa: FBT001 a value
+    reason: str = "",
+) -> None:
+    """Set one value; a comment behind it stays, unless a reason takes its place."""
+    import tomlkit
+
+    item = tomlkit.item(value)
+    if reason:
+        item.comment(reason)
+    _put(path, key, item if reason else value)
 
 
-def _put(path: Path, key: Sequence[str], value: object) -> None:
-    """Set the value at a key, with the tables on the way to it."""
+def _put(path: Path, key: Sequence[str | int], value: object) -> None:
+    """Set the value at a key, with the tables on the way to it; a number counts ``[[tables]]``."""
     import tomlkit
 
     document: Any = tomlkit.parse(path.read_text("utf-8"))
     place = document
     for part in key[:-1]:
-        if part not in place:
+        if isinstance(part, str) and part not in place:
             place[part] = tomlkit.table()
         place = place[part]
     place[key[-1]] = value

@@ -3,6 +3,7 @@ from pathlib import Path
 
 import pytest
 
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError
 from tfwright.tools import git
 from tfwright.tools.git import remote
@@ -57,3 +58,17 @@ def test_a_name_that_a_repository_lacks_is_refused(
 ) -> None:
     with pytest.raises(SupplyError, match=r"has no tag and no branch v2\.6\.0$"):
         remote.commit_of(tmp_path, f"file://{upstream}", "v2.6.0")
+
+
+@pytest.mark.parametrize("tag", ["v1.0.0-rc2", "v1.0.0rc2", "1.0.0-rc2"])
+def test_a_release_candidate_is_found_however_its_tag_is_spelled(
+    upstream: Path, tmp_path: Path, tag: str
+) -> None:
+    subprocess.run(["git", "tag", tag], cwd=upstream, check=True)
+    version = ExactRelease.parse("1.0.0rc2")
+    name, commit = remote.release_of(tmp_path, f"file://{upstream}", version)
+    assert name == tag
+    assert len(commit) == 40
+    other = ExactRelease.parse("1.0.0-rc1")
+    with pytest.raises(SupplyError, match=r"has no tag v1\.0\.0-rc1"):
+        remote.release_of(tmp_path, f"file://{upstream}", other)

@@ -203,12 +203,15 @@ def _source(
     address = host_file.mirror_of(URL) or URL
     # git needs a directory to run in, and a new checkout has none yet.
     host_file.build_out.mkdir(parents=True, exist_ok=True)
-    branch = f"r{version.line}"
-    name = f"v{version}" if _is_tag(version) else branch
-    commit = remote.commit_of(host_file.build_out, address, name)
-    reason = f"The branch of release {version.line} at upstream; the commit is its newest today."
+    store, branch = host_file.build_out, f"r{version.line}"
     if _is_tag(version):
+        name, commit = remote.release_of(store, address, version)
         reason = f"The tag {name} at upstream."
+    else:
+        commit = remote.commit_of(store, address, branch)
+        reason = (
+            f"The branch of release {version.line}; the commit is its newest one today."
+        )
     draft.table("source")
     # A branch moves; the commit is what makes the recipe build the same next year.
     draft.lines += [
@@ -219,7 +222,7 @@ def _source(
     ]
     if _is_tag(version):
         draft.lines.append(f'version = "{version}"')
-    return remote.texts(host_file.build_out, address, commit, tree_bazel.PATHS)
+    return remote.texts(store, address, commit, tree_bazel.PATHS)
 
 
 def _host(draft: _Draft, wish: Wish, release: Release, toolkit: Toolkit | None) -> None:

@@ -4,36 +4,47 @@ The new file is the old one with the new commit, without [verified]. The report 
 that the old recipe pins whether it still fits: patches, substitutes, answers, Bazel and Python.
 """
 
-import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from tfwright.commands import patch as patch_command
-from tfwright.commands import schema, verified
-from tfwright.commands.port import archives, patches
+from tfwright.commands import schema
+from tfwright.commands.port import aims, archives, patches, requirements
 from tfwright.commands.port.patches import Fate, TriedPatch
 from tfwright.configure import expected, validation
 from tfwright.configure.prompt import Prompt
 from tfwright.documents import recipe as recipes
+from tfwright.documents.faults import line_of
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
 from tfwright.errors import RecipeError, TfwrightError
-from tfwright.host import compatibility
+from tfwright.host import compatibility, match, versions
 from tfwright.pipeline import external
 from tfwright.pipeline.external import RecipePins
 from tfwright.pipeline.job import BuildRequest
+from tfwright.rules import tree_bazel, tree_version
 from tfwright.rules.dropping import DropFacts
 from tfwright.rules.model import Rules
+from tfwright.rules.tree_bazel import TreeBazel
 from tfwright.tools import files, git, toml_editing
-from tfwright.tools.git import remote
+from tfwright.tools.git import mirror
 
-Kind = Literal["patch", "substitute", "answer", "archive", "tool", "requirement"]
+Kind = Literal[
+    "source",
+    "exclude",
+    "patch",
+    "substitute",
+    "answer",
+    "archive",
+    "tool",
+    "requirement",
+    "test",
+]
 State = Literal["fits", "look", "change"]
 """``look``: a person should compare. ``change``: the new recipe cannot stay as it is."""
-_VERSION = re.compile(r"v?(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True)
@@ -59,48 +70,26 @@ class Port:
 def port(old: BuildRequest, path: Path, to: str) -> Port:
     """Write a recipe for another tag or branch next to `path`, and judge each of its pins.
 
-    Raises RecipeError if the new recipe exists already, SupplyError if the server has no such name.
+    `to` is a tag, a branch or a version, and may name the commit behind an @. Raises RecipeError if
+    the new recipe exists already or could not be read, SupplyError if the server has no such name.
     """
-    name, _, stated = to.partition("@")
-    # A mirror may have the history and not the tags; then the maintainer names the commit too.
-    commit = stated or _commit(old, name)
-    to = name
-    target = path.with_name(
-        f"{_name(old.recipe.name, old.recipe.source.release, to)}.toml"
-    )
+    named = aims.of(old, to)
+    target = path.with_name(f"{named.recipe}.toml")
     if target.exists():
         raise RecipeError(f"{target} exists already", remedy="Rename it, or delete it.")
-    files.write(target, _text(path.read_text("utf-8"), to, commit))
-    new = replace(old, recipe=recipes.read(str(target)), locked=None)
-    return Port(target, commit, tuple(_judged(old, new, target)))
-
-
-def _commit(job: BuildRequest, to: str) -> str:
-    """Return the commit of a tag or a branch, as the repository or its mirror names it."""
-    source = job.recipe.source
-    address = job.host_file.mirror_of(source.url) or source.url
-    job.places.own.mkdir(parents=True, exist_ok=True)
-    return remote.commit_of(job.places.own, address, to)
-
-
-def _name(old: str, release: Release, to: str) -> str:
-    """Return the recipe's name with the new release in the place of the old one."""
-    # Not 2.1 in 2.10, and only once: the name may hold CUDA's version too.
-    found = _VERSION.search(to)
-    new = f"{found[1]}.{found[2]}" if found else to.replace("/", "-")
-    return re.sub(rf"{release.major}\.{release.minor}(?!\d)", new, old, count=1)
-
-
-def _text(old: str, to: str, commit: str) -> str:
-    """Return a recipe's text with another commit; what was verified is left out."""
-    found = _VERSION.search(to)
-    branch = f"r{found[1]}.{found[2]}" if found and to.startswith("v") else to
-    # Edited as text, not through a TOML writer: the reasons stand in the comments.
-    text = re.sub(r'(?m)^commit = "[0-9a-f]{40}"', f'commit = "{commit}"', old, count=1)
-    text = re.sub(r'(?m)^branch = "[^"]*"', f'branch = "{branch}"', text, count=1)
-    text = verified.removed_from(text)
-    head = f"# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
-    return schema.headed(head, text)
+    files.write(
+        target, schema.headed(aims.HEAD.format(to=named.name), path.read_text("utf-8"))
+    )
+    try:
+        changed = aims.enter(named, old.recipe, target)
+        new = replace(old, recipe=recipes.read(str(target)), locked=None)
+        pins = [PortedPin(*change) for change in changed]
+        pins += _judged(old, new, target)
+    except TfwrightError:
+        # It was not judged to the end, and would only stop the next attempt.
+        files.remove(target)
+        raise
+    return Port(target, named.commit, tuple(pins))
 
 
 def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[PortedPin]:
@@ -108,38 +97,95 @@ def _judged(old: BuildRequest, new: BuildRequest, path: Path) -> Iterator[Ported
 
     What follows from a verdict without a doubt is written into the new recipe.
     """
-    yield from _tools(new.recipe)
     yield from _answers(new.recipe, path)
     # From here on the new commit is needed, which may be a long download.
+    yield from _exclusions(new, path)
+    new = replace(new, recipe=recipes.read(str(path)))
     repository = external.repository(new.job, new.recipe.source)
+    tree_version.insist(repository, new.recipe.source.commit, new.recipe.source)
     # Both recipes name one url, so that its mirror then holds both commits.
     external.repository(old.job, old.recipe.source)
+    yield from _tools(new.recipe, repository)
     before, after = _rules(old, repository), _rules(new, repository)
     facts = DropFacts.of(new.recipe, after, _history(new))
     tried = list(patches.tried(new.job, new.recipe, repository, facts))
     yield from _patches(old, new, path, tried)
     yield from _substitutes(new.recipe, path, before, after)
     yield from _archives(replace(new, recipe=recipes.read(str(path))), before, after)
-    yield from _requirements(old, new, repository)
+    yield from _requirements(new.recipe, path, repository)
+    yield from _tests(new.recipe, repository)
 
 
-def _tools(recipe: Recipe) -> Iterator[PortedPin]:
-    """Compare Bazel and Python with the ranges of the new release."""
-    release = recipe.source.release
-    for name, version, known in (
-        ("Bazel", recipe.bazel.version, compatibility.bazel(release)),
-        ("Python", recipe.host.python, compatibility.python(release)),
-    ):
-        if known is None:
-            yield PortedPin(
-                "tool", name, "look", f"{version}; no range is known for {release}"
-            )
-        elif known.holds(version):
-            yield PortedPin("tool", name, "fits", f"{version} is in {known}")
+def _exclusions(new: BuildRequest, path: Path) -> Iterator[PortedPin]:
+    """Remove the paths of ``source.exclude`` that the new commit does not have."""
+    source = new.recipe.source
+    while True:
+        try:
+            external.repository(new.job, source)
+        except mirror.IdleExclusionError as fault:
+            kept = tuple(place for place in source.exclude if place != fault.path)
+            source = source.model_copy(update={"exclude": kept})
+            toml_editing.put_list(path, ("source", "exclude"), kept)
+            says = "removed; the new tree has no such path"
+            yield PortedPin("exclude", fault.path, "look", says)
         else:
-            yield PortedPin(
-                "tool", name, "change", f"{version}; {release} wants {known}"
-            )
+            return
+
+
+def _tools(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
+    """Compare Bazel, Python, CUDA and the target with what the new release takes."""
+    release, commit = recipe.source.release, recipe.source.commit
+    named = git.blobs(repository, [f"{commit}:{path}" for path in tree_bazel.PATHS])
+    texts = {name.partition(":")[2]: text for name, text in named.items()}
+    yield _bazel(recipe, tree_bazel.stated(texts))
+    python, known = recipe.host.python, compatibility.python(release)
+    if known is None:
+        says = f"{python}; no range is known for {release}"
+        yield PortedPin("tool", "Python", "look", says)
+    elif python == "any" or known.holds(python):
+        yield PortedPin("tool", "Python", "fits", f"{python} is in {known}")
+    else:
+        says = f"{python}; {release} wants {known}"
+        yield PortedPin("tool", "Python", "change", says)
+    yield from _cuda(recipe)
+    try:
+        recipes.insist_on_wheel(recipe.compile.target, recipe.package, release)
+    except RecipeError as fault:
+        says = f"{fault.what}. {fault.remedy}"
+        yield PortedPin("tool", "compile.target", "change", says)
+
+
+def _bazel(recipe: Recipe, tree: TreeBazel | None) -> PortedPin:
+    version, release = recipe.bazel.version, recipe.source.release
+    known = compatibility.bazel(release)
+    tested = compatibility.tested_bazel(release)
+    hint = f"; tested with {tested.version}" if tested else ""
+    least, most = (known.least, known.most) if known else ("", "")
+    limits = f"{release} wants {known}" if known else f"no range is known for {release}"
+    # The tree decides about the pinned commit; the table is about the release.
+    if tree and not tree.exact:
+        least, most = tree.least, tree.most
+        limits = f"{tree.file} wants {least} to {most or 'any later one'}"
+    elif tree:
+        hint = f"; .bazelversion says {tree.exact}"
+    if not versions.within(version, least, most):
+        return PortedPin("tool", "Bazel", "change", f"{version}; {limits}{hint}")
+    wanted = tree.exact if tree else ""
+    # Without limits nothing says that another Bazel works than the tested one.
+    if not (wanted or least) and tested:
+        wanted = tested.version
+    sure = version == wanted if wanted else bool(least)
+    state: State = "fits" if sure else "look"
+    return PortedPin("tool", "Bazel", state, f"{version}; {limits}{hint}")
+
+
+def _cuda(recipe: Recipe) -> Iterator[PortedPin]:
+    tested = match.tested_with(recipe.source.release)
+    if not (recipe.host.cuda and tested):
+        return
+    says = f"{recipe.host.cuda}; tested with {tested.cuda} and cuDNN {tested.cudnn}"
+    same = versions.is_of(recipe.host.cuda, tested.cuda)
+    yield PortedPin("tool", "CUDA", "fits" if same else "look", says)
 
 
 def _answers(recipe: Recipe, path: Path) -> Iterator[PortedPin]:
@@ -173,18 +219,24 @@ def _patches(
     source = new.recipe.source
     named = []
     for patch in tried:
-        name = patch.name
+        name, entered = patch.name, patch
         if patch.fate == "redo":
             name = patches.moved(patch.name, source.branch)
             target = patch_command.patches_of(path) / name
-            patches.copy(source.file(patch.name), target, old.recipe.source.commit)
+            if target.exists():
+                # Another recipe was ported to this branch, and its patch redone there.
+                entered = replace(patch, fate="compare", says=_THERE)
+            else:
+                patches.copy(source.file(patch.name), target, old.recipe.source.commit)
         if patch.fate != "dropped":
             named.append(name)
-        yield PortedPin("patch", name, _STATES[patch.fate], _outcome(patch, new.name))
+        says = _outcome(entered, new.argument)
+        yield PortedPin("patch", name, _STATES[entered.fate], says)
     if tried:
         toml_editing.put_list(path, ("source", "patches"), named)
 
 
+_THERE = "is in the folder of the new branch already; see that it makes the same change"
 _STATES: dict[Fate, State] = {
     "kept": "fits",
     "dropped": "look",
@@ -274,21 +326,33 @@ def _archives(
         yield PortedPin("archive", "from no source on this host", "look", listed)
 
 
-def _requirements(
-    old: BuildRequest, new: BuildRequest, repository: Path
-) -> Iterator[PortedPin]:
-    """Compare what the two setup.py require, since verify.requirements pins that."""
-    before = _required(repository, old.recipe.source.commit)
-    for requirement in sorted(_required(repository, new.recipe.source.commit) - before):
-        says = "is new in setup.py: see verify.requirements"
-        yield PortedPin("requirement", requirement, "look", says)
+def _requirements(recipe: Recipe, path: Path, repository: Path) -> Iterator[PortedPin]:
+    """Hold verify.requirements against setup.py, and name the command that resolves them again."""
+    setup = git.text(
+        repository, f"{recipe.source.commit}:tensorflow/tools/pip_package/setup.py"
+    )
+    pins, python = recipe.verify.requirements, recipe.host.python
+    # Without pins a recipe installs nothing to verify with.
+    found = list(requirements.judged(pins, setup, python)) if pins else []
+    for pin in found:
+        yield PortedPin("requirement", pin.name, pin.state, pin.says)
+    redo = [pin.asks for pin in found if pin.asks]
+    if redo:
+        line = line_of(path.read_text("utf-8"), ("verify", "requirements"))
+        asked = " ".join(f"--verify {shlex.quote(asks)}" for asks in redo)
+        says = (
+            f"line {line} has to be resolved again: "
+            f"invoke pin --recipe {recipe.argument} {asked}"
+        )
+        yield PortedPin("requirement", "verify.requirements", "change", says)
 
 
-def _required(repository: Path, commit: str) -> set[str]:
-    # Read as text: setup.py of an old release cannot run on this Python.
-    setup = git.text(repository, f"{commit}:tensorflow/tools/pip_package/setup.py")
-    listed = re.search(r"REQUIRED_PACKAGES = \[(.*?)\n\]", setup, re.DOTALL)
-    return set(re.findall(r"['\"]([^'\"]+)['\"]", listed[1])) if listed else set()
+def _tests(recipe: Recipe, repository: Path) -> Iterator[PortedPin]:
+    """Name the tests of the source tree that are not where they were."""
+    for test in recipe.verify.tests:
+        if not git.text(repository, f"{recipe.source.commit}:{test}"):
+            says = "the new tree has no such file"
+            yield PortedPin("test", test, "change", says)
 
 
 def worst_first(pins: Sequence[PortedPin]) -> list[PortedPin]:

@@ -9,9 +9,11 @@ from tfwright.errors import RecipeError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules.model import Repository, Rules
-from tfwright.tools import toml_editing
+from tfwright.tools import files, toml_editing
 from tfwright.vault import links, reach
 from tfwright.vault.origins import Origins
+
+SUBSTITUTES = ("fetch", "substitutes")
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
             # A broken recipe must not keep another one from being ported.
             continue
         for key, table in recipe.fetch.substitutes.items():
-            if table.replaces in pinned:
+            if table.replaces in pinned and _stands_alone(recipes.find(name), key):
                 short = key.removesuffix("_archive").rpartition("_")[2]
                 belonging = [
                     patch
@@ -51,19 +53,38 @@ def replacing(pinned: set[str]) -> OtherSubstitute | None:
     return None
 
 
+def _stands_alone(path: Path, name: str) -> bool:
+    """Say whether a substitute has a header of its own, so that its text can be copied."""
+    try:
+        toml_editing.section(path.read_text("utf-8"), (*SUBSTITUTES, name))
+    except KeyError:
+        return False
+    return True
+
+
 def take_over(path: Path, name: str, other: OtherSubstitute) -> None:
     """Write the substitute of another recipe in the place of the one that no longer fits."""
     text = other.path.read_text("utf-8")
     # The text and not its values: line breaks and comments are the other author's.
-    start, end = toml_editing.section(text, f"fetch.substitutes.{other.name}")
+    start, end = toml_editing.section(text, (*SUBSTITUTES, other.name))
     _, _, body = text[start:end].partition("\n")
-    table = f"fetch.substitutes.{name}"
-    toml_editing.put_section(path, table, f"[{table}]\n{body}")
+    _replace(path, name, f"[{'.'.join(SUBSTITUTES)}.{name}]\n{body}")
 
 
 def remove(path: Path, name: str) -> None:
     """Remove a substitute."""
-    toml_editing.put_section(path, f"fetch.substitutes.{name}", "")
+    _replace(path, name, "")
+
+
+def _replace(path: Path, name: str, lines: str) -> None:
+    try:
+        toml_editing.put_section(path, (*SUBSTITUTES, name), lines)
+    except KeyError:
+        # Written inline, as one line of another table: it makes room for a table of its own.
+        toml_editing.without_key(path, (*SUBSTITUTES, name))
+        if lines:
+            text = path.read_text("utf-8").rstrip("\n")
+            files.write(path, f"{text}\n\n{lines}")
 
 
 @dataclass(frozen=True)

@@ -56,7 +56,9 @@ def _try(tree: Path, patch: Path, name: str) -> TriedPatch:
         return TriedPatch(
             name, "compare" if done else "redo", fault.what.removeprefix(f"{patch} ")
         )
-    return TriedPatch(name, "kept", "; ".join(notes) or "applies as it is")
+    # The report names the patch already.
+    says = [note.removeprefix(f"{patch.name}: ") for note in notes]
+    return TriedPatch(name, "kept", "; ".join(says) or "applies as it is")
 
 
 def moved(name: str, branch: str) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from packaging.version import InvalidVersion, Version
 
+from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError, ToolError
 from tfwright.tools import files, git
 from tfwright.tools.git.mirror import Origin
@@ -46,6 +47,26 @@ def commit_of(store: Path, address: str, name: str) -> str:
     raise SupplyError(
         f"{address} has no tag and no branch {name}",
         remedy="Name one that it has, such as v1.12.0 or r1.12.",
+    )
+
+
+def release_of(store: Path, address: str, version: ExactRelease) -> tuple[str, str]:
+    """Return the tag of an exact version, and its commit.
+
+    Raises SupplyError if the repository has no such tag.
+    """
+    dashed = str(version)
+    # TensorFlow spelled its tags in each of these ways: v1.8.0-rc1, v0.11.0rc0, 0.12.0-rc1.
+    plain = dashed.replace("-", "")
+    names = dict.fromkeys((f"v{dashed}", f"v{plain}", dashed, plain))
+    for name in names:
+        listed = _refs(store, address, f"refs/tags/{name}*")
+        found = listed.get(f"refs/tags/{name}^{{}}") or listed.get(f"refs/tags/{name}")
+        if found:
+            return name, found
+    raise SupplyError(
+        f"{address} has no tag {next(iter(names))}",
+        remedy="Name a version that it has, or the release's line, such as 1.12.",
     )
 
 

@@ -91,7 +91,7 @@ def _bring(
         dir=supplier.store.root, prefix=".toolkit-"
     ) as folder:
         _admit(
-            _packages(way, part, lacking, supplier, Path(folder)),
+            packages_of(way, part, lacking, supplier, Path(folder)),
             lacking,
             supplier.store,
         )
@@ -116,9 +116,13 @@ def _fill(where: str, pin: str, store: Store, fill: Filler) -> None:
         return
 
 
-def _packages(
+def packages_of(
     way: Way, part: PartTable, pins: Mapping[str, str], supplier: Supplier, folder: Path
 ) -> list[Path]:
+    """Download packages into a folder; `pins` names them. Their checksums are not compared.
+
+    Raises SupplyError if pip or apt does not give them.
+    """
     if way == "wheels":
         wanted = [_requirement(name) for name in pins]
         # pip would run the setup.py of a source package to learn what it is.

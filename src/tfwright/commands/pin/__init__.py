@@ -26,14 +26,25 @@ class Pinned:
     """The checksum of Bazel's binary for this machine; empty if it was there already."""
 
 
-def pin(job: BuildRequest, path: Path, added: Sequence[str] = ()) -> Pinned:
+def pin(
+    job: BuildRequest,
+    path: Path,
+    added: Sequence[str] = (),
+    verifying: Sequence[str] = (),
+) -> Pinned:
     """Resolve the packages of a recipe with everything they need, and write them as exact pins.
 
-    `added` are further requirements, such as ``h5py`` or ``numpy==1.14.5``; the pins that are there
-    keep their versions. Raises HostError if the target Python is not here, SupplyError if pip finds
-    no versions that fit together.
+    `added` are further requirements of the build, such as ``h5py`` or ``numpy==1.14.5``,
+    `verifying` those of the wheel; the other pins that are there keep their versions. Bazel's
+    checksum is written first. Raises HostError if the target Python is not here, SupplyError if pip
+    finds no versions that fit together.
     """
     recipe = job.recipe
+    bazel = _pin_bazel(job, path)
+    wanted_lists = _wanted(recipe, added, verifying)
+    # A recipe without packages can be pinned on any host.
+    if not any(wanted_lists.values()):
+        return Pinned(path, {}, (), bazel)
     interpreter = pythons.find(recipe.host.python, job.host_file)
     if interpreter is None:
         raise HostError(
@@ -46,23 +57,24 @@ def pin(job: BuildRequest, path: Path, added: Sequence[str] = ()) -> Pinned:
     log.parent.mkdir(parents=True, exist_ok=True)
     lists = {}
     # An empty list stays as it is: a recipe need not verify anything.
-    for key, wanted in _wanted(recipe, added).items():
+    for key, wanted in wanted_lists.items():
         if wanted:
             lists[key] = resolving.closure(interpreter, version, wanted, log)
             toml_editing.put_list(path, key.split("."), lists[key])
     changes = tuple(_changes(recipe, lists))
-    return Pinned(path, lists, changes, _pin_bazel(job, path))
+    return Pinned(path, lists, changes, bazel)
 
 
-def _wanted(recipe: Recipe, added: Sequence[str]) -> dict[str, list[str]]:
+def _wanted(
+    recipe: Recipe, added: Sequence[str], verifying: Sequence[str]
+) -> dict[str, list[str]]:
     """Return what each list has to hold; verify tries the numpy that the build used."""
-    # The wheel is compiled against this numpy's C API, and may fail with an older one.
     building = _merged(recipe.host.requirements, added)
+    listed = _merged(recipe.verify.requirements, verifying)
+    # The wheel is compiled against this numpy's C API, and may fail with an older one.
     numpy = [line for line in building if packages.name_of(line) == "numpy"]
-    verifying = (
-        _merged(recipe.verify.requirements, numpy) if recipe.verify.requirements else []
-    )
-    return {"host.requirements": building, "verify.requirements": verifying}
+    tried = _merged(listed, numpy) if listed else []
+    return {"host.requirements": building, "verify.requirements": tried}
 
 
 def _merged(pins: Sequence[str], added: Sequence[str]) -> list[str]:

@@ -1,0 +1,154 @@
+"""The checksums that a recipe leaves open: found in its text, learned, and written there."""
+
+import tempfile
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import unquote
+
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.documents.recipe import FetchTable, SubstituteTable
+from tfwright.documents.toolkit import PartName, PartTable, Way
+from tfwright.errors import SupplyError
+from tfwright.pipeline import external
+from tfwright.pipeline.external import RecipePins
+from tfwright.pipeline.job import BuildRequest
+from tfwright.progress import Listener
+from tfwright.tools import files, toml_editing
+from tfwright.vault import learning, substitutes
+from tfwright.vault.learning import OPEN, Learned
+from tfwright.vault.origins import Origins, WantedArchive
+from tfwright.vault.toolkit import sources
+from tfwright.vault.toolkit.sources import Supplier
+
+Key = tuple[str | int, ...]
+"""Where in a document a checksum belongs."""
+
+
+@dataclass(frozen=True)
+class PinnedChecksum:
+    """A checksum that was written into a recipe."""
+
+    key: Key
+    learned: Learned
+
+    def __str__(self) -> str:
+        dotted = ".".join(str(part) for part in self.key)
+        return f"{dotted}: {self.learned.sha256}, from {self.learned.where}"
+
+
+def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedChecksum]:
+    """Learn each checksum that a recipe leaves out or leaves empty, and write it into the file.
+
+    What was learned before a failure stays written. Raises RecipeError for other faults of the
+    recipe, and SupplyError if no source gives a file.
+    """
+    values = tomllib.loads(path.read_text("utf-8"))
+    keys = list(_open(values))
+    if not keys:
+        # Its other faults are found when it is read for building.
+        return []
+    recipe = recipes.read(str(path), _completed)
+    job = BuildRequest(recipe=recipe, host_file=host_file.of(recipe), listener=listener)
+    found = []
+    for key in keys:
+        checksum = PinnedChecksum(key, _learned(job, key))
+        toml_editing.put_value(path, key, checksum.learned.sha256)
+        listener.note(f"Pinned {checksum}")
+        found.append(checksum)
+    return found
+
+
+def _open(values: Mapping[str, Any]) -> Iterator[Key]:
+    """Yield where a checksum is missing, or empty."""
+    fetch = _table(values.get("fetch"))
+    for name, table in _table(fetch.get("substitutes")).items():
+        if not _table(table).get("sha256"):
+            yield "fetch", "substitutes", name, "sha256"
+    given = fetch.get("sources")
+    for number, table in enumerate(given if isinstance(given, list) else ()):
+        if not _table(table).get("sha256"):
+            yield "fetch", "sources", number, "sha256"
+    for part, table in _table(values.get("toolkit")).items():
+        yield from _open_packages(part, _table(table))
+
+
+def _open_packages(part: str, table: Mapping[str, Any]) -> Iterator[Key]:
+    for way in ("wheels", "archives"):
+        for name, sha256 in _table(table.get(way)).items():
+            if sha256 == "":
+                yield "toolkit", part, way, name
+    for name, sha256 in _table(_table(table.get("debian")).get("files")).items():
+        if sha256 == "":
+            yield "toolkit", part, "debian", "files", name
+
+
+def _table(value: object) -> Mapping[str, Any]:
+    # The document was not checked yet: anything may stand anywhere.
+    return value if isinstance(value, Mapping) else {}
+
+
+def _completed(values: dict[str, Any]) -> None:
+    """Put a stand-in where a checksum is open, so that all else of the recipe is checked."""
+    for key in _open(values):
+        place: Any = values
+        for part in key[:-1]:
+            place = place[part]
+        place[key[-1]] = OPEN
+
+
+def _learned(job: BuildRequest, key: Key) -> Learned:
+    recipe = job.recipe
+    match key:
+        case "fetch", "substitutes", str(name), _:
+            return _of_substitute(job, name, recipe.fetch.substitutes[name])
+        case "fetch", "sources", int(number), _:
+            # Alone, so that no other source of the recipe can answer in its place.
+            alone = FetchTable(sources=(recipe.fetch.sources[number],))
+            origins = Origins(job.host_file, job.places.git, job.offline, alone)
+            wanted = WantedArchive(f"fetch.sources {number + 1}", OPEN, ())
+            return learning.of_source(wanted, origins, external.store(job.job))
+    part, way, name = str(key[1]), str(key[2]), str(key[-1])
+    table = getattr(recipe.toolkit, cast("PartName", part))
+    return _of_package(job, table, cast("Way", way), name)
+
+
+def _of_substitute(job: BuildRequest, name: str, table: SubstituteTable) -> Learned:
+    if table.git:
+        # Only the rule says into which directory the commit is packed, and into a zip or not.
+        pins = RecipePins.of(job.recipe)
+        repository = external.repository(job.job, job.recipe.source)
+        rules = external.read(job.job, pins, repository, None)
+        rule = substitutes.replaced(name, rules.repositories)
+        wanted = substitutes.wanted(name, table, rule)
+    else:
+        wanted = WantedArchive(name, OPEN, table.urls, substitute=True)
+    origins = Origins(job.host_file, job.places.git, job.offline)
+    report = job.listener.progress
+    return learning.of_file(wanted, origins, external.store(job.job), report)
+
+
+def _of_package(job: BuildRequest, part: PartTable, way: Way, name: str) -> Learned:
+    """Learn the checksum of one package of a toolkit."""
+    store = sources.store(job.places.vault)
+    if way == "archives":
+        wanted = WantedArchive(name.rpartition("/")[2], OPEN, (name,))
+        origins = Origins(job.host_file, job.places.git, job.offline)
+        return learning.of_file(wanted, origins, store, job.listener.progress)
+    supplier = Supplier(store, job.host_file, job.listener, job.log("pin-toolkit"))
+    supplier.log.parent.mkdir(parents=True, exist_ok=True)
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
+        bring = partial(sources.packages_of, way, part, {name: OPEN}, supplier)
+        for path in bring(Path(room)):
+            # apt writes a colon as %3a in the names of files.
+            if unquote(path.name) == unquote(name):
+                return Learned(files.sha256(path), f"{way}: {path.name}")
+    raise SupplyError(
+        f"{name} was not given under this name",
+        remedy="Correct the file name; the package index or archive lists them.",
+    )

@@ -1,0 +1,126 @@
+"""What setup.py of the new release requires, held against the pins that verify installs."""
+
+import ast
+import operator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+NIGHTLY = "-nightly"
+"""setup.py names two packages for some requirements, one of them for nightly wheels only."""
+
+
+@dataclass(frozen=True)
+class JudgedPin:
+    """One requirement of setup.py, or one pin that nothing requires any more."""
+
+    name: str
+    state: Literal["fits", "look", "change"]
+    says: str
+    asks: str = ""
+    """What `invoke pin` has to resolve; empty where the pin fits."""
+
+
+def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
+    """Judge each pin of ``verify.requirements`` by the text of a tree's setup.py.
+
+    `python` is the target Python, as ``3.6``.
+    """
+    pinned = {}
+    for pin in pins:
+        exact = Requirement(pin.partition(" --hash")[0])
+        pinned[canonicalize_name(exact.name)] = exact
+    for requirement in required(setup, python):
+        name = canonicalize_name(requirement.name)
+        asks = str(requirement).partition(";")[0].strip()
+        pin = pinned.get(name)
+        if pin is None:
+            says = f"setup.py requires {asks}, and verify.requirements has no such pin"
+            yield JudgedPin(name, "change", says, asks)
+        elif not _holds(requirement, pin):
+            says = f"pinned as {pin}; setup.py requires {asks}"
+            yield JudgedPin(name, "change", says, asks)
+        else:
+            yield JudgedPin(name, "fits", f"{pin} is what setup.py requires ({asks})")
+
+
+def _holds(requirement: Requirement, pin: Requirement) -> bool:
+    # `==` is the only operator of an exact pin.
+    version = next(iter(pin.specifier)).version
+    return requirement.specifier.contains(Version(version), prereleases=True)
+
+
+def required(setup: str, python: str) -> list[Requirement]:
+    """Return what setup.py requires for a Python; empty if it cannot be read.
+
+    The program is read and never run: it is the tree's, and may be for Python 2.
+    """
+    try:
+        tree = ast.parse(setup)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
+    numbers = tuple(int(part) for part in python.split(".") if part.isdigit())
+    found: dict[str, Requirement] = {}
+    for text in _texts(tree.body, numbers):
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        marker = requirement.marker
+        applies = marker is None or marker.evaluate({"python_version": python})
+        if applies and not requirement.name.endswith(NIGHTLY):
+            found.setdefault(canonicalize_name(requirement.name), requirement)
+    return list(found.values())
+
+
+def _texts(body: Sequence[ast.stmt], python: tuple[int, ...]) -> Iterator[str]:
+    """Yield the texts that get into REQUIRED_PACKAGES at the top level of setup.py."""
+    for statement in body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id="REQUIRED_PACKAGES")], value=value):
+                yield from _constants(value)
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="REQUIRED_PACKAGES")),
+                    args=[added],
+                )
+            ):
+                yield from _constants(added)
+            case ast.If(test=test):
+                answer = _answer(test, python)
+                if answer is not None:
+                    branch = statement.body if answer else statement.orelse
+                    yield from _texts(branch, python)
+
+
+def _constants(value: ast.expr) -> Iterator[str]:
+    for part in ast.walk(value):
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            yield part.value
+
+
+def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
+    """Return what a condition on the Python or the processor says; None for any other one."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1:
+        return None
+    left = ast.unparse(test.left)
+    try:
+        value = ast.literal_eval(test.comparators[0])
+    except (ValueError, TypeError):
+        return None
+    if left == "sys.byteorder":
+        return bool(value == "little")
+    known = {"sys.version_info": python, "sys.version_info.major": python[:1]}
+    bound = value if isinstance(value, tuple) else (value,)
+    compare = _COMPARISONS.get(type(test.ops[0]))
+    numbers = all(isinstance(part, int) for part in bound)
+    if compare is None or not known.get(left) or not numbers:
+        return None
+    return compare(known[left], bound)
+
+
+_COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}

@@ -1,0 +1,108 @@
+"""Checksums that a recipe leaves open: the file is obtained once, and its checksum is learned.
+
+The same sources are asked as for a pinned file: urls, the host file's mirrors of them, git mirrors,
+packages, and last the drop folder, where only the name of the file can be looked for.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tfwright.errors import Evidence, SupplyError
+from tfwright.progress import Progress
+from tfwright.tools import files
+from tfwright.tools.http import downloads
+from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive
+from tfwright.vault.store import Store
+
+OPEN = "0" * 64
+"""Stands for a checksum that is not known yet."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The checksum of a file that somebody gave, and who it was."""
+
+    sha256: str
+    where: str
+
+
+def of_file(
+    wanted: WantedArchive,
+    origins: Origins,
+    store: Store,
+    report: Callable[[Progress], None],
+) -> Learned:
+    """Obtain a file and keep it in the store; the first source that gives one is believed.
+
+    Raises SupplyError with what each source said.
+    """
+    store.root.mkdir(parents=True, exist_ok=True)
+    refused: list[str] = []
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
+        target = Path(room, "file")
+        for where, fill in _ways(wanted, origins, report):
+            try:
+                fill(target)
+            except SupplyError as fault:
+                refused.append(f"{where}: {fault.what}")
+                continue
+            sha256 = files.sha256(target)
+            with store.admitting(sha256, where) as place:
+                shutil.copyfile(target, place)
+            return Learned(sha256, where)
+    raise SupplyError(
+        f"No source gives {wanted.name}, so its checksum cannot be learned",
+        remedy="Correct its urls, name a mirror in the host file, or put the file into the drop "
+        "folder under the name that the url has.",
+        evidence=Evidence(lines=refused),
+    )
+
+
+def _ways(
+    wanted: WantedArchive, origins: Origins, report: Callable[[Progress], None]
+) -> Sequence[tuple[str, Callable[[Path], object]]]:
+    ways: list[tuple[str, Callable[[Path], object]]] = []
+    # What the host's owner put there was meant, and costs no network.
+    dropped = _dropped(wanted, origins)
+    if dropped:
+        ways.append((str(dropped), lambda to: shutil.copyfile(dropped, to)))
+    # One attempt each: whoever waits for a checksum sits at a terminal.
+    get = partial(downloads.download, pauses=(), report=report)
+    ways += [(url, partial(get, url)) for url in origins.urls(wanted)]
+    # The drop folder finds files by the very checksum that is missing.
+    others = [source for source in origins.sources(wanted) if source.way != DROP]
+    ways += [(source.where, source.fill) for source in others]
+    return ways
+
+
+def _dropped(wanted: WantedArchive, origins: Origins) -> Path | None:
+    """Return the dropped file that is named like one of the urls."""
+    folder = origins.host_file.drop
+    names = {url.rpartition("/")[2] for url in wanted.urls}
+    for path in sorted(folder.rglob("*")) if folder else ():
+        if path.is_file() and path.name in names:
+            return path
+    return None
+
+
+def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:
+    """Learn the checksum of what one ``[[fetch.sources]]`` has.
+
+    `origins` knows this source only, with `OPEN` as its checksum. Raises SupplyError.
+    """
+    store.root.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.root, prefix=".learning-") as room:
+        target = Path(room, "file")
+        for source in origins.sources(wanted):
+            if source.way == RECIPE:
+                source.fill(target)
+                return Learned(files.sha256(target), source.where)
+    raise SupplyError(
+        "A repository alone does not say which file is meant",
+        remedy="Write the sha256 of the file that it is a further source of, or add blob, or ref "
+        "and prefix.",
+    )

@@ -1,0 +1,200 @@
+import hashlib
+import http.server
+import subprocess
+import threading
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands.pin import checksums
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.progress import SILENCE
+
+RECIPE = """\
+summary = "x"
+
+[source]
+url = "file://{folder}/upstream"
+branch = "r1.8"
+commit = "{commit}"
+
+[host]
+system = "any"
+machine = "any"
+python = "any"
+
+[bazel]
+version = "0.17.2"  # why
+
+# Why zlib.
+
+[fetch.substitutes.zlib]
+reason = "x"
+replaces = "{pinned}"
+urls = ["https://example.invalid/zlib-1.tar.gz"]
+
+# Why nasm.
+
+[fetch.substitutes.nasm]
+reason = "x"
+replaces = "{other}"
+git = "https://example.invalid/nasm.git"
+commit = "{commit}"
+sha256 = ""
+
+# Why this source.
+
+[[fetch.sources]]
+# What it is.
+git = "https://example.invalid/nasm.git"
+blob = "{blob}"
+
+[verify]
+cpu = "sse3"  # why
+"""
+WORKSPACE = """\
+http_archive(
+    name = "zlib",
+    sha256 = "{pinned}",
+    urls = ["https://example.invalid/zlib-0.tar.gz"],
+)
+http_archive(
+    name = "nasm",
+    sha256 = "{other}",
+    strip_prefix = "nasm-2",
+    urls = ["https://example.invalid/nasm.tar.gz"],
+)
+"""
+
+
+def run(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def recipe_path(tmp_path: Path) -> Path:
+    """Write a recipe that leaves three checksums open, and the repository that has two of them."""
+    pins = {"pinned": "a" * 64, "other": "b" * 64}
+    upstream = tmp_path / "upstream"
+    upstream.mkdir()
+    (upstream / "WORKSPACE").write_text(WORKSPACE.format(**pins), "utf-8")
+    run(upstream, "init", "--quiet", "--initial-branch=r1.8")
+    run(upstream, "add", ".")
+    run(upstream, "commit", "--quiet", "-m", "x")
+    path = tmp_path / "small.toml"
+    text = RECIPE.format(
+        folder=tmp_path,
+        commit=run(upstream, "rev-parse", "HEAD"),
+        blob=run(upstream, "rev-parse", "HEAD:WORKSPACE"),
+        **pins,
+    )
+    path.write_text(text, "utf-8")
+    return path
+
+
+def host_file(folder: Path, **keys: object) -> HostFile:
+    mirrors = {"https://example.invalid/nasm.git": str(folder / "upstream")}
+    given = {"build_out": folder / "build_out", "mirrors": mirrors}
+    return HostFile.model_validate(given | keys)
+
+
+def test_every_open_checksum_is_learned_from_mirrors_and_written(
+    recipe_path: Path, tmp_path: Path
+) -> None:
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "zlib-1.tar.gz").write_bytes(b"zlib")
+    before = recipe_path.read_text("utf-8")
+    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(served))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as running:
+        threading.Thread(target=running.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{running.server_port}/"
+        settings = host_file(tmp_path, downloads={"https://example.invalid/": address})
+        found = checksums.pin(recipe_path, settings, SILENCE)
+        running.shutdown()
+    assert [checksum.key[2] for checksum in found] == ["zlib", "nasm", 0]
+    after = recipe_path.read_text("utf-8")
+    recipe = recipes.read(str(recipe_path))
+    zlib = recipe.fetch.substitutes["zlib"].sha256
+    assert zlib == hashlib.sha256(b"zlib").hexdigest()
+    workspace = (tmp_path / "upstream/WORKSPACE").read_bytes()
+    assert recipe.fetch.sources[0].sha256 == hashlib.sha256(workspace).hexdigest()
+    # Only lines were added or completed; comments and order are the author's.
+    kept = [line for line in before.splitlines() if line != 'sha256 = ""']
+    assert [
+        line for line in after.splitlines() if not line.startswith("sha256")
+    ] == kept
+    # What was pinned stays as it is.
+    assert checksums.pin(recipe_path, host_file(tmp_path), SILENCE) == []
+    assert recipe_path.read_text("utf-8") == after
+
+
+def test_the_drop_folder_is_searched_by_name(recipe_path: Path, tmp_path: Path) -> None:
+    dropped = tmp_path / "dropped/deeper"
+    dropped.mkdir(parents=True)
+    (dropped / "zlib-1.tar.gz").write_bytes(b"dropped")
+    found = checksums.pin(
+        recipe_path, host_file(tmp_path, drop=str(tmp_path / "dropped")), SILENCE
+    )
+    assert found[0].learned.sha256 == hashlib.sha256(b"dropped").hexdigest()
+    assert str(dropped) in found[0].learned.where
+
+
+def test_what_was_learned_before_a_failure_stays(
+    recipe_path: Path, tmp_path: Path
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    zlib, rest = text.index("# Why zlib."), text.index("# Why nasm.")
+    # The one that no source gives comes last.
+    reordered = text[:zlib] + text[rest:] + "\n" + text[zlib:rest]
+    recipe_path.write_text(reordered, "utf-8")
+    with pytest.raises(SupplyError, match="No source gives zlib") as caught:
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert caught.value.evidence.lines
+    left = tomllib.loads(recipe_path.read_text("utf-8"))["fetch"]["substitutes"]
+    assert len(left["nasm"]["sha256"]) == 64
+    assert "sha256" not in left["zlib"]
+
+
+def test_other_faults_of_the_recipe_are_told_first(
+    recipe_path: Path, tmp_path: Path
+) -> None:
+    text = recipe_path.read_text("utf-8").replace("reason =", "raeson =", 1)
+    recipe_path.write_text(text, "utf-8")
+    with pytest.raises(RecipeError, match="did you mean 'reason'"):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert recipe_path.read_text("utf-8") == text
+
+
+def test_a_repository_alone_says_no_file(recipe_path: Path, tmp_path: Path) -> None:
+    text = recipe_path.read_text("utf-8")
+    start = text.index("[[fetch.sources]]")
+    blob = text.index("blob", start)
+    line_end = text.index("\n", blob)
+    bound = text.replace('sha256 = ""', f'sha256 = "{"c" * 64}"')
+    bound = text[:blob] + text[line_end + 1 :]
+    zlib = f'urls = ["https://example.invalid/zlib-1.tar.gz"]\nsha256 = "{"c" * 64}"'
+    bound = bound.replace('urls = ["https://example.invalid/zlib-1.tar.gz"]', zlib)
+    recipe_path.write_text(bound, "utf-8")
+    with pytest.raises(SupplyError, match="does not say which file is meant"):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+
+
+def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> None:
+    values = tomllib.loads(
+        '[toolkit.cuda.wheels]\n"a-1-py3-none-any.whl" = ""\n"b-1-py3-none-any.whl" = "x"\n'
+        '[toolkit.cudnn.debian]\nsuite = "bookworm"\nfiles = { "c_1_amd64.deb" = "" }\n'
+        '[toolkit.nccl]\narchives = 3\n[fetch]\nsources = "x"\n'
+    )
+    assert list(checksums._open(values)) == [
+        ("toolkit", "cuda", "wheels", "a-1-py3-none-any.whl"),
+        ("toolkit", "cudnn", "debian", "files", "c_1_amd64.deb"),
+    ]

@@ -1,0 +1,159 @@
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tfwright.commands.port import aims
+from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
+from tfwright.errors import RecipeError, SupplyError
+from tfwright.pipeline.job import BuildRequest
+
+RECIPE = """\
+summary = "x"
+
+[fetch.substitutes.nasm]
+reason = "x"
+git = "https://example.org/nasm.git"
+commit = "1111111111111111111111111111111111111111"
+sha256 = "2222222222222222222222222222222222222222222222222222222222222222"
+
+[source]
+url = "file://{repository}"
+branch = 'r1.8'  # why this branch
+commit='{commit}'  # why this one
+version = "1.8.1"
+
+[host]
+system = "Linux"
+python = "3.6"
+
+[bazel]
+version = "0.17.2"
+
+[nccl]
+rebuild = true  # why
+
+[verified]
+until = "publish"
+on = 2026-01-01
+host = "x"
+by = "Ada"
+"""
+
+
+def run(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    command = ["git", "-C", str(folder), *identity, *arguments]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True
+    ).stdout.strip()
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> BuildRequest:
+    """Return a recipe of a repository with tags and branches of some releases."""
+    repository = tmp_path / "upstream"
+    setup = repository / "tensorflow/tools/pip_package/setup.py"
+    setup.parent.mkdir(parents=True)
+    setup.write_text("_VERSION = '1.14.0'\n", "utf-8")
+    run(repository, "init", "--quiet", "--initial-branch=master")
+    run(repository, "add", ".")
+    run(repository, "commit", "--quiet", "-m", "x")
+    for name in ("v1.12.0", "v1.12.0-rc0", "v0.11.0rc1", "v1.12.3"):
+        run(repository, "tag", name)
+    for name in ("r1.12", "r1.15.5+nv22.12"):
+        run(repository, "branch", name)
+    text = RECIPE.format(
+        repository=repository, commit=run(repository, "rev-parse", "HEAD")
+    )
+    path = tmp_path / "linux-r1.8-cpu.toml"
+    path.write_text(text, "utf-8")
+    return BuildRequest(
+        recipe=recipes.read(str(path)),
+        host_file=HostFile(build_out=tmp_path / "build_out"),
+    )
+
+
+def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
+    """Port the recipe; return the new file and the names of what was decided."""
+    aim = aims.of(job, to)
+    path = folder / f"{aim.recipe}.toml"
+    old = folder / "linux-r1.8-cpu.toml"
+    path.write_text(old.read_text("utf-8"), "utf-8")
+    return path, {change[1] for change in aims.enter(aim, job.recipe, path)}
+
+
+@pytest.mark.parametrize(
+    ("to", "name", "branch", "version", "release"),
+    [
+        ("v1.12.0", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
+        ("v1.12.0-rc0", "linux-r1.12-rc0-cpu", "r1.12", "1.12.0-rc0", "1.12"),
+        ("1.12-rc0", "linux-r1.12-rc0-cpu", "r1.12", "1.12.0-rc0", "1.12"),
+        ("v1.12.3", "linux-r1.12-cpu", "r1.12", "1.12.3", "1.12"),
+        ("0.11.0-rc1", "linux-r0.11-rc1-cpu", "r0.11", "0.11.0-rc1", "0.11"),
+        ("r1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
+        ("1.12", "linux-r1.12-cpu", "r1.12", "1.12.0", "1.12"),
+        (
+            "r1.15.5+nv22.12",
+            "linux-r1.15-cpu",
+            "r1.15.5+nv22.12",
+            "1.15.5+nv22.12",
+            "1.15",
+        ),
+        ("master", "linux-rmaster-cpu", "master", "1.14.0", "1.14"),
+    ],
+)
+def test_a_recipe_says_the_release_that_it_was_ported_to(  # noqa: PLR0913, PLR0917 a table
+    job: BuildRequest,
+    tmp_path: Path,
+    to: str,
+    name: str,
+    branch: str,
+    version: str,
+    release: str,
+) -> None:
+    path, _ = ported(job, to, tmp_path)
+    recipe = recipes.read(str(path))
+    assert (recipe.name, recipe.source.branch) == (name, branch)
+    assert str(recipe.source.exact) == version
+    assert str(recipe.source.release) == release
+    assert recipe.verified is None
+
+
+def test_only_the_keys_of_the_source_change(job: BuildRequest, tmp_path: Path) -> None:
+    path, _ = ported(job, f"v1.12.0@{'3' * 40}", tmp_path)
+    text = path.read_text("utf-8")
+    recipe = recipes.read(str(path))
+    assert recipe.source.commit == "3" * 40
+    assert recipe.fetch.substitutes["nasm"].commit == "1" * 40
+    assert "# why this branch" in text
+    assert "# why this one" in text
+    assert "[nccl]" in text
+
+
+def test_what_the_new_release_would_refuse_is_removed(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    path, changed = ported(job, "master", tmp_path)
+    assert "nccl.rebuild" in changed
+    assert recipes.read(str(path)).nccl.rebuild is False
+
+
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("v1.12.0@abc", "is not the 40 digits of a commit"),
+        ("--upload-pack=x", "is not the name of a tag or a branch"),
+        ("a b", "is not the name of a tag or a branch"),
+        ("", "is not the name of a tag or a branch"),
+    ],
+)
+def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> None:
+    with pytest.raises(RecipeError, match=says):
+        aims.of(job, to)
+
+
+def test_a_version_that_the_repository_lacks_is_named(job: BuildRequest) -> None:
+    with pytest.raises(SupplyError, match=r"has no tag v1\.12\.0-rc7"):
+        aims.of(job, "v1.12.0-rc7")
