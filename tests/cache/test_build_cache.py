@@ -343,7 +343,7 @@ def test_a_file_that_is_damaged_before_it_is_sent_keeps_no_other_from_the_server
     backend.delay = 0.0
     put(writer, OTHER, b"another object")
     writer.close()
-    assert sorted(backend.content.values())[-1] == b"another object"
+    assert b"another object" in backend.content.values()
     assert f"/cas/{sha256(b'object')}" not in backend.content
     faults = writer.tally.use(TOOLCHAIN).faults
     assert faults == {"a file had other content than its name says": 1}
