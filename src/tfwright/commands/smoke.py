@@ -15,6 +15,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 from pydantic import TypeAdapter, ValidationError
 
+from tfwright.documents import account
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.toml import Table, load
 from tfwright.errors import (
@@ -210,7 +211,7 @@ def target(request: Request) -> tuple[Path, str]:
         # A path names one interpreter; a version is looked for on the PATH and in the host file.
         path: Path | None
         if os.sep in version:
-            path = Path(version).expanduser().absolute()
+            path = account.expanded(version).absolute()
         else:
             path = pythons.find(version, request.host_file)
         found = pythons.version_of(path) if path else ""

@@ -1,12 +1,12 @@
 """CUDA, its libraries and nvcc's compiler, put where a recipe's builds find them; needs no root."""
 
 import datetime as dt
-import getpass
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.host_file import compiler_root, toolkit_root
 from tfwright.documents.recipe import Recipe
 from tfwright.documents.toolkit import AnyWay, PartName, PartTable, Way
@@ -338,7 +338,7 @@ def _put(
         version=version,
         way=origin.way,
         sources=dict(origin.sources),
-        licence_accepted_by=getpass.getuser() if origin.accepted else "",
+        licence_accepted_by=account.name() if origin.accepted else "",
         on=dt.datetime.now(dt.UTC).date().isoformat(),
         files=tree.content(made),
     )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tfwright.diagnosis import lines, literals
 from tfwright.diagnosis.reader import Diagnosis, Match
+from tfwright.documents import account
 from tfwright.errors import RecipeError
 from tfwright.tools import files
 
@@ -70,7 +71,7 @@ def lesson(found: Diagnosis, log: str) -> Lesson:
             remedy="Keep the whole output of a build with --verbose_failures.",
         )
     shown = [*first.before, MARK + first.what, *first.lines[1:]]
-    fixture = "\n".join(shown).replace(str(Path.home()), "~") + "\n"
+    fixture = account.without_home("\n".join(shown)) + "\n"
     if match and match.entry.sample:
         return Lesson(match.entry.id, "", fixture)
     message = lines.said(first.what.removeprefix("… "))[:_LONGEST].strip()

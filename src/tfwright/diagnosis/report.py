@@ -6,6 +6,7 @@ from pathlib import Path
 from tfwright import __version__
 from tfwright.diagnosis.excerpt import Excerpt
 from tfwright.diagnosis.reader import Diagnosis
+from tfwright.documents import account
 from tfwright.tools import files
 
 
@@ -35,7 +36,7 @@ def text(excerpt: Excerpt, log: str) -> str:
         else "The log shows no command.",
         _versions(),
     ]
-    return "\n\n".join(parts).replace(str(Path.home()), "~") + "\n"
+    return account.without_home("\n\n".join(parts)) + "\n"
 
 
 def _versions() -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field
 
+from tfwright.documents import account
 from tfwright.documents.names import HttpUrl
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
@@ -14,7 +15,7 @@ from tfwright.documents.toml import Table, load
 
 def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = path.expanduser()
+    path = account.expanded(path)
     if not path.is_absolute():
         message = f"{path} must be an absolute path (or start with ~)"
         raise ValueError(message)
@@ -257,7 +258,7 @@ def _filled(mirror: str, fields: re.Match[str]) -> str:
 def path() -> Path:
     """Return where the host file is looked for: $TFWRIGHT_HOST_FILE, else the XDG place."""
     named = os.environ.get("TFWRIGHT_HOST_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "host.toml"
 
 

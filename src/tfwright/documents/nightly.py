@@ -19,6 +19,7 @@ from pydantic import (
     model_validator,
 )
 
+from tfwright.documents import account
 from tfwright.documents.host_file import HostPath
 from tfwright.documents.names import Line, Name
 from tfwright.documents.recipe import Capabilities
@@ -294,7 +295,7 @@ def _architecture(text: str) -> str:
 def path() -> Path:
     """Return where the file is: $TFWRIGHT_NIGHTLY_FILE, else next to the host file."""
     named = os.environ.get("TFWRIGHT_NIGHTLY_FILE")
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
     return Path(named) if named else Path(config) / "tfwright" / "nightly.toml"
 
 

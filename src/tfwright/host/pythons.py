@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.host_file import HostFile
 from tfwright.host.place import HERE, NOTHING, Place, Seen
 from tfwright.tools.process import environment, inside, runner
@@ -128,7 +129,7 @@ def _conda_roots(place: Place) -> Iterator[Path]:
 
 
 def _home(place: Place) -> str:
-    return place.env.get("HOME") or str(Path.home())
+    return place.env.get("HOME") or str(account.home())
 
 
 def _numbers(path: Path) -> list[int]:

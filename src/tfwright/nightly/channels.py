@@ -9,6 +9,7 @@ import stat
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.documents.nightly import (
     MailTable,
     NoticesTable,
@@ -110,7 +111,9 @@ def secret(path: Path) -> str:
     """
     folder = os.environ.get("CREDENTIALS_DIRECTORY", "")
     place = (
-        Path(folder) / path if folder and path.parent == Path() else path.expanduser()
+        Path(folder) / path
+        if folder and path.parent == Path()
+        else account.expanded(path)
     )
     try:
         with place.open("rb") as stream:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tfwright
+from tfwright.documents import account
 from tfwright.errors import SupplyError
 from tfwright.pipeline.job import BuildRequest, Job
 from tfwright.tools import files
@@ -150,6 +151,6 @@ def _readable(job: Job, *, online: bool) -> Iterator[Path]:
             yield toolkit
     # Only where there is a network: pip's settings can hold the password of an index.
     for name in CLIENT_FILES if online else ():
-        path = Path(name).expanduser()
+        path = account.expanded(name)
         if path.exists():
             yield path

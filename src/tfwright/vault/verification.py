@@ -60,11 +60,8 @@ def _of_entry(entry: VaultEntry) -> str:
         return "its checksum is not the one that it is kept under"
     if entry.kind == VENV and (changed := installed.changes(entry.path)):
         return f"{_counted(changed)} not as installed"
-    if entry.kind == BAZEL and entry.file:
-        try:
-            client.known_options(entry.file)
-        except (ValueError, TypeError):
-            return "options.json cannot be read"
+    if entry.kind == BAZEL and entry.file and client.options_damaged(entry.file):
+        return "options.json cannot be read"
     return ""
 
 

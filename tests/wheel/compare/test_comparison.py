@@ -384,3 +384,22 @@ def test_record_is_not_reported_where_it_only_follows(make_wheel: Maker) -> None
         make_wheel({"a.py": "1\n"}), make_wheel({"a.py": "2\n"}, folder="other")
     )
     assert [difference.member for difference in found.differences] == ["a.py"]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        b"if x:\n    pass\n" + b"elif x:\n    pass\n" * 900,
+        b"x = 1" + b" + 1" * 900 + b"\n",
+        b"x = a" + b".b" * 900 + b"\n",
+        b"x = " + b"-" * 900 + b"1\n",
+    ],
+    ids=["elif", "sum", "attributes", "signs"],
+)
+def test_long_chains_of_a_program_are_compared(program: bytes) -> None:
+    same = text.program(program, program + b"# a comment\n")
+    assert same is not None
+    assert same.what == "only comments or white space differ"
+    other = text.program(program, program + b"x = 2\n")
+    assert other is not None
+    assert other.what == "lines differ"

@@ -1,6 +1,5 @@
 """`invoke nightly --install`: the timer that starts a night, written and taken away again."""
 
-import getpass
 import os
 import shutil
 import sys
@@ -8,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
 
-from tfwright.documents import host_file, nightly
+from tfwright.documents import account, host_file, nightly
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError, RecipeError
 from tfwright.nightly import units
@@ -83,7 +82,7 @@ def _systemd(
 
 
 def _launchd(schedule: Schedule, *, remove: bool) -> Installation:
-    folder = Path.home() / "Library/LaunchAgents"
+    folder = account.home() / "Library/LaunchAgents"
     written = units.launchd(schedule, folder)
     # The logged-in user's domain, which bootstrap and bootout ask for.
     domain = f"gui/{os.getuid()}"
@@ -110,12 +109,12 @@ def _schedule(kind: str, at: str) -> Schedule:
         at=at,
         environment=tuple(sorted(caller.items())),
         # A unit of the system would otherwise build as root.
-        user=getpass.getuser() if kind == "system" else "",
+        user=account.name() if kind == "system" else "",
     )
 
 
 def _user_units() -> Path:
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    config = os.environ.get("XDG_CONFIG_HOME") or account.home() / ".config"
     return Path(config) / "systemd" / "user"
 
 
@@ -162,4 +161,4 @@ def _command(argv: tuple[str, ...]) -> Command:
     """Return a command that may talk to the user's own service manager."""
     names = ("XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "DBUS_SESSION_BUS_ADDRESS")
     caller = {name: os.environ[name] for name in names if name in os.environ}
-    return Command(argv, Path("/"), environment.clean(Path.home(), extra=caller))
+    return Command(argv, Path("/"), environment.clean(account.home(), extra=caller))

@@ -1,12 +1,14 @@
 """Text made fit for strangers: without secrets, tokens, and paths that name a person."""
 
-import getpass
-import os
 import re
 from collections.abc import Callable
-from pathlib import Path
+
+from tfwright.documents import account
 
 HIDDEN = "[removed]"
+SHORTEST_NAME = 4
+"""Characters of a user's name that is looked for; a shorter one is a part of many words."""
+COMMON_NAMES = frozenset({"root", "build", "user", "runner", "nobody"})
 # The name of a setting that holds a secret, as part of a longer name too: GITHUB_TOKEN, api-key.
 _SENSITIVE = (
     r"[\w.-]*(?:passw(?:or)?d|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
@@ -65,20 +67,13 @@ def redacted(text: str) -> str:
     """Return text without what identifies a person or opens a door."""
     for pattern, instead in RULES:
         text = pattern.sub(instead, text)
-    for home in sorted(
-        {str(Path.home()), os.environ.get("HOME", "")} - {"", "/"}, key=len
-    ):
-        text = text.replace(home, "~")
-    text = _HOME.sub("~", text)
+    text = _HOME.sub("~", account.without_home(text))
     return _without_user(text)
 
 
 def _without_user(text: str) -> str:
     """Take the user's name out; a name such as root or build says nothing and stays."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):
-        return text
-    if len(user) < 4 or user in {"root", "build", "user", "runner", "nobody"}:  # noqa: PLR2004
+    user = account.name()
+    if user.isdecimal() or len(user) < SHORTEST_NAME or user in COMMON_NAMES:
         return text
     return re.sub(rf"\b{re.escape(user)}\b", "user", text)

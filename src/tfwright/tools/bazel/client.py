@@ -69,6 +69,12 @@ def options(binary: Path, install_root: Path) -> Options:
 _TOPICS = {"startup": ("startup_options",), "build": ("build", "--long")}
 
 
+def options_damaged(binary: Path) -> bool:
+    """Say whether what is kept about `binary` is there, but cannot be read."""
+    kept = binary.with_name("options.json")
+    return kept.exists() and _kept(kept) is None
+
+
 def known_options(binary: Path) -> Options:
     """Return what is kept about `binary`; nothing, if it was not asked yet."""
     kept = binary.with_name("options.json")

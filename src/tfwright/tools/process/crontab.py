@@ -2,8 +2,8 @@
 
 import shutil
 import subprocess
-from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.errors import Evidence, HostError
 from tfwright.tools.process import environment
 
@@ -39,5 +39,5 @@ def _crontab(argument: str, given: str) -> "subprocess.CompletedProcess[str]":
         capture_output=True,
         text=True,
         check=False,
-        env=environment.clean(Path.home()),
+        env=environment.clean(account.home()),
     )

@@ -4,6 +4,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.errors import Evidence, ToolError
 from tfwright.tools.process import environment
 from tfwright.tools.process.command import Command
@@ -16,7 +17,7 @@ def feed(argv: Sequence[str], text: str, seconds: float = SECONDS) -> None:
     """Run a program with `text` as its input; raise ToolError if it fails or takes too long."""
     # The user's own hook: it gets the home directory, but none of the caller's
     # variables.
-    command = Command(tuple(argv), Path("/"), environment.clean(Path.home()))
+    command = Command(tuple(argv), Path("/"), environment.clean(account.home()))
     pipe = subprocess.PIPE
     try:
         # communicate() writes and reads at once: a program that complains before it has

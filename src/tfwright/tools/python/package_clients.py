@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from tfwright.documents import account
 from tfwright.tools.process import environment
 
 _PROXIES = ("http_proxy", "https_proxy", "no_proxy")
@@ -60,4 +61,4 @@ def of(client: str, programs: tuple[Path, ...] = ()) -> dict[str, str]:
     }
     # The real home: the clients' own configuration is there, often with the index's
     # address.
-    return environment.clean(Path.home(), programs, extra={**proxies(), **own})
+    return environment.clean(account.home(), programs, extra={**proxies(), **own})

@@ -112,22 +112,27 @@ def _alike(one: object, two: object, *, documented: bool) -> bool:
 
     It ends at the first difference, as ast.dump does not.
     """
-    if type(one) is not type(two):
-        return False
-    if isinstance(one, ast.AST):
-        pairs = (
-            (
-                _part(one, name, documented=documented),
-                _part(two, name, documented=documented),
-            )
-            for name in one._fields
-        )
-        return all(_alike(*pair, documented=documented) for pair in pairs)
-    if isinstance(one, list) and isinstance(two, list):
-        return len(one) == len(two) and all(
-            _alike(*pair, documented=documented) for pair in zip(one, two, strict=True)
-        )
-    return one == two
+    # No recursion: a chain of some hundred "elif" would be too deep for Python's stack.
+    left = [(one, two)]
+    while left:
+        first, second = left.pop()
+        if type(first) is not type(second):
+            return False
+        if isinstance(first, ast.AST):
+            left += [
+                (
+                    _part(first, name, documented=documented),
+                    _part(second, name, documented=documented),
+                )
+                for name in first._fields
+            ]
+        elif isinstance(first, list) and isinstance(second, list):
+            if len(first) != len(second):
+                return False
+            left += zip(first, second, strict=True)
+        elif first != second:
+            return False
+    return True
 
 
 def _part(node: object, name: str, *, documented: bool) -> object:
