@@ -49,7 +49,7 @@ class CodeBuilder(FakeBuilder):
     """What the variant says instead of what its code proves."""
 
     def build(self, order: BuildOrder) -> NightlyBuild:
-        """Put the library into the wheel."""
+        """Put machine code into the wheel."""
         build = super().build(order)
         wheel = write_wheel(
             order.work,
