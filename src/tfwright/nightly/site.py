@@ -71,11 +71,17 @@ def yanked(directory: Path) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except ValueError as fault:
-        raise RecipeError(
-            f"{directory / YANKED} is not valid JSON: {fault}",
-            remedy="Correct the file, or delete it to take back every yank.",
-        ) from fault
-    return {str(name): str(reason) for name, reason in dict(found).items()}
+        raise _unusable(directory / YANKED, str(fault)) from fault
+    if not isinstance(found, dict):
+        raise _unusable(directory / YANKED, "it is no object of file names and reasons")
+    return {str(name): str(reason) for name, reason in found.items()}
+
+
+def _unusable(file: Path, why: str) -> RecipeError:
+    return RecipeError(
+        f"{file} cannot be used: {why}",
+        remedy="Correct the file, or delete it to take back every yank.",
+    )
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:
