@@ -5,9 +5,13 @@ from pathlib import Path
 import pytest
 
 from tfwright.commands.nightly import builder, targets
+from tfwright.documents.host_file import HostFile
 from tfwright.documents.nightly import NightlyFile, Target
 from tfwright.documents.nightly import targets as targets_of
 from tfwright.errors import Evidence, SupplyError, TfwrightError, ToolError
+from tfwright.nightly.builds import Breakage
+from tfwright.pipeline import stamps
+from tfwright.pipeline.stamps import Stamp
 
 
 def target(name: str, **axes: object) -> Target:
@@ -74,3 +78,49 @@ def test_a_server_that_does_not_answer_is_no_failure_of_the_recipe(
     fault: TfwrightError, result: str, tmp_path: Path
 ) -> None:
     assert builder._failure(fault, tmp_path)["result"] == result
+
+
+def test_the_cause_names_what_the_log_names(tmp_path: Path) -> None:
+    log = tmp_path / "compile.log"
+    line = "matrix.cc:1:10: fatal error: no/such/header.h: No such file or directory"
+    log.write_text(f"INFO: building\n{line}\n")
+    fault = ToolError("Bazel failed", remedy="Read it.", evidence=Evidence(log=log))
+    broken = builder._failure(fault, tmp_path)["broken"]
+    assert isinstance(broken, Breakage)
+    assert "no/such/header.h" in broken.cause
+    # What the catalogue fills in from the log is in braces there.
+    assert "{" not in broken.cause + broken.remedy
+
+
+def test_a_failed_build_shows_nothing_of_the_stages_that_it_did_not_reach(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = HostFile(build_out=tmp_path / "out")
+    job = targets.job_of(target("demo"), settings)
+    names = ("fetch.log", "compile.log", "compile.profile.json", "verify-install.log")
+    job.places.logs.mkdir(parents=True)
+    for name in names:
+        (job.places.logs / name).write_text("of an earlier build, or of this one")
+    stamp = Stamp(parts={}, result={}, seconds=7.0)
+    # A stage that fails has no stamp; those after it have the stamps of earlier builds.
+    monkeypatch.setattr(
+        stamps, "read", lambda _, stage: None if stage.name == "compile" else stamp
+    )
+    failed = builder._kept_logs(job, made(tmp_path / "failed"), "compile")
+    assert failed["logs"] == ("logs/compile.log", "logs/fetch.log")
+    assert failed["profile"] == "logs/compile.profile.json.gz"
+    assert list(builder._stage_times(job, "compile")) == [
+        "check",
+        "fetch",
+        "source",
+        "configure",
+    ]
+    unreached = builder._kept_logs(job, made(tmp_path / "unreached"), "fetch")
+    assert unreached == {"logs": ("logs/fetch.log",)}
+    whole = builder._kept_logs(job, made(tmp_path / "whole"), "smoke")
+    assert len(whole["logs"]) == 3  # type: ignore[arg-type]  # a tuple, as above
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder

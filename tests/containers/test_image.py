@@ -59,6 +59,24 @@ def test_a_bundle_without_the_manifest_is_refused(tmp_path: Path) -> None:
         image.put({}, "sha256:" + "0" * 64, tmp_path)
 
 
+def test_a_damaged_copy_does_not_replace_an_image_that_is_whole(
+    root: Path, tmp_path: Path
+) -> None:
+    vault = tmp_path / "vault"
+    added = image.add(root, vault)
+    carried = {blob.name: tmp_path / blob.name for blob in added.blobs()}
+    for blob in added.blobs():
+        carried[blob.name].write_bytes(blob.read_bytes())
+    # The layer: a configuration and a manifest are smaller.
+    largest = max(carried.values(), key=lambda path: path.stat().st_size)
+    largest.write_bytes(b"other")
+    with pytest.raises(SupplyError, match="has other content"):
+        image.put(carried, added.digest, vault)
+    assert image.kept(vault, added.digest) == added
+    # Nothing of the damaged copy is left either.
+    assert [path.name for path in (vault / "images").iterdir()] == [added.layout.name]
+
+
 def test_a_damaged_layer_is_refused(root: Path, tmp_path: Path) -> None:
     added = image.add(root, tmp_path)
     layer = max(

@@ -294,6 +294,37 @@ SAID = {
         "PIP_REQUIRE_VIRTUALENV",
     ),
     "ERROR: build interrupted": ("bazel-interrupted", "time limit"),
+    # how a compiler names what is a status at run time, and ld an object of another machine
+    "/l/libnvinfer.so: undefined reference to `cudnnSetLRNDescriptor'": (
+        "link-undefined",
+        "It belongs to that library of CUDA",
+    ),
+    "a.cc:12:3: error: 'cudnnSetTensorNdDescriptor' was not declared in this scope": (
+        "nvcc-cuda-too-new",
+        "no cudnnSetTensorNdDescriptor",
+    ),
+    "/usr/lib/aarch64-linux-gnu/libcudnn.so: error adding symbols: File in wrong format": (
+        "link-object-damaged",
+        "for another processor",
+    ),
+    "/c/thrust/config.h:112:2: error: #error The version of CUB in your include path is not "
+    "compatible with this release of Thrust.": (
+        "host-error-directive",
+        "a CUB of its own",
+    ),
+    "tensorflow/core/kernels/cuda_sparse.cc(759): error C2061: syntax error: identifier 'X'": (
+        "host-msvc",
+        "That file calls CUDA",
+    ),
+    "ERROR: /w/BUILD:100:1: name 'tf_cc_shared_object' is not defined": (
+        "bazel-name-not-defined",
+        "a macro of TensorFlow's own",
+    ),
+    'The "tensorflow-gpu" package has been removed!': (
+        "pip-package-withdrawn",
+        "from 2.1 on `tensorflow` has the GPU parts",
+    ),
+    "error: metadata-generation-failed": ("pip-metadata", "an empty one that refuses"),
     # xcrun
     'xcrun: error: SDK "macosx10.11" cannot be located': (
         "bazel-xcode",
@@ -447,3 +478,42 @@ def test_times_that_bazel_writes_before_a_line_are_no_part_of_it() -> None:
     assert found.first is not None
     assert found.first.line == 2
     assert first(log)[0] == "bazel-option"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "(10:00:02) ",
+        "2024-05-01T10:20:30.1234567Z ",
+        "[2024-05-01T10:20:30.123Z] ",
+        "#12 345.6 ",
+        "web-1  | ",
+        "[variation=,node=linux-x86_64] ",
+        ":info:build ",
+        "python3.11-tensorflow> ",
+        "\x1b_bk;t=1700000000000\x07",
+        "##[error]",
+    ],
+)
+def test_what_a_service_writes_before_a_line_is_no_part_of_it(prefix: str) -> None:
+    said = "ERROR: Unrecognized option: --x"
+
+    assert first(f"{prefix}{said}\n")[0] == "bazel-option"
+
+
+@pytest.mark.parametrize("mark", ["##[debug]", "##[warning]", "::warning file=a::"])
+def test_what_a_service_marks_as_a_remark_is_no_error(mark: str) -> None:
+    assert diagnose(f"{mark}error: nothing was found\n").first is None
+
+
+def test_what_pip_says_of_its_subprocess_is_less_than_what_that_said() -> None:
+    log = (
+        "  error: subprocess-exited-with-error\n"
+        "  \u00d7 python setup.py egg_info did not run successfully.\n"
+        "  ╰─> [1 lines of output]\n"
+        "      ModuleNotFoundError: No module named 'Cython'\n"
+        "      [end of output]\n"
+        "error: metadata-generation-failed\n"
+    )
+
+    assert first(log)[0] == "python-module-missing"

@@ -227,6 +227,22 @@ def test_retention_never_takes_the_last_good_wheel(tmp_path: Path) -> None:
     assert latest(host)["a"]["state"] == "still failing"
 
 
+def test_nights_that_fail_hide_no_wheel(tmp_path: Path) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 2, "hidden_days": 0})
+    for number in range(3):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+    wheels = listed(host, "tf-a")
+    assert len(wheels) == 2
+    builder(host).broken["a"] = BROKEN
+    for number in range(5):
+        builder(host).parts["a"] = {"recipe": f"x{number}", "commit": "a" * 40}
+        pass_night(host)
+    assert listed(host, "tf-a") == wheels
+    # The failed builds have a count of their own.
+    assert len(list(host.builds.iterdir())) == 4
+
+
 def test_retention_respects_a_keep_file(tmp_path: Path) -> None:
     host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
     pass_night(host)

@@ -96,6 +96,40 @@ def test_the_first_page_says_what_broke_and_what_helps(tmp_path: Path) -> None:
     assert f"builds/{build.name}" in text or len(list(host.builds.iterdir())) == 2
 
 
+def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", url="https://wheels.example/")
+    assert isinstance(host.builder, FakeBuilder)
+    night.run(host)
+    host.builder.clock.next_night()
+    host.builder.parts["a"] = {"recipe": "2", "commit": "b" * 40}
+    host.builder.smoke_fails.add("a")
+    night.run(host)
+    with states.opened(tmp_path) as state:
+        good, failed = state.builds()
+    text = (host.site / "index.html").read_text()
+    Checked(text)
+    assert f"tf-a=={good.version}</code>" in text
+    assert f"tf-a=={failed.version}</code>" not in text
+    assert "smoke: imports" in text
+    assert f"builds/{failed.id}/" in text
+    # The markup in the subject is shown as text.
+    assert "1 commit, newest “A commit &lt;b&gt;with&lt;/b&gt; markup”" in text
+
+
+def test_a_recipe_whose_only_wheel_failed_its_tests_offers_that_one(
+    tmp_path: Path,
+) -> None:
+    host = host_with(tmp_path, "a", url="https://wheels.example/")
+    assert isinstance(host.builder, FakeBuilder)
+    host.builder.smoke_fails.add("a")
+    night.run(host)
+    text = (host.site / "index.html").read_text()
+    assert "pip install" in text
+    assert '<span class="bad">smoke failed</span>' in text
+
+
 def test_the_broken_line_is_marked_in_the_log(tmp_path: Path) -> None:
     host = failing_host(tmp_path, "error: broken")
     text = max(
@@ -199,6 +233,31 @@ def test_a_private_key_in_a_log_is_hidden_line_by_line(tmp_path: Path) -> None:
     assert shown[0] == "before"
     assert shown[-1] == "after"
     assert not [text for text in shown if "MIIE" in text or "efgh" in text]
+
+
+@pytest.mark.parametrize("cut", [0, 6])
+def test_a_packed_log_is_shown_and_linked_as_it_lies_there(
+    tmp_path: Path, cut: int
+) -> None:
+    host = host_with(tmp_path, "a")
+    text = "INFO: building\nerror: <broken>\n" + "INFO: more\n" * 5
+    packed = gzip.compress(text.encode())
+    (tmp_path / "compile.log.gz").write_bytes(packed[: len(packed) - cut])
+    broken = Breakage(stage="compile", line="x", log="compile.log", number=2)
+    build = NightlyBuild(
+        id="b",
+        target="a",
+        recipe="a",
+        started=host.clock(),
+        seconds=1,
+        result="failed",
+        broken=broken,
+        logs=("compile.log.gz",),
+    )
+    shown = pages.shown_logs(build, tmp_path)[0]
+    assert (shown.name, shown.lines[0].text) == ("compile.log.gz", "INFO: building")
+    assert "error: &lt;broken&gt;" in pages.page(build, tmp_path, None, tmp_path)
+    assert "error: <broken>" in pages.markdown(build, tmp_path)
 
 
 def test_a_long_log_is_shown_around_its_broken_line(tmp_path: Path) -> None:

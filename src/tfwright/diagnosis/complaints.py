@@ -73,6 +73,13 @@ _LOGGED = re.compile(
 _EXCEPTION = re.compile(r"(?!java|com\.google)[A-Za-z_][\w.]*(?:Error|Exception): ")
 _COMPILED = ("bazel-", "link-", "host-", "nvcc-")
 """Families of a build's tools: an exception of Python may use the same words about a library."""
+_SOURCE = re.compile(
+    r"[^\s:(]{1,400}(?:\(\d+(?:,\d+)?\)|:\d+(?::\d+)?) ?: ?(?:fatal )?error\b"
+    r"|.{0,600}undefined (?:reference|symbol)"
+)
+"""What a compiler or linker says of a source: it may name what is a status at run time."""
+_RUN = ("gpu-", "op-", "tf-")
+"""Families of what a program says while it runs."""
 _COMMAND = re.compile(
     r"\s*(?:\S*/)?"
     r"(?:exec env -|\(cd /|[\w.+-]*(?:gcc|g\+\+|clang|clang\+\+|nvcc) .{0,4000}? -(?:[co]|shared) )"
@@ -240,11 +247,12 @@ def _readings(said: str, numbers: Iterable[int]) -> Judged:
     """
     refinement = general = weak = None
     exception = _EXCEPTION.match(said)
+    foreign = _COMPILED if exception else _RUN if _SOURCE.match(said) else ()
     for number in sorted(numbers):
         family = everything()[number]
         if (family.sample and refinement) or (family.rank == "weak" and weak):
             continue
-        if exception and not family.sample and family.id.startswith(_COMPILED):
+        if foreign and not family.sample and family.id.startswith(foreign):
             continue
         if not any(literal in said for literal in family.literals):
             continue

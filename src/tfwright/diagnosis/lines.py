@@ -14,7 +14,7 @@ SHOWN_OF_ROOT = 960
 """Characters of the root line: old versions of Bazel put a whole chain of causes into one line."""
 
 _ESCAPE = re.compile(
-    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
+    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|[]_][^\x07\x1b]{0,200}(?:\x07|\x1b\\)|[()][AB0]|.)"
 )
 _BARE_COLOUR = re.compile(r"\[(?:\d{1,2}(?:;\d{1,2}){0,4})?m(?=\S)")
 """A colour whose escape character was lost when somebody copied the text."""
@@ -25,7 +25,10 @@ _PREFIX = re.compile(
         (?:Z|[ ]?[+-]\d\d:?\d\d)?\]?[ ]  # and its zone
       | [\[(]?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?[\])]?[ ]  # also Bazel's --show_timestamps
       | \#\d{1,4}[ ]\d{1,6}\.\d{1,4}[ ]            # docker build: step and seconds
-      | [\w.-]{1,60}_\d{1,3}[ ]{1,20}\|[ ]         # docker-compose: service
+      | [\w.-]{1,60}[_-]\d{1,3}[ ]{1,20}\|[ ]      # docker-compose: service
+      | \[[\w.-]{1,40}=[\w.=,-]{0,80}\][ ]         # Jenkins: the axes of a matrix
+      | :(?:info|debug|notice|error|msg):\w{1,20}[ ]  # MacPorts
+      | [\w.+-]{1,80}>[ ](?=[A-Z/\[ ])             # Nix: the derivation
       | [ ]{2,5}(?:>>[ ])?\d{1,6}[ ]{4}             # spack: the lines of a build's log
       | ==>[ ](?=Error|Warning)                    # spack and Homebrew
       | \#\#\[(?:error|section)\]                  # Azure and GitHub

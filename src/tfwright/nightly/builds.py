@@ -189,11 +189,14 @@ def read(folder: Path) -> NightlyBuild | None:
 def all_below(home: Path, known: Collection[str] = ()) -> Iterator[NightlyBuild]:
     """Yield every complete build below a folder, oldest first, without the known ones."""
     here = {folder.name for folder in home.iterdir()} if home.is_dir() else set()
-    for name in sorted(here.difference(known)):
+    found = []
+    for name in here.difference(known):
         build = read(home / name)
         # A copy under another name would count a build twice.
         if build and build.id == name:
-            yield build
+            found.append(build)
+    # Not by name: two builds of one day differ in a digest only.
+    yield from sorted(found, key=lambda build: (build.started, build.id))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -75,7 +75,10 @@ def past_of(state: State, targets: Sequence[Target]) -> dict[str, Past]:
     found = {}
     for target in targets:
         name = target.name
-        newest, newest_good = (state.build(ids.get(name, "")) for ids in (last, good))
+        newest = state.build(last.get(name, ""))
+        # Usually the same build: its document is read once.
+        same = newest is not None and newest.id == good.get(name)
+        newest_good = newest if same else state.build(good.get(name, ""))
         found[name] = Past(newest, newest_good, history.get(name, []))
     return found
 
@@ -186,11 +189,16 @@ def fitting(found: Sequence[DueTarget], hours: float) -> list[DueTarget]:
 
 
 def in_turn(
-    candidates: Sequence[Target], checked: Mapping[str, dt.datetime]
+    candidates: Sequence[Target],
+    checked: Mapping[str, dt.datetime],
+    now: dt.datetime,
 ) -> Target | None:
     """Return the candidate that was checked longest ago; one never checked comes first."""
     never = dt.datetime.min.replace(tzinfo=dt.UTC)
-    ranked = sorted(
-        candidates, key=lambda target: (checked.get(target.name, never), target.name)
-    )
-    return ranked[0] if ranked else None
+
+    def turn(target: Target) -> tuple[dt.datetime, str]:
+        at = checked.get(target.name, never)
+        # Noted while the clock was wrong: it would not have its turn again before that time.
+        return never if at > now else at, target.name
+
+    return min(candidates, key=turn, default=None)

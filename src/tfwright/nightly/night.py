@@ -20,7 +20,7 @@ from tfwright.errors import HostError, TfwrightError
 from tfwright.nightly import builds, due, notices, retention, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.due import DueTarget, Past
+from tfwright.nightly.due import DueTarget
 from tfwright.nightly.state import State, Verdict
 from tfwright.tools import files
 from tfwright.tools.process import file_lock
@@ -242,7 +242,8 @@ def _recover(host: BuildHost, state: State) -> int:
     night = state.unfinished_night()
     last = state.last_night()
     # Resuming an old night would skip the targets that it had judged, for one night more.
-    if night is not None and last and moment - last > RESUMED_WITHIN:
+    # A clock that was set back leaves the last night in the future.
+    if night is not None and last and abs(moment - last) > RESUMED_WITHIN:
         state.end_night(night, last)
         night = None
     known = state.known_builds()
@@ -457,13 +458,12 @@ def _detail(build: NightlyBuild) -> str:
 def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Build one unchanged, pinned target again from nothing; return its name."""
     # A target that is due would be built from other inputs than its last wheel.
-    unchanged = [item.target for item in found if item.why == "unchanged"]
-    pinned = [target for target in unchanged if not target.follow]
-    past: Mapping[str, Past] = due.past_of(state, pinned)
-    with_wheel = [target for target in pinned if past[target.name].last_good]
+    unchanged = [item for item in found if item.why == "unchanged" and item.last_good]
+    pinned = {item.target.name: item for item in unchanged if not item.target.follow}
     turns = {name: check.at for name, check in state.checks("reproduced").items()}
-    target = due.in_turn(with_wheel, turns)
-    build = past[target.name].last_good if target else None
+    candidates = [item.target for item in pinned.values()]
+    target = due.in_turn(candidates, turns, host.clock())
+    build = state.build(pinned[target.name].last_good) if target else None
     if target is None or build is None:
         return ""
     why = _asked(
@@ -479,7 +479,7 @@ def _reproduce(host: BuildHost, state: State, found: list[DueTarget]) -> str:
 def _links(host: BuildHost, state: State, found: list[DueTarget]) -> str:
     """Ask the servers of one target's archives; return its name."""
     turns = {name: check.at for name, check in state.checks("links").items()}
-    target = due.in_turn([item.target for item in found], turns)
+    target = due.in_turn([item.target for item in found], turns, host.clock())
     if target is None:
         return ""
     why = _asked(lambda: host.builder.links(target))

@@ -26,11 +26,13 @@ def hide(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> in
     count = 0
     for item in kept:
         wanted = item.id in surplus
-        if wanted == (item.hidden is not None):
+        # Hidden while the clock was wrong, it would stay until that day comes.
+        ahead = item.hidden is not None and item.hidden > today
+        if wanted == (item.hidden is not None) and not ahead:
             continue
         # A raised limit brings a hidden build back.
         state.mark_build(item.id, hidden=today if wanted else None, deleted=None)
-        count += wanted
+        count += wanted and not ahead
     return count
 
 
@@ -106,7 +108,8 @@ def too_many(
     """Return the builds beyond the count of their target, oldest first."""
     by_target = defaultdict(list)
     for item in kept:
-        by_target[item.target].append(item.id)
+        # Apart, or a recipe that fails every night would hide all its wheels but the last one.
+        by_target[item.target, item.listed].append(item.id)
     surplus = []
     for own in by_target.values():
         # The builds are oldest first, so the newest ones are at the end.

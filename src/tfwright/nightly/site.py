@@ -8,7 +8,8 @@ import datetime as dt
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
@@ -19,8 +20,12 @@ from tfwright.nightly.index import catalog, write
 from tfwright.nightly.index.wheels import parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
+from tfwright.tools import batch as batches
 from tfwright.tools import files, json_text
+from tfwright.tools.process import file_lock
 
+LOCK = "publishing"
+"""One process at a time makes the site."""
 POINTERS = "pointers"
 NAMES = ("nightly", "stable", "last-good")
 YANKED = "yanked.json"
@@ -30,7 +35,23 @@ YANKED = "yanked.json"
 def publish(
     nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool = True
 ) -> IndexUpdate:
-    """Bring the site up to date with the state."""
+    """Bring the site up to date with the state.
+
+    Waits while another process does that: a person may yank a wheel while a night runs.
+    """
+    with _publishing(nightly.directory):
+        return _publish(nightly, state, now, pages=pages)
+
+
+def _publishing(directory: Path) -> AbstractContextManager[None]:
+    """Hold the lock on the site; it is short, while a night holds its own for hours."""
+    return file_lock.held(directory / LOCK, "publishing", wait=True)
+
+
+def _publish(
+    nightly: NightlyFile, state: State, now: dt.datetime, *, pages: bool
+) -> IndexUpdate:
+    """Make the site from the state, as it is while the site is locked."""
     site = nightly.directory / "site"
     kept = state.builds()
     for item in kept:
@@ -45,8 +66,10 @@ def publish(
         from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
 
         write_pages(nightly, state, site, now)
-    for target, own in _by_target(kept).items():
-        _point(site, target, own, state, gated=nightly.reproduce)
+    with batches.below(site) as batch:
+        for place, content in _pointers(kept, state, gated=nightly.reproduce):
+            batch.add(site / place, content)
+        batch.place()
     return update
 
 
@@ -96,11 +119,14 @@ def yank(directory: Path, filename: str, reason: str | None) -> None:
             f"The index has no wheel {filename}",
             remedy="Give the whole file name, as the index lists it.",
         )
-    known = yanked(directory)
-    known.pop(filename, None)
-    if reason is not None:
-        known[filename] = reason
-    files.write(directory / YANKED, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    # Two yanks at once would otherwise forget one of them.
+    with _publishing(directory):
+        known = yanked(directory)
+        known.pop(filename, None)
+        if reason is not None:
+            known[filename] = reason
+        text = json.dumps(known, indent=1, sort_keys=True) + "\n"
+        files.write(directory / YANKED, text)
 
 
 def _place_wheel(site: Path, build: KeptBuild) -> None:
@@ -157,26 +183,20 @@ def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:
     return grouped
 
 
-def _point(
-    site: Path, target: str, own: list[KeptBuild], state: State, *, gated: bool
-) -> None:
-    """Write a target's pointers, each by one rename."""
-    folder = site / POINTERS / target
-    for name, build in gates.pointed(
-        own, gates.reproductions(state), gated=gated
-    ).items():
-        text = json.dumps(
-            {
+def _pointers(
+    kept: list[KeptBuild], state: State, *, gated: bool
+) -> Iterator[tuple[str, bytes]]:
+    """Yield each pointer's path below the site and its content."""
+    reproduced = gates.reproductions(state)
+    for target, own in _by_target(kept).items():
+        for name, build in gates.pointed(own, reproduced, gated=gated).items():
+            content = {
                 "build": build.id,
                 "url": f"../../builds/{build.id}/",
                 "wheel": build.wheel,
                 "version": build.version,
                 "sha256": build.sha256,
                 "started": build.started.isoformat(),
-            },
-            indent=1,
-        )
-        place = folder / f"{name}.json"
-        # An unchanged file keeps its time, which HTTP caches compare.
-        if not place.exists() or place.read_text("utf-8") != text:
-            files.write(place, text)
+            }
+            text = json.dumps(content, indent=1)
+            yield f"{POINTERS}/{target}/{name}.json", text.encode()

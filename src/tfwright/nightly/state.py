@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result
 from tfwright.printable import printable_lines
-from tfwright.tools import json_text
+from tfwright.tools import disk, json_text
 
 FILE = "state.sqlite"
 VERSION = 1
@@ -151,8 +151,10 @@ class State:
 
     def last_night(self) -> dt.datetime | None:
         """Return when the newest night began."""
-        row = self.database.execute("select max(started) from night").fetchone()
-        return _moment(row[0]) if row[0] else None
+        row = self.database.execute(
+            "select started from night order by number desc limit 1"
+        ).fetchone()
+        return _moment(row[0]) if row else None
 
     def judge(
         self,
@@ -217,11 +219,14 @@ class State:
             )
 
     def builds(self, target: str = "", *, deleted: bool = False) -> list[KeptBuild]:
-        """Return the builds of a target, or all of them, oldest first."""
+        """Return the builds of a target, or all of them, oldest first.
+
+        In the order in which they were added: a host's clock may have been wrong for a night.
+        """
         query = (
             f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608 our own names
             " where ? in ('', target) and (? or deleted is null)"
-            " order by started, id"
+            " order by rowid"
         )
         rows = self.database.execute(query, (target, deleted))
         return [_kept_build(*row) for row in rows]
@@ -248,7 +253,7 @@ class State:
         # The condition is a literal of this class, never a caller's text.
         query = (
             f"select {COLUMNS}, hidden, deleted from build"  # noqa: S608
-            f" where {condition} order by started"
+            f" where {condition} order by rowid"
         )
         rows = self.database.execute(query)
         return [_kept_build(*row) for row in rows]
@@ -261,7 +266,7 @@ class State:
         """Return how long the last build of each target took."""
         # SQLite takes the other columns of a group from the row that has its maximum.
         rows = self.database.execute(
-            "select target, seconds, max(started) from build group by target"
+            "select target, seconds, max(rowid) from build group by target"
         )
         return {target: float(seconds) for target, seconds, _ in rows}
 
@@ -345,7 +350,7 @@ def opened(directory: Path) -> Iterator[State]:
             database.executescript(SCHEMA)
             yield State(database)
     except sqlite3.DatabaseError as fault:
-        raise HostError(
+        raise disk.of_database(fault, file) or HostError(
             f"The build host's state cannot be used: {fault}",
             remedy=f"Move {file} away; the next night reads the builds that are there.",
         ) from fault

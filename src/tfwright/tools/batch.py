@@ -1,42 +1,45 @@
 """Many files at once: all are on the disk before the first one gets its name."""
 
 import os
-import tempfile
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+
+from tfwright.tools import files
 
 AT_ONCE = 32
 """Files that are synced at once: a journal writes what waits together in one go."""
+STAGING = ".staging"
+"""The folder of files that have no name yet; its name keeps web servers from serving it."""
 
 
 class FileBatch:
     """Files to be written together, in the order in which they are added."""
 
-    def __init__(self) -> None:
-        """Begin with no file."""
+    def __init__(self, staging: Path) -> None:
+        """Begin with no file; `staging` is a folder on the disk of all files."""
+        self._staging = staging
         self._staged: list[tuple[Path, Path]] = []
 
     def add(self, path: Path, content: bytes) -> None:
         """Stage one file; one that has these bytes already is left alone."""
         if _holds(path, content):
             return
-        path.parent.mkdir(parents=True, exist_ok=True)
-        # Names of files are at most 255 bytes, and mkstemp adds its own part to the
-        # prefix.
-        handle, temporary = tempfile.mkstemp(
-            dir=path.parent, prefix=f".{path.name[:80]}."
-        )
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        # mkstemp lets only the owner read, and a web server runs as another user.
-        Path(temporary).chmod(0o644)
-        self._staged.append((Path(temporary), path))
+        temporary = self._staging / str(len(self._staged))
+        temporary.write_bytes(content)
+        # Whatever the umask of the caller: a web server runs as another user.
+        temporary.chmod(0o644)
+        self._staged.append((temporary, path))
 
     def place(self) -> int:
         """Give every staged file its name; return how many there were."""
         # Not os.sync(): it would wait for everything that a build next door writes.
         with ThreadPoolExecutor(AT_ONCE) as workers:
             list(workers.map(_sync, [temporary for temporary, _ in self._staged]))
+        # Before the first file gets its name: a full disk may refuse a folder, but no rename.
+        for folder in dict.fromkeys(path.parent for _, path in self._staged):
+            folder.mkdir(parents=True, exist_ok=True)
         for temporary, path in self._staged:
             # Only now, when all bytes are on the disk: after a power cut each file is
             # old or new.
@@ -44,6 +47,22 @@ class FileBatch:
         count = len(self._staged)
         self._staged.clear()
         return count
+
+
+@contextmanager
+def below(folder: Path) -> Iterator[FileBatch]:
+    """Give a batch for files below `folder`; what it has not placed at the end is removed.
+
+    The caller holds a lock: what another batch of this folder left is waste of a killed one.
+    """
+    staging = folder / STAGING
+    # A disk that is full stays full if every attempt leaves its files.
+    files.remove(staging)
+    staging.mkdir(parents=True)
+    try:
+        yield FileBatch(staging)
+    finally:
+        files.remove(staging)
 
 
 def _holds(path: Path, content: bytes) -> bool:

@@ -117,9 +117,9 @@ class PipelineBuilder:
             update = self._attempt(order, job)
         except TfwrightError as fault:
             update = _failure(fault, order.work)
-        update |= _kept_logs(job, order.work)
         broken = update.get("broken")
         until = broken.stage if isinstance(broken, Breakage) else ""
+        update |= _kept_logs(job, order.work, until)
         update["stages"] = _stage_times(job, until)
         update["seconds"] = time.monotonic() - begun
         return NightlyBuild.model_validate({**build.model_dump(), **update})
@@ -420,22 +420,32 @@ def _diagnosed(broken: Breakage, log: Path) -> Breakage:
     match = next((match for match in found.matches if match.explains), None)
     if match:
         update |= {"line": match.text, "number": match.line}
-        update |= {"cause": match.entry.cause, "remedy": match.entry.remedy}
+        update |= {"cause": match.cause, "remedy": match.remedy}
     return broken.model_copy(update=update)
 
 
-def _kept_logs(job: BuildRequest, work: Path) -> dict[str, object]:
-    """Copy the logs and Bazel's profile into the build."""
+def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
+    """Copy the logs and Bazel's profile into the build, up to the stage that failed."""
     # Copies: the next build of the recipe overwrites its logs.
     folder = work / "logs"
     folder.mkdir(exist_ok=True)
+    # The files of later stages are those of earlier builds.
+    later = _later_stages(until)
+    found = sorted(job.places.logs.glob("*.log"))
+    # A log is named after its stage: `verify-install.log`.
+    own = [log for log in found if re.split(r"[-.]", log.name)[0] not in later]
+    kept = [f"logs/{_copied(log, folder).name}" for log in own]
     profile = cost.profile(job)
-    names = [_copied(log, folder).name for log in sorted(job.places.logs.glob("*.log"))]
-    kept = [f"logs/{name}" for name in names]
-    if not profile.is_file():
+    if "compile" in later or not profile.is_file():
         return {"logs": tuple(kept)}
     _packed(profile, folder / f"{profile.name}.gz")
     return {"logs": tuple(kept), "profile": f"logs/{profile.name}.gz"}
+
+
+def _later_stages(until: str) -> tuple[str, ...]:
+    """Return the stages after one of them; none after what is no stage, as `smoke`."""
+    names = [stage.name for stage in PIPELINE]
+    return tuple(names[names.index(until) + 1 :]) if until in names else ()
 
 
 def _copied(log: Path, folder: Path) -> Path:
@@ -453,11 +463,11 @@ def _packed(source: Path, target: Path) -> Path:
 
 
 def _stage_times(job: BuildRequest, until: str) -> dict[str, float]:
-    """Return the seconds of each stage, up to the one that failed."""
+    """Return the seconds of each stage before the one that failed."""
+    without = (until, *_later_stages(until))
     times = {}
-    for stage in cost.of(job, PIPELINE).stages:
-        # The stamps of later stages are those of earlier builds.
-        if stage.name == until:
-            break
-        times[stage.name] = round(stage.seconds, 2)
+    for stage in PIPELINE:
+        stamp = stamps.read(job, stage) if stage.name not in without else None
+        if stamp:
+            times[stage.name] = round(stamp.seconds, 2)
     return times

@@ -54,6 +54,8 @@ class FollowedCommit:
 def recipe_of(target: Target, followed: FollowedCommit | None = None) -> Recipe:
     """Return the recipe of a target; raise RecipeError if an axis does not fit it."""
     base = recipe.read(target.recipe)
+    if not (target.python or target.capabilities or followed):
+        return base.model_copy(update={"name": target.name})
     # Changed as plain values and validated again, so an
     # axis meets the recipe's own rules.
     content = base.model_dump()

@@ -9,12 +9,12 @@ import json
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import fields
 from pathlib import Path
 
 from tfwright.errors import HostError, WheelError
 from tfwright.nightly.index.wheels import IndexedWheel
-from tfwright.tools import json_text
+from tfwright.tools import disk, json_text
 
 FILE = ".catalog.sqlite"
 SCHEMA = """
@@ -24,6 +24,8 @@ create table if not exists wheel (
 create table if not exists name (filename text primary key, sha256 text) without rowid;
 """
 
+DESCRIBED = tuple(field.name for field in fields(IndexedWheel))
+"""What of a wheel is kept."""
 Stat = tuple[int, int]
 """Size in bytes and time of change in nanoseconds: while they stay, the wheel is not read again."""
 
@@ -53,7 +55,8 @@ class Catalog:
 
     def keep(self, wheel: IndexedWheel, stat: Stat) -> None:
         """Remember a wheel, and that its name is taken."""
-        described = json.dumps(asdict(wheel))
+        # Not by `asdict`, which copies each value before JSON is made of it.
+        described = json.dumps({name: getattr(wheel, name) for name in DESCRIBED})
         row = (wheel.filename, *stat, described)
         self._database.execute("insert or replace into wheel values (?, ?, ?, ?)", row)
         taken = (wheel.filename, wheel.sha256)
@@ -86,7 +89,7 @@ def opened(folder: Path) -> Iterator[Catalog]:
             database.executescript(SCHEMA)
             yield Catalog(database)
     except sqlite3.DatabaseError as fault:
-        raise HostError(
+        raise disk.of_database(fault, file) or HostError(
             f"The catalog of the index cannot be read: {fault}",
             remedy=f"Delete {file}; the next run reads every wheel again.",
         ) from fault

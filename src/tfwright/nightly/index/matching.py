@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
-from urllib.parse import quote
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
@@ -77,7 +76,7 @@ def _entry(wheel: IndexedWheel, folder: str) -> MatchEntry:
         project=wheel.project,
         version=wheel.version,
         filename=wheel.filename,
-        url=f"{folder}{quote(wheel.filename)}",
+        url=f"{folder}{wheel.quoted}",
         sha256=wheel.sha256,
         size=wheel.size,
         recipe=wheel.recipe,

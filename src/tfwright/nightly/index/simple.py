@@ -50,7 +50,7 @@ def _file_json(wheel: IndexedWheel, packages: str) -> dict[str, object]:
     """Return one file of a project's JSON page."""
     described: dict[str, object] = {
         "filename": wheel.filename,
-        "url": packages + quote(wheel.filename),
+        "url": packages + wheel.quoted,
         "hashes": {"sha256": wheel.sha256},
         "size": wheel.size,
         "upload-time": wheel.uploaded,
@@ -74,7 +74,7 @@ def project_html(project: IndexedProject, packages: str) -> bytes:
 
 def _anchor(wheel: IndexedWheel, packages: str) -> str:
     """Return the link to one wheel, with its attributes."""
-    target = f"{packages}{quote(wheel.filename)}#sha256={wheel.sha256}"
+    target = f"{packages}{wheel.quoted}#sha256={wheel.sha256}"
     metadata = f"sha256={wheel.metadata_sha256}"
     attributes = {
         "href": target,

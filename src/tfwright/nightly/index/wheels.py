@@ -5,8 +5,10 @@ import hashlib
 import re
 import zipfile
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import quote
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import (
@@ -57,10 +59,11 @@ class IndexedWheel:
     needs: tuple[tuple[str, str], ...] = ()
     """What ``invoke inspect`` read off its libraries: ``glibc``, ``cpu``, ``gpu``, ``cuda``."""
 
-    @property
-    def sort_key(self) -> tuple[Version, str]:
-        """Oldest version first, then by file name."""
-        return Version(self.version), self.filename
+    @cached_property
+    def quoted(self) -> str:
+        """The file name as a part of a URL."""
+        # Each wheel is on several pages, and an index has thousands of them.
+        return quote(self.filename)
 
     def noted(self, **changes: object) -> "IndexedWheel":
         """Return the same wheel with other notes, such as ``yanked``."""

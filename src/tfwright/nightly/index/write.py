@@ -7,11 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import Version
+
 from tfwright.errors import WheelError
 from tfwright.nightly.index import catalog, matching, simple
 from tfwright.nightly.index.catalog import Catalog, Stat
 from tfwright.nightly.index.simple import IndexedProject
 from tfwright.nightly.index.wheels import IndexedWheel, read_wheel
+from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
 
 PACKAGES = "packages"
@@ -57,16 +60,16 @@ def refresh(  # noqa: PLR0913 one choice each, all with a default
     files are complete before the first one gets its place, wheels' metadata before the pages that
     name it. A wheel that cannot be listed is reported, and the others are listed. `replace` allows
     a name to get other bytes, for the wheelhouse of builds by hand. `statuses` gives projects
-    another status than active, with the reason.
+    another status than active, with the reason. The caller holds a lock on the folder.
     """
     moment = (now or dt.datetime.now(dt.UTC)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     wheels_place = folder / packages
     wheels_place.mkdir(parents=True, exist_ok=True)
-    batch = FileBatch()
-    with catalog.opened(wheels_place) as known:
+    with batches.below(folder) as batch, catalog.opened(wheels_place) as known:
         scan = _Scan(wheels_place, known, moment, replace=replace)
         wheels = list(scan.wheels(notes or {}, batch))
-        wheels.sort(key=lambda wheel: wheel.sort_key)
+        # Stable, and the scan is in the order of the names: no name has to be compared.
+        wheels.sort(key=lambda wheel: Version(wheel.version))
         pages = _pages(wheels, statuses or {})
         _stage(folder, pages, batch, f"{packages}/" if packages else "")
         written = batch.place()
@@ -216,7 +219,9 @@ def _remove_stale(folder: Path, pages: Mapping[str, list[IndexedProject]]) -> in
         if page not in wanted:
             for name in ("index.json", "index.html"):
                 (page / name).unlink(missing_ok=True)
-            page.rmdir()
+            # What somebody put next to a page stays, and fails no night.
+            if not any(page.iterdir()):
+                page.rmdir()
             removed += 1
     return removed
 

@@ -3,9 +3,12 @@
 A log is hostile: its text is escaped, and control characters are shown as blanks.
 """
 
+import gzip
 import re
+import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,7 +61,7 @@ class ShownLog:
 
 def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     """Return a log's end, or the part around a line of interest."""
-    path = folder / name
+    path = _stored(folder / name)
     size = path.stat().st_size if path.is_file() else 0
     kept: deque[tuple[int, str]] = deque()
     total = budget = 0
@@ -73,7 +76,13 @@ def read(folder: Path, name: str, around: int = 0) -> ShownLog:
     # Only now: to make a line harmless costs far more than to count it, and a log of a
     # TensorFlow has a million of them.
     lines = tuple(_line(number, text) for number, text in _without_keys(kept))
-    return ShownLog(name, lines, total - len(kept), size)
+    return ShownLog(str(path.relative_to(folder)), lines, total - len(kept), size)
+
+
+def _stored(path: Path) -> Path:
+    """Return where a log lies: a long one is kept packed, and is named without that."""
+    packed = path.with_name(f"{path.name}.gz")
+    return packed if packed.is_file() and not path.is_file() else path
 
 
 def _too_early(number: int, budget: int, around: int, last: int) -> bool:
@@ -87,7 +96,12 @@ def _raw_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a log as they are, each up to a length that a page can use."""
     if not path.is_file():
         return
-    with path.open(encoding="utf-8", errors="replace", newline="\n") as stream:
+    opened = gzip.open if path.suffix == ".gz" else open
+    # A packed log that was cut off is shown as far as it goes.
+    with (
+        suppress(EOFError, gzip.BadGzipFile, zlib.error),
+        opened(path, "rt", encoding="utf-8", errors="replace", newline="\n") as stream,
+    ):
         for line in stream:
             plain = line.rstrip("\r\n")
             # A progress bar rewrites its line: only what it said last counts.

@@ -53,7 +53,7 @@ class OverviewRow:
     tone: str
     mark: str
     kept: KeptBuild | None
-    """The newest wheel that users can have."""
+    """The newest wheel that passed its tests; the newest of all if none did."""
     size_change: str
     spark: drawing.Drawing
     reproduced: str
@@ -101,7 +101,9 @@ def _row(  # noqa: PLR0913, PLR0917 the columns come from as many places
     """Return one line of the page."""
     standing = stand(nights, now, nightly.notices.stale_nights)
     # pip does not find a hidden wheel, so the page does not offer it.
-    wheels = [build for build in own if build.listed and not build.hidden]
+    listed = [build for build in own if build.listed and not build.hidden]
+    # A wheel that failed its tests is in the index, but no reason to leave the last good one.
+    wheels = [build for build in listed if build.good] or listed
     newest = wheels[-1] if wheels else None
     before = wheels[-2].size if len(wheels) > 1 else 0
     failed = None if standing.fine else _last_failure(state, nights)

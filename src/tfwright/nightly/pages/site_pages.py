@@ -8,6 +8,7 @@ from tfwright.nightly import retention
 from tfwright.nightly.pages import feed, overview, words
 from tfwright.nightly.pages.overview import OverviewRow
 from tfwright.nightly.state import State
+from tfwright.tools import batch as batches
 from tfwright.tools.batch import FileBatch
 from tfwright.tools.render import renderer
 
@@ -21,8 +22,16 @@ def write_pages(
     nightly: NightlyFile, state: State, site: Path, now: dt.datetime
 ) -> int:
     """Write the first page, a page for each target, feed, badges; return how many changed."""
+    with batches.below(site) as batch:
+        _stage(nightly, state, site, now, batch)
+        return batch.place()
+
+
+def _stage(
+    nightly: NightlyFile, state: State, site: Path, now: dt.datetime, batch: FileBatch
+) -> None:
+    """Add every page to the batch."""
     rows = overview.rows(nightly, state, now)
-    batch = FileBatch()
     for row in rows:
         name = row.target.name
         page = _history(nightly, state, site, row, now)
@@ -44,7 +53,6 @@ def write_pages(
     }
     # The first page comes last: whoever reads it finds what it links.
     batch.add(site / "index.html", renderer("nightly_index.html.j2")(values).encode())
-    return batch.place()
 
 
 def _history(

@@ -52,12 +52,15 @@ def run(
     repository = external.repository(job, source)
     tree_version.insist(repository, source.commit, source)
     locked = lock.read(job.locked) if job.locked else None
+    # A recipe for another system can be fetched here, to be carried there in a bundle: its Bazel
+    # and Python would not run, so they are left to that host.
     foreign = wanted.system not in {"any", host.system}
     programs = (
         None
         if foreign
         else _programs(job, bazel, locking.pinned(wanted.requirements, locked), host)
     )
+    # verify installs the wheel without a network, so what the wheel requires comes now.
     if programs and (requirements := [*verify.requirements, *verify.plugins]):
         packages.supply(
             programs.python,
@@ -67,6 +70,7 @@ def run(
             offline_only=job.offline,
         )
     reached = external.bring(job, pins, repository, programs, locked)
+    # Last, when all is there: the message then names every input that differs.
     if locked and job.locked:
         found = external.lock_of(job, pins, repository, reached, programs)
         _insist_on_lock(job, job.locked, locked, found, wanted)
@@ -119,6 +123,8 @@ def _insist_on_lock(
     """Refuse an input that is not the one that was locked."""
     from tfwright.vault import lock, locking
 
+    # Only `invoke lock` resolves packages, so this run has none to compare; whether the recipe's
+    # own pins are locked is asked below.
     requirements = found.model_copy(update={"requirements": locked.requirements})
     wrong = [
         *lock.differences(locked, requirements),
@@ -208,5 +214,6 @@ def damage(inputs: Inputs) -> str | None:
     """Say which of the shared places was removed meanwhile."""
     repositories = [inputs.mirror, *(clone.repository for clone in inputs.clones)]
     programs = [inputs.programs.python] if inputs.programs else []
+    # Whether they still hold what they should is asked by those who use them, by digest.
     gone = (path for path in (*repositories, *programs) if not path.exists())
     return next((f"{path} is gone" for path in gone), None)

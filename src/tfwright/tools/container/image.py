@@ -10,8 +10,9 @@ import platform
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,11 @@ def kept(vault: Path, digest: str) -> KeptImage:
     layout = place(vault, digest)
     if not layout.is_dir():
         raise missing(vault, digest)
+    return _complete(layout, digest)
+
+
+def _complete(layout: Path, digest: str) -> KeptImage:
+    """Return the image of a layout; every blob is compared with its digest. Raises SupplyError."""
     # Everything is read back: a digest in a file's name proves nothing about its content.
     manifest = manifest_of(layout, digest)
     if manifest.digest != digest:
@@ -130,8 +136,12 @@ def add(root: Path, vault: Path) -> KeptImage:
 
     Raises SupplyError if the file cannot be read.
     """
-    incoming = _incoming(vault)
-    blobs = incoming / "blobs/sha256"
+    with arriving(vault) as incoming:
+        return settled(incoming, _made(root, incoming / "blobs/sha256"), vault)
+
+
+def _made(root: Path, blobs: Path) -> str:
+    """Write the blobs of an image with one layer; return its digest. Raises SupplyError."""
     blobs.mkdir(parents=True)
     try:
         layer, size = _layer(root, blobs)
@@ -150,7 +160,7 @@ def add(root: Path, vault: Path) -> KeptImage:
             "layers": [described],
         }
     )
-    return settled(incoming, f"sha256:{_written(blobs, manifest).name}", vault)
+    return f"sha256:{_written(blobs, manifest).name}"
 
 
 def adopt(layout: Path, vault: Path) -> KeptImage:
@@ -173,10 +183,10 @@ def put(blobs: Mapping[str, Path], digest: str, vault: Path) -> KeptImage:
 
     Raises SupplyError if one is missing or damaged.
     """
-    incoming = _incoming(vault)
-    for name, path in blobs.items():
-        files.move(path, incoming / "blobs/sha256" / name)
-    return settled(incoming, digest, vault)
+    with arriving(vault) as incoming:
+        for name, path in blobs.items():
+            files.move(path, incoming / "blobs/sha256" / name)
+        return settled(incoming, digest, vault)
 
 
 def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
@@ -191,18 +201,27 @@ def settled(incoming: Path, digest: str, vault: Path) -> KeptImage:
     index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [entry]}
     (incoming / "index.json").write_bytes(_canonical(index))
     (incoming / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}', "ascii")
+    image = _complete(incoming, digest)
     final = place(vault, digest)
-    # An image that is there already may be damaged; the new one replaces it.
+    # An image that is there already may be damaged; the new one, which is not, replaces it.
     files.remove(final)
     incoming.rename(final)
-    return kept(vault, digest)
+    return replace(image, layout=final)
 
 
-def _incoming(vault: Path) -> Path:
-    """Return an empty directory next to the images, so that one rename settles what is in it."""
+@contextmanager
+def arriving(vault: Path) -> Iterator[Path]:
+    """Give an empty directory next to the images, which `settled` moves to its place.
+
+    Whatever is still there at the end is removed.
+    """
     (vault / "images").mkdir(parents=True, exist_ok=True)
-    # Another build may bring an image at the same time.
-    return Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
+    # Its name is new: another build may bring an image at the same time.
+    incoming = Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
+    try:
+        yield incoming
+    finally:
+        files.remove(incoming)
 
 
 def _layer(root: Path, blobs: Path) -> tuple[str, int]:

@@ -6,7 +6,6 @@ A registry is never believed: every document and every layer is compared with it
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from tfwright.errors import SupplyError
-from tfwright.tools import files, json_text
+from tfwright.tools import json_text
 from tfwright.tools.container import image
 from tfwright.tools.container.image import LARGEST_DOCUMENT, KeptImage
 
@@ -91,20 +90,16 @@ def pull(name: str, digest: str, vault: Path) -> KeptImage:
     place = place_of(name)
     if place is None:
         raise image.missing(vault, digest)
-    (vault / "images").mkdir(parents=True, exist_ok=True)
-    # Next to its final place, so that one rename settles it; two builds may pull at once.
-    incoming = Path(tempfile.mkdtemp(prefix="incoming-", dir=vault / "images"))
     try:
-        _copy(place, digest, incoming)
-        return image.settled(incoming, digest, vault)
+        with image.arriving(vault) as incoming:
+            _copy(place, digest, incoming)
+            return image.settled(incoming, digest, vault)
     except (RegistryError, OSError) as fault:
         raise SupplyError(
             f"{name} cannot be pulled by its digest {digest[:19]}…: {fault}",
             remedy="Unpack a bundle that carries the image, or copy vault/images from a host that "
             "has it; else build the image again and pin the new digest.",
         ) from fault
-    finally:
-        files.remove(incoming)
 
 
 def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:

@@ -71,6 +71,8 @@ class Origin:
         """
         path = account.expanded(named)
         address = f"file://{path}" if path.is_absolute() else named
+        # git also knows transports that run a command, such as ext::, and ssh takes a host that
+        # begins with a dash for an option.
         if address not in demo.trees() and not re.match(
             r"(https|ssh|file)://(?!-)", address
         ):
@@ -94,6 +96,7 @@ class Origin:
 
 def place(store: Path, url: str) -> Path:
     """Return where the mirror of a url lies."""
+    # The name is for people; the checksum keeps two hosts' repositories of one name apart.
     name = re.sub(r"[^\w.-]", "-", url.removesuffix(".git").rpartition("/")[2])
     return store / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}.git"
 
@@ -261,6 +264,7 @@ def _lacking(repository: Path, pin: Pin) -> list[TreeEntry] | None:
 
 
 def _refuse_submodules(pin: Pin, entries: Sequence[TreeEntry]) -> None:
+    # Any other mode is a commit of a submodule.
     known = {*git.REGULAR, git.LINK}
     inner = next((entry.path for entry in entries if entry.mode not in known), None)
     if inner:
@@ -362,6 +366,7 @@ def _restrained(fault: ToolError) -> bool:
 
 def _follow(command: Command, listener: Listener, given: str = "") -> None:
     """Run a transfer and pass on how far it is; raise as `transport.fetch` does."""
+    # A file and no pipe: git reads it at its own pace while its progress is read here.
     with tempfile.TemporaryFile() as stream:
         stream.write(given.encode())
         stream.seek(0)
@@ -395,6 +400,7 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
 
 def _unobtainable(pin: Pin, origin: Origin, fault: TfwrightError) -> TfwrightError:
     """Say why a transfer failed; of a mirror on this host, what it lacks."""
+    # A partial clone answers like a server that is broken; here it can be looked into.
     if origin.local and git.is_repository(origin.local):
         lacking = _lacking(origin.local, pin)
         if lacking:
@@ -468,6 +474,7 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
 
 def _leads_elsewhere(mirror: Path, pin: Pin, origin: Origin) -> bool:
     """Say whether the branch is known not to contain the pinned commit; no file is fetched."""
+    # No history is needed from before the pinned commit, and none of the files.
     since = f"--shallow-since={git.epoch(mirror, pin.commit)}"
     look = _empty(mirror.with_suffix(".look"))
     try:
