@@ -90,7 +90,7 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
     try:
-        found = json_text.parsed((directory / YANKED).read_bytes())
+        found = json_text.parsed(files.content(directory / YANKED))
     except FileNotFoundError:
         return {}
     except ValueError as fault:

@@ -16,6 +16,7 @@ REFUSED = {
     errno.EPERM: "cannot be read or written by this user",
     errno.EISDIR: "is a directory, where a file is wanted",
     errno.ENOTDIR: "cannot be made: a part of its path is not a directory",
+    errno.ENXIO: "is a named pipe or a socket, where a file is wanted",
     errno.EEXIST: "cannot be made: a part of its path is a file",
     errno.ENAMETOOLONG: "has a name that is too long for this disk",
     errno.EIO: "cannot be read or written: the disk reports an error",
