@@ -83,3 +83,12 @@ def test_a_bundle_is_written_nowhere_unless_its_file_is_named(tmp_path: Path) ->
     done = invoke(tmp_path, "bundle")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert "Usage: " in invoke(tmp_path, "bundle", "--help").stdout
+
+
+def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
+    given = ("--why=x", "--upstream=none; x", "--drop-when=some day")
+    done = invoke(tmp_path, "patch", "no numa", "--recipe", "gone.toml", *given)
+    assert done.returncode == 2
+    assert "Unknown recipe 'gone.toml'" in done.stderr
+    without = invoke(tmp_path, "patch", "--refresh", "5", "--recipe", "gone.toml")
+    assert "Unknown recipe 'gone.toml'" in without.stderr

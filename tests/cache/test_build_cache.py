@@ -330,6 +330,25 @@ def test_a_file_that_is_damaged_on_the_server_is_replaced(
     assert backend.content[name] == b"object"
 
 
+def test_a_file_that_is_damaged_before_it_is_sent_keeps_no_other_from_the_server(
+    behind: Callable[[str], BuildCache], backend: Backend, tmp_path: Path
+) -> None:
+    # The server answers late, so that the file changes between the question and the upload.
+    backend.delay = 0.5
+    writer = behind("writer")
+    put(writer, ACTION, b"object")
+    file_of(CacheDirectory(tmp_path / "writer", 1 << 30), b"object").write_bytes(
+        b"other!"
+    )
+    backend.delay = 0.0
+    put(writer, OTHER, b"another object")
+    writer.close()
+    assert b"another object" in backend.content.values()
+    assert f"/cas/{sha256(b'object')}" not in backend.content
+    faults = writer.tally.use(TOOLCHAIN).faults
+    assert faults == {"a file had other content than its name says": 1}
+
+
 def test_entries_of_a_server_without_our_seal_are_misses(
     behind: Callable[[str], BuildCache], backend: Backend, trust: Trust
 ) -> None:

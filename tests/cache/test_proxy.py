@@ -1,7 +1,9 @@
 """The loopback server: what Bazel sees of the cache."""
 
 import hashlib
+import os
 import socket
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,6 +81,47 @@ def test_a_connection_that_breaks_off_leaves_nothing(
         == 404
     )
     assert cache.blob(sha256(b"object")) is None
+
+
+def test_connections_that_are_reset_at_once_keep_nobody_else_out(
+    served: CacheProxy,
+) -> None:
+    at_once = struct.pack("ii", 1, 0)
+    for _ in range(50):
+        with socket.create_connection(("127.0.0.1", served.port)) as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    answer = requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
+    assert answer.status_code == 200
+
+
+def test_a_program_that_dies_while_it_hands_over_keeps_no_other_out(
+    served: CacheProxy,
+) -> None:
+    for _ in range(5):
+        with socket.socket(socket.AF_UNIX) as dying:
+            dying.connect(str(served.adopt()))
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listening,
+        socket.socket(socket.AF_UNIX) as program,
+    ):
+        port = listening.getsockname()[1]
+        program.settimeout(5)
+        program.connect(str(served.adopt()))
+        socket.send_fds(program, [b"1"], [listening.fileno()])
+        assert program.recv(1) == b"1"
+        url = f"http://127.0.0.1:{port}/cas/{sha256(b'')}"
+        assert requests.get(url, timeout=5).status_code == 200
+
+
+def test_only_the_own_user_is_served(
+    served: CacheProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not Path(proxy.SOCKET_TABLES[0]).exists():
+        pytest.skip("this system has no tables of sockets")
+    own = os.getuid()
+    monkeypatch.setattr(os, "getuid", lambda: own + 1)
+    with pytest.raises(requests.ConnectionError):
+        requests.get(f"{served.url}/cas/{sha256(b'')}", timeout=5)
 
 
 def test_a_program_without_a_network_reaches_the_cache(served: CacheProxy) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tfwright.commands import lint as linting
 from tfwright.documents import recipe as recipes
+from tfwright.documents.host_file import HostFile
 
 CPU = "linux-r1.8-cpu"
 
@@ -113,7 +114,7 @@ def own_patch(outside: Path, drop_when: str) -> None:
     """Put a copy of the recipe's first patch next to it, with another condition."""
     name = recipes.read(CPU).source.patches[0]
     own = outside.parent / "patches" / name
-    own.parent.mkdir(parents=True)
+    own.parent.mkdir(parents=True, exist_ok=True)
     text = (recipes.PATCHES / name).read_text("utf-8")
     condition = re.search(r"(?m)^Drop when: .*$", text)
     assert condition
@@ -213,3 +214,59 @@ def test_a_target_that_makes_no_wheel_is_found(
     (wheel,) = [finding for finding in found if finding.rule == "wheel"]
     assert says in wheel.what
     assert "compile" in wheel.remedy
+
+
+def history(folder: Path) -> tuple[str, str]:
+    """Make a repository; return a commit of its branch, and one that is not on it."""
+    identity = ("-c", "user.name=x", "-c", "user.email=x@example.com")
+    commits = []
+    for name, arguments in (
+        ("", ("init", "--quiet", "--initial-branch=r1.8")),
+        ("first", ("commit", "--quiet", "--allow-empty", "-m", "first")),
+        ("", ("checkout", "--quiet", "-b", "other")),
+        ("second", ("commit", "--quiet", "--allow-empty", "-m", "second")),
+    ):
+        command = ["git", "-C", str(folder), *identity, *arguments]
+        subprocess.run(command, check=True)
+        if name:
+            shown = ["git", "-C", str(folder), "rev-parse", "HEAD"]
+            commits.append(
+                subprocess.run(shown, check=True, capture_output=True, text=True).stdout
+            )
+    first, second = commits
+    return first.strip(), second.strip()
+
+
+def with_history(outside: Path, folder: Path) -> tuple[HostFile, str, str]:
+    """Let the recipe pin a commit of a mirror; return the mirror's host file and its commits."""
+    folder.mkdir()
+    on_branch, elsewhere = history(folder)
+    recipe = recipes.read(str(outside))
+    text = outside.read_text("utf-8").replace(recipe.source.commit, on_branch)
+    outside.write_text(text, "utf-8")
+    outside.with_suffix(".lock").unlink()
+    return HostFile(mirrors={recipe.source.url: str(folder)}), on_branch, elsewhere
+
+
+def test_a_patch_that_upstream_has_by_now_is_due(outside: Path, tmp_path: Path) -> None:
+    settings, on_branch, elsewhere = with_history(outside, tmp_path / "mirror")
+    own_patch(outside, f"upstream {on_branch[:10]}")
+    (found,) = linting.lint(str(outside), settings)
+    assert (found.rule, found.harmless) == ("patch-due", False)
+    own_patch(outside, f"upstream {elsewhere}")
+    assert linting.lint(str(outside), settings) == []
+
+
+@pytest.mark.parametrize(
+    ("mirror", "why"),
+    [(False, "names no repository on this host"), (True, "lacks one of the two")],
+)
+def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
+    outside: Path, tmp_path: Path, *, mirror: bool, why: str
+) -> None:
+    settings, _, _ = with_history(outside, tmp_path / "mirror")
+    own_patch(outside, f"upstream {'a' * 40}, or the release is 1.9 or later")
+    (found,) = linting.lint(str(outside), settings if mirror else None)
+    assert (found.rule, found.harmless) == ("patch-unchecked", True)
+    assert f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
+    assert why in found.what

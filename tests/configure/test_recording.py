@@ -5,6 +5,7 @@ import pytest
 from tfwright.configure import stanzas
 from tfwright.configure.dialect import of_recipe
 from tfwright.configure.interview import Interview
+from tfwright.configure.prompt import from_recipe
 from tfwright.configure.recording import HeardQuestion, Recorder
 from tfwright.documents.recipe import PromptTable
 from tfwright.errors import RecipeError
@@ -80,3 +81,89 @@ def test_a_program_that_asks_without_end_is_stopped(tmp_path: Path) -> None:
     script = "while :; do printf 'Foo? [y/N]: '; read a; done"
     with pytest.raises(RecipeError, match="does not end"):
         recorded(tmp_path, script, *["n"] * 300)
+
+
+def test_a_wrong_answer_to_an_unknown_question_is_asked_for_again_once_recorded(
+    tmp_path: Path,
+) -> None:
+    question = (
+        "printf 'Do you wish to build TensorFlow with Warp support? [y/N]: '; read a"
+    )
+    script = f"{question}; {question}; echo $a > answered"
+    recorder, heard = recorded(tmp_path, script, "maybe", "Y")
+    assert len(heard) == 2
+    assert [one.variable for one in recorder.questions] == ["TF_NEED_WARP"]
+    assert recorder.answers == {"TF_NEED_WARP": True}
+
+
+def test_the_version_that_an_empty_line_would_mean_is_typed(tmp_path: Path) -> None:
+    question = "Which warp? [Leave empty to  default to Warp 9.0]: "
+    script = f"printf '{question}'; read a; echo $a > answered"
+    recorder, _ = recorded(tmp_path, script, "")
+    assert (tmp_path / "answered").read_text("utf-8") == "9.0\n"
+    assert list(recorder.answers.values()) == ["9.0"]
+
+
+def test_a_question_that_means_no_by_y_is_recorded_as_it_was_answered(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "configure"
+    script = "printf 'Y for CPU, N for GPU? [Y/n]: '; read a"
+    program.write_text(f"#!/bin/sh\n{script}", "utf-8")
+    program.chmod(0o755)
+    inverted = PromptTable(
+        variable="TF_NEED_CUDA",
+        question="Y for CPU, N for GPU? [Y/n]: ",
+        kind="yes-no",
+        yes="n",
+        no="y",
+    )
+    interview = Interview(of_recipe("Linux", [inverted]), {})
+    recorder = Recorder(interview, ask=lambda _: "y")
+    command = Command((str(program),), tmp_path, {"PATH": "/usr/bin:/bin"})
+    dialogue.converse(command, tmp_path / "log", recorder, timeout=20)
+    assert recorder.answers == {"TF_NEED_CUDA": False}
+
+
+@pytest.mark.parametrize(
+    ("printed", "question"),
+    [
+        ("Warp \x1b[1mDrive\x1b[0m? [y/N]: ", "Warp *Drive*? [y/N]: "),
+        ("***** a * b * c * d * Foo? ", " b * c * d * Foo? "),
+        ("Which kind?\n> ", "Which kind?\n> "),
+        ("a\tb\x07 Foo? ", "a*b* Foo? "),
+        ("x" * 5000 + "? ", "x" * 1498 + "? "),
+        ("report\nFoo bar: ", "Foo bar: "),
+    ],
+)
+def test_every_question_is_written_so_that_a_recipe_can_hold_it(
+    printed: str, question: str
+) -> None:
+    text = stanzas.matched(stanzas.question_in(printed))
+    assert text.endswith(question)
+    table = PromptTable(variable="X", question=text)
+    assert from_recipe(table).pattern.search(printed)
+
+
+@pytest.mark.parametrize(
+    ("question", "variable"),
+    [
+        (
+            "Do you wish to build TensorFlow with Warp \x1b[1mX\x1b[0m support? [y/N]: ",
+            "TF_NEED_WARP_X",
+        ),
+        ("TensorFlow with Éclair & co. support? ", "TF_NEED_CLAIR_CO"),
+        ("TensorFlow with ??? support? ", "VARIABLE_THAT_CONFIGURE_READS"),
+    ],
+)
+def test_a_guessed_variable_is_one_that_a_recipe_takes(
+    question: str, variable: str
+) -> None:
+    assert stanzas.variable_of(question) == variable
+
+
+def test_a_variable_is_found_beside_words_in_colour_and_never_a_reserved_one() -> None:
+    script = "support('TF_NEED_WARP', 'Warp drive \\x1b[1mfast')\nget('PATH', 'Where')"
+    question = "build TensorFlow with Warp drive \x1b[1mfast\x1b[0m support? "
+    assert stanzas.variable_in(script, question) == "TF_NEED_WARP"
+    assert stanzas.variable_in("get('PATH', 'Where')", "Where [x]: ") == ""

@@ -8,7 +8,7 @@ import json
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from tfwright.rules import dropping
 from tfwright.rules.dropping import DropFacts
 from tfwright.tools import git
 from tfwright.tools.git import patching
+from tfwright.tools.git.mirror import Origin
 from tfwright.vault import lock, locking
 
 DESCRIBING = {"summary", "until", "on", "host", "by", "note", "digest"}
@@ -41,6 +42,8 @@ class LintFinding:
     remedy: str
     rule: str
     """The name of the rule, for people who search for it."""
+    harmless: bool = False
+    """Whether it only says what could not be checked here."""
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}: {self.what}"
@@ -52,6 +55,16 @@ class Subject:
 
     path: Path
     recipe: Recipe
+    host_file: HostFile = field(default_factory=HostFile)
+
+    @cached_property
+    def history(self) -> Path | None:
+        """The repository on this host that the host file names for the source; None if none."""
+        url = self.recipe.source.url
+        mirror = self.host_file.mirror_of(url) or url
+        # Lint asks no server: a bundled tree has no history, and neither has a remote one here.
+        local = None if url.startswith("bundled:") else Origin.of(mirror).local
+        return local if local and local.is_dir() else None
 
     @cached_property
     def text(self) -> str:
@@ -70,14 +83,15 @@ class Subject:
 Rule = Callable[[Subject], Iterator[LintFinding]]
 
 
-def lint(name: str) -> list[LintFinding]:
+def lint(name: str, host_file: HostFile | None = None) -> list[LintFinding]:
     """Return all findings for one recipe, by name or by path, in the order of its lines.
 
-    Of a recipe that does not load, only the faults that keep it from that are found.
+    Of a recipe that does not load, only the faults that keep it from that are found. `host_file`
+    may name a mirror whose history shows whether upstream has a patch by now.
     """
     path = recipes.find(name)
     try:
-        subject = Subject(path, recipes.read(name))
+        subject = Subject(path, recipes.read(name), host_file or HostFile())
     except RecipeError as fault:
         return list(_schema_findings(path, fault))
     # Some findings are about the lock file or a patch, so sort by file before line.
@@ -293,7 +307,7 @@ def has_sound_patches(subject: Subject) -> Iterator[LintFinding]:
 
 def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
     """Find patches that their own ``Drop when:`` says to remove, or whose condition is misspelt."""
-    facts = DropFacts.of(subject.recipe)
+    facts = DropFacts.of(subject.recipe, repository=subject.history)
     for name in subject.recipe.source.patches:
         patch = subject.recipe.source.file(name)
         try:
@@ -309,11 +323,26 @@ def has_no_patch_that_is_due(subject: Subject) -> Iterator[LintFinding]:
                 f"{name} is to be dropped: its header says 'Drop when: {verdict.condition}'",
                 "Remove it from source.patches; correct its header if the build still needs it.",
             )
+        elif unknown := dropping.unknown_upstream(drop_when, facts):
+            yield replace(_unchecked(subject, name, unknown), harmless=True)
         if condition := dropping.misspelt(drop_when):
             line = _line_of_field(patch, "Drop when:")
             what = f"'{condition}' cannot be read as a condition"
             remedy = "Write release >= 1.9, upstream COMMIT, or a sentence; docs/new-recipe.md."
             yield LintFinding(patch, line, what, remedy, "drop-when")
+
+
+def _unchecked(subject: Subject, patch: str, condition: str) -> LintFinding:
+    """Say that nothing here shows whether upstream has a patch."""
+    url = subject.recipe.source.url
+    why = f"[mirrors] of the host file names no repository on this host for {url}"
+    remedy = "Name one with its history there, or let a host check it that has one."
+    if subject.history:
+        why = f"{subject.history} lacks one of the two commits, or the history between them"
+        remedy = "Fetch the missing history into that repository."
+    what = f"{patch}: 'Drop when: {condition}' cannot be checked here: {why}"
+    line = _line_with(subject, patch) or 1
+    return subject.finding("patch-unchecked", line, what, remedy)
 
 
 def _line_of_field(patch: Path, field: str) -> int:

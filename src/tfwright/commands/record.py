@@ -12,6 +12,7 @@ from tfwright.configure import bazelrc, expected, stanzas
 from tfwright.configure.interview import Interview
 from tfwright.configure.recording import Ask, HeardQuestion, Recorder
 from tfwright.documents import recipe as recipes
+from tfwright.errors import RecipeError, TfwrightError
 from tfwright.pipeline import engine
 from tfwright.pipeline.job import BuildRequest
 from tfwright.pipeline.results import HostFacts, Inputs, Tree
@@ -47,13 +48,20 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     spoken = job.recipe.configure.model_copy(update={"by": "dialogue"})
     asked = job.recipe.model_copy(update={"configure": spoken})
     heard: list[Recorder] = []
+    program = asked.configure.program
 
     def respond(interview: Interview) -> Recorder:
-        heard.append(Recorder(interview, ask=ask, script=_script(tree.path)))
+        heard.append(Recorder(interview, ask=ask, script=_script(tree.path, program)))
         return heard[-1]
 
-    with engine.occupied(job):
-        written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
+    try:
+        with engine.occupied(job):
+            written = configure.rehearse(job.job, asked, (host, inputs, tree), respond)
+    except (KeyboardInterrupt, TfwrightError):
+        # A person typed these answers: the next run begins where this one stopped.
+        if heard:
+            _keep(job, path, heard[0])
+        raise
     (recorder,) = heard
     _enter(path, recorder)
     lines = _enter_difference(path, recorder, written)
@@ -62,21 +70,37 @@ def record(job: BuildRequest, path: Path, ask: Ask) -> RecordedDialogue:
     )
 
 
+def _keep(job: BuildRequest, path: Path, recorder: Recorder) -> None:
+    """Enter what was answered before the dialogue broke off, and say so."""
+    if not recorder.answers:
+        return
+    _enter(path, recorder)
+    names = ", ".join(recorder.answers)
+    job.listener.note(
+        f"Kept in {path}: {names}. Run 'invoke record' again to go on from there."
+    )
+
+
 def _made(job: BuildRequest, until: str) -> object:
     return engine.build(replace(job, until=until))
 
 
-def _script(tree: Path) -> str:
+def _script(tree: Path, program: str) -> str:
     """Return the text of the programs that may name the variables; empty if there is none."""
     texts = []
-    for name in ("configure.py", "configure"):
-        program = tree / name
-        if program.is_file():
-            texts.append(program.read_text("utf-8", "replace"))
+    for name in dict.fromkeys(("configure.py", "configure", program)):
+        script = tree / name
+        if script.is_file() and not script.is_symlink():
+            texts.append(script.read_text("utf-8", "replace"))
     return "\n".join(texts)
 
 
 def _enter(path: Path, recorder: Recorder) -> None:
+    """Write answers and questions into the recipe.
+
+    Raises RecipeError if it would not load any more; they are then in a file next to it.
+    """
+    before = path.read_text("utf-8")
     for variable, answer in recorder.answers.items():
         toml_editing.put_value(path, ("configure", "answers", variable), answer)
     tables = []
@@ -87,6 +111,21 @@ def _enter(path: Path, recorder: Recorder) -> None:
         )
     # TOML lets an array of tables stand anywhere, so the file's order is left alone.
     files.write(path, path.read_text("utf-8") + "".join(tables))
+    _insist_on_recipe(path, before)
+
+
+def _insist_on_recipe(path: Path, before: str) -> None:
+    """Put the recipe back as it was if it does not load any more; nothing recorded is lost."""
+    try:
+        recipes.read(str(path))
+    except RecipeError as fault:
+        recorded = path.with_name(f"{path.name}.recorded")
+        files.write(recorded, path.read_text("utf-8"))
+        files.write(path, before)
+        raise RecipeError(
+            f"What was recorded does not fit the recipe: {fault.what}",
+            remedy=f"The recipe is as it was. Take what fits from {recorded}; correct the rest.",
+        ) from fault
 
 
 def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str, ...]:
@@ -112,9 +151,11 @@ def _enter_difference(path: Path, recorder: Recorder, written: str) -> tuple[str
             "omits": (table.omits, difference.only_rendered),
         }
     entered = []
+    before_lines = path.read_text("utf-8")
     for key, (known, settings) in sides.items():
         new = [stanzas.portable(setting, places) for setting in settings]
         if new:
             toml_editing.put_list(path, ("configure", "bazelrc", key), [*known, *new])
         entered += new
+    _insist_on_recipe(path, before_lines)
     return tuple(entered)

@@ -85,8 +85,7 @@ class Watcher(Answerer):
 
 def unknown(text: str, dialect: Dialect) -> RecipeError:
     """Return the error for a question that is not in the catalogue, with the lines to add."""
-    # Only the last line: what comes before it may be a report of the host.
-    question = text[text.rstrip("\n").rfind("\n") + 1 :]
+    question = stanzas.question_in(text)
     if not question.strip():
         return RecipeError(
             "./configure waits for input without having asked a question",

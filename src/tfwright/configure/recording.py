@@ -25,6 +25,8 @@ class HeardQuestion:
     """As a person would type it; empty if the question names none."""
     known: bool
     """Whether the catalogue, or the recipe, has the question already."""
+    yes: str = "y"
+    """What is typed for yes; some questions take it for the other way round."""
 
 
 Ask = Callable[[HeardQuestion], str]
@@ -63,23 +65,28 @@ class Recorder(Answerer):
         return line
 
     def _heard(self, text: str, prompt: Prompt | None) -> HeardQuestion:
-        question = text[text.rstrip("\n").rfind("\n") + 1 :]
+        question = stanzas.question_in(text)
         choice = re.search(r"\[(y/n)\]", question, re.IGNORECASE)
-        default = re.search(r"\[Default is:? ?([^\]\n]*)\]", question)
         # The capital letter is what Enter means.
         letter = "y" if choice and choice[1][0] == "Y" else "n"
         return HeardQuestion(
             variable=prompt.variable if prompt else self._variable(text, question),
             text=question,
             yes_no=prompt.yes_no if prompt else choice is not None,
-            default=letter if choice else default[1].strip() if default else "",
+            default=letter if choice else _default(question),
             known=prompt is not None,
+            yes=prompt.yes if prompt else "y",
         )
 
     def _variable(self, text: str, question: str) -> str:
         """Return the variable that the script reads the answer into, or else a guess."""
+        # The same words again: the answer was not accepted.
+        wording = stanzas.matched(question)
+        for heard in self.questions:
+            if stanzas.matched(heard.text) == wording:
+                return heard.variable
         guess = stanzas.variable_in(self.script, question) or stanzas.variable_of(text)
-        taken = {heard.variable for heard in self.questions}
+        taken = {*self.asked, *(heard.variable for heard in self.questions)}
         number, unique = 2, guess
         while unique in taken:
             unique, number = f"{guess}_{number}", number + 1
@@ -87,7 +94,18 @@ class Recorder(Answerer):
 
     def _remember(self, heard: HeardQuestion, line: str) -> None:
         self.asked.append(heard.variable)
-        yes = line[:1].lower() == "y"
+        yes = line[:1].lower() == heard.yes[:1].lower()
         self.answers[heard.variable] = yes if heard.yes_no else line
-        if not heard.known:
+        before = {question.variable for question in self.questions}
+        if not heard.known and heard.variable not in before:
             self.questions.append(heard)
+
+
+def _default(question: str) -> str:
+    """Return what a question takes for an empty line; empty if it does not say."""
+    stated = re.search(r"\[Default is:? ?([^\]\n]*)\]", question)
+    if stated:
+        return stated[1].strip()
+    # "Leave empty to default to CUDA 9.0": stated, so that the recipe pins it.
+    version = re.search(r"\[Leave empty to +default to \D*([\d.]*\d)\]", question)
+    return version[1] if version else ""

@@ -7,8 +7,19 @@ from collections.abc import Iterable, Mapping
 from tfwright.configure import catalogue
 from tfwright.configure.bazelrc import BazelrcDifference, Setting
 from tfwright.configure.prompt import Prompt
+from tfwright.documents.recipe import MOST_WILDCARDS
 
+RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
+"""Variables that decide which programs run, or that make builds reproducible."""
+MOST_LINES = 4
+"""Lines of a text that may belong to one question."""
+FEWEST_LETTERS = 3
+"""Letters and digits without which a line is no question by itself."""
+LONGEST_QUESTION = 1500
+"""Characters of a question that are written down."""
 INDENT = "    "
+_ESCAPE = re.compile(r"\x1b(\[[0-9;?]*[ -/]*[@-~]|[@-Z\\-_])?")
+"""What a terminal takes for a colour or another command."""
 NEAR = 200
 """Characters before a question's words in which its call names the variable."""
 
@@ -45,14 +56,39 @@ def prompt(question: str, variable: str, *, yes_no: bool) -> str:
 def table(question: str, variable: str, *, yes_no: bool) -> list[str]:
     """Return the lines of ``[[configure.prompts]]`` for a question."""
     kind = ['kind = "yes-no"'] if yes_no else []
-    # The default is often a path of this host.
-    text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
     return [
         "[[configure.prompts]]",
         f'variable = "{variable}"',
-        f"question = {json.dumps(text, ensure_ascii=False)}",
+        f"question = {json.dumps(matched(question), ensure_ascii=False)}",
         *kind,
     ]
+
+
+def question_in(text: str) -> str:
+    """Return the question at the end of a text: its last line, or more where that says nothing."""
+    lines = text.rstrip("\n").split("\n")
+    # Only the last line: what comes before it may be a report of the host.
+    for number in range(1, min(len(lines), MOST_LINES) + 1):
+        question = "\n".join(lines[-number:])
+        # "? " or "> " alone would be found at the end of any question.
+        if len(re.sub(r"\W", "", matched(question))) >= FEWEST_LETTERS:
+            break
+    return question + text[len(text.rstrip("\n")) :]
+
+
+def matched(question: str) -> str:
+    """Return a question as a recipe can hold it: asterisks for what differs, or cannot be typed."""
+    # The default is often a path of this host.
+    text = re.sub(r"(\[Default is:? )[^\n]*(\])", r"\1*\2", question)
+    # Colours and other escape sequences, and asterisks of its own.
+    text = _ESCAPE.sub("*", text)
+    text = "".join(part if part == "\n" or part.isprintable() else "*" for part in text)
+    parts = re.split(r"\*+", text)
+    # A question is looked for at the end of what was printed, so that its beginning may be left
+    # out.
+    if len(parts) > MOST_WILDCARDS + 1:
+        parts = parts[-MOST_WILDCARDS - 1 :]
+    return "*".join(parts)[-LONGEST_QUESTION:]
 
 
 def variable_in(script: str, question: str) -> str:
@@ -62,13 +98,23 @@ def variable_in(script: str, question: str) -> str:
     """
     feature = re.search(r"TensorFlow with (.+?) support", question)
     words = feature[1] if feature else question.partition("[")[0].strip()
+    if not words:
+        return ""
+    # Colours stand in a script as \x1b and the like; the words between them are plain.
+    plain = max(_ESCAPE.sub("*", words).split("*"), key=len).strip()
+    searched = [words, plain] if len(plain) >= FEWEST_LETTERS else [words]
+    return next(filter(None, (_named_before(script, text) for text in searched)), "")
+
+
+def _named_before(script: str, words: str) -> str:
     # configure.py calls set_build_var(environ_cp, 'TF_NEED_X', 'words', ...): variable, then words.
     for found in re.finditer(re.escape(words), script):
         named = re.findall(
             r"['\"]([A-Z][A-Z0-9_]{3,})['\"]", script[: found.start()][-NEAR:]
         )
-        if named:
-            return str(named[-1])
+        usable = [name for name in named if name not in RESERVED]
+        if usable:
+            return str(usable[-1])
     return ""
 
 
@@ -80,10 +126,12 @@ def variable_of(question: str) -> str:
     known = catalogue.matching(question, catalogue.everything())
     if known:
         return known.variable
-    feature = re.search(r"TensorFlow with (.+?) support", question)
+    plain = _ESCAPE.sub("", question)
+    feature = re.search(r"TensorFlow with (.+?) support", plain)
     if not feature:
         return "VARIABLE_THAT_CONFIGURE_READS"
-    return "TF_NEED_" + re.sub(r"\W+", "_", feature[1]).strip("_").upper()
+    words = re.sub(r"[^A-Z0-9]+", "_", feature[1].upper()).strip("_")
+    return f"TF_NEED_{words}" if words else "VARIABLE_THAT_CONFIGURE_READS"
 
 
 def difference(found: BazelrcDifference, places: Mapping[str, str]) -> str:

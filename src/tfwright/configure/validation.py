@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tfwright.configure import catalogue
+from tfwright.configure import catalogue, stanzas
 from tfwright.configure.interview import Interview
 from tfwright.configure.prompt import Answer, Prompt
 from tfwright.documents.release import Release
@@ -21,8 +21,6 @@ FROM_THE_HOST = {
     "TF_CUDA_PATHS",
 }
 """Answers that the host file and the host add, whether or not the release asks for them."""
-RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
-"""Variables that decide which programs run, or that make builds reproducible."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +53,7 @@ def _of_answer(
     prompts = [
         prompt for prompt in interview.dialect.prompts if prompt.variable == variable
     ]
-    if variable in RESERVED:
+    if variable in stanzas.RESERVED:
         what = "is a variable that tfwright sets for every program it starts"
         yield AnswerFault(variable, what, f"Remove {variable} from the recipe.")
     if prompts:

@@ -406,9 +406,17 @@ class PromptTable(Table):
     """The program does not ask this, but reads the variable from its environment."""
 
 
+# A flag with a blank in it stands in quotes.
+_BAZELRC_LINE = re.compile(
+    r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*"
+)
+
+
 def _bazelrc_line(text: str) -> str:
     # import and try-import would let a recipe make Bazel read any file of the host.
-    if not re.fullmatch(r"(build|test|run|common)(:[\w.+-]+)? -\S.*", text):
+    if not re.fullmatch(
+        r"(build|test|run|common|fetch|query|coverage)(:[\w.+-]+)? ['\"]?-\S.*", text
+    ):
         raise ValueError(
             "must be a line of flags such as 'build --copt=-O2' or 'build:opt -c opt'"
         )

@@ -38,6 +38,8 @@ COMPARISONS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
     "or older": operator.le,
     "or earlier": operator.le,
 }
+_UPSTREAM_FORM = r"upstream (?P<commit>[0-9a-f]{7,40})$"
+_UPSTREAM = re.compile(f"(?:the )?{_UPSTREAM_FORM}")
 _VERSION = r"(?P<version>\d+(?:\.\d+){0,3})"
 _COMPARED = rf"(?P<how>>=|<=|==|>|<) ?{_VERSION}"
 _SPOKEN = rf"{_VERSION} (?P<how>or later|or newer|or older|or earlier)"
@@ -85,6 +87,15 @@ def judge(drop_when: str, facts: DropFacts) -> DropVerdict:
     return DropVerdict(answer_of_all, drop_when)
 
 
+def unknown_upstream(drop_when: str, facts: DropFacts) -> str:
+    """Return a condition about an upstream commit that the facts do not decide; empty if none."""
+    for condition in _conditions(drop_when):
+        found = _UPSTREAM.match(condition)
+        if found and _upstream(found, facts) is None:
+            return condition
+    return ""
+
+
 def misspelt(drop_when: str) -> str:
     """Return a condition that begins like a short form and cannot be read; empty if there is none.
 
@@ -93,7 +104,8 @@ def misspelt(drop_when: str) -> str:
     for condition in _conditions(drop_when):
         # "release => 1.9" would otherwise count as a sentence, and the patch would stay for ever.
         begins = re.match(
-            r"(release|glibc|python) *[<>=!~]|(upstream|pins|answer) \S*$", condition
+            r"(release|glibc|python|pins \S+) *[<>=!~]|(upstream|pins|answer) \S*$",
+            condition,
         )
         if begins and not any(form.match(condition) for form, _ in _FORMS):
             return condition
@@ -191,7 +203,7 @@ _SPELLINGS: Mapping[str, Check] = {
     rf"release {_COMPARED}$": _release,
     # A sentence may go on: "the release is 1.13 or later, where NCCL can be left out".
     rf"release is {_SPOKEN}\b": _release,
-    r"upstream (?P<commit>[0-9a-f]{7,40})$": _upstream,
+    _UPSTREAM_FORM: _upstream,
     rf"pins (?P<name>[\w-]+) {_COMPARED}$": _pins,
     rf"release pins (?P<name>[\w-]+) {_SPOKEN}\b": _pins,
     r"no substitute (?P<name>[\w-]+)$": _no_substitute,

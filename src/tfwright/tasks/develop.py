@@ -28,6 +28,7 @@ def lint(
         from tfwright import errors
         from tfwright.commands import develop
         from tfwright.commands import lint as linting
+        from tfwright.documents import host_file
         from tfwright.documents import recipe as recipes
         from tfwright.terminal import lint as page
 
@@ -38,10 +39,13 @@ def lint(
             # After the change is shown: a change of code
             # alone leaves no recipe to check.
             names = list(change.recipes)
-        findings = [finding for name in names for finding in linting.lint(name)]
+        settings = host_file.read()
+        findings = [
+            finding for name in names for finding in linting.lint(name, settings)
+        ]
         findings += linting.among(names)
         page.show_findings(names, findings, as_json=json)
-        if findings:
+        if any(not finding.harmless for finding in findings):
             sys.exit(errors.RecipeError.exit_status)
         # The code only with everything: a maintainer of
         # recipes needs no developers' tools.

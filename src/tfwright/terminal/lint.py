@@ -26,10 +26,12 @@ def show_findings(
         place = Styled(f"{finding.file}:{finding.line}: ", text.HEADING)
         rule = Styled(f" [{finding.rule}]", text.DETAIL)
         text.line(place, finding.what, rule)
-        text.paragraph("  do:", finding.remedy, indent=8)
+        label = "  note:" if finding.harmless else "  do:"
+        text.paragraph(label, finding.remedy, indent=8)
     checked = text.counted(len(recipes), "recipe")
-    if findings:
-        count = text.counted(len(findings), "finding")
+    serious = sum(not finding.harmless for finding in findings)
+    if serious:
+        count = text.counted(serious, "finding")
         text.tell(f"{count} in {checked}", text.BAD)
     else:
         text.tell(f"{checked} checked, nothing to correct", text.GOOD)

@@ -38,6 +38,7 @@ def install(groups: Mapping[str, Sequence[str]], replaced: Mapping[str, str]) ->
     def parse_tasks(program: "Program") -> None:
         _refuse_unknown(program, replaced)
         _lead_to_help(program)
+        _name_optional_words(program)
         try:
             parse(program)
         except ParseError as fault:
@@ -89,6 +90,27 @@ def _lead_to_help(program: "Program") -> None:
     if words and asked and words[0] in program.collection.tasks:
         program.core.unparsed[:] = []
         program.args["help"].value = words[0]
+
+
+def _name_optional_words(program: "Program") -> None:
+    """Put the option's name before a word that a command takes, and can do without.
+
+    invoke demands every positional argument that has no default, and takes none that has one.
+    """
+    words = program.core.unparsed
+    command, *rest = words or [""]
+    if not rest or rest[0].startswith("-"):
+        return
+    # An alias has no arguments of its own here; no command with such a word has one.
+    task = program.collection.tasks.get(command)
+    arguments = task.get_arguments() if task else []
+    optional = [
+        argument
+        for argument in arguments
+        if argument.positional and argument.value is not None
+    ]
+    if optional:
+        words.insert(1, f"--{optional[0].name}")
 
 
 def _refuse_unknown(program: "Program", replaced: Mapping[str, str]) -> None:

@@ -3,6 +3,8 @@
 import sys
 from typing import TYPE_CHECKING
 
+from tfwright.errors import RecipeError
+from tfwright.printable import printable_lines
 from tfwright.terminal import text
 from tfwright.terminal.text import Styled
 
@@ -12,13 +14,26 @@ if TYPE_CHECKING:
 
 
 def ask(question: "HeardQuestion") -> str:
-    """Ask a person what ./configure asks; without a terminal, take its default."""
-    text.line(Styled(question.variable, text.HEADING), f": {question.text.strip()}")
+    """Ask a person what ./configure asks; without a terminal, take its default.
+
+    Raises RecipeError at the end of the input: Ctrl-D is not an answer.
+    """
+    shown = question.text.strip()
+    text.line(Styled(question.variable, text.HEADING), f": {printable_lines(shown)}")
     if not sys.stdin.isatty():
-        shown = question.default or "an empty line"
-        text.tell(f"  answered with its default, {shown}: no terminal to ask on")
+        default = question.default or "an empty line"
+        text.tell(f"  answered with its default, {default}: no terminal to ask on")
         return ""
-    return sys.stdin.readline().rstrip("\n")
+    while line := sys.stdin.readline():
+        answer = line.rstrip("\n")
+        if answer.isprintable():
+            return answer
+        # An arrow key, say: ./configure would get it, and no recipe can hold it.
+        text.tell("  that line has characters that cannot be printed; type it again")
+    raise RecipeError(
+        f"The input ended before {question.variable} was answered",
+        remedy="Run 'invoke record' again; what was answered before is kept.",
+    )
 
 
 def show(recorded: "RecordedDialogue", recipe: str) -> None:

@@ -205,8 +205,8 @@ class BuildCache:
         # A damaged file of ours may be intact on the server.
         try:
             path = self._directory.blob(blob)
-        except DamagedBlobError:
-            self.tally.fault("a file had other content than its name says")
+        except DamagedBlobError as fault:
+            self.tally.fault(_reason(fault))
             path = None
         if path is None and self._server:
             self._download(blob, deadline)
@@ -256,7 +256,9 @@ class BuildCache:
         while (waiting := self._uploads.get()) is not None:
             try:
                 self._upload(*waiting)
+            # What cannot be sent must not end this thread: the results behind it wait for it.
             except (
+                DamagedBlobError,
                 ServerFaultError,
                 OSError,
                 MalformedMessageError,
@@ -287,6 +289,8 @@ def _reason(fault: Exception) -> str:
         return "the cache is full and everything in it is in use"
     if isinstance(fault, OSError):
         return f"the cache's directory: {fault.strerror or type(fault).__name__}"
+    if isinstance(fault, DamagedBlobError):
+        return "a file had other content than its name says"
     if isinstance(fault, MalformedMessageError):
         return "an entry could not be read"
     return f"the server: {fault}" if isinstance(fault, ServerFaultError) else str(fault)

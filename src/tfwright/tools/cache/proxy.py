@@ -6,12 +6,15 @@ a request's headers than this one on the whole request, and a build makes ten th
 """
 
 import array
+import errno
 import os
 import re
 import shutil
 import socket
+import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +30,10 @@ CONTINUE = re.compile(rb"\r\nexpect:[ \t]*100-continue", re.IGNORECASE)
 LONGEST_HEAD = 16 << 10
 """Bytes of a request's line and headers."""
 BACKLOG = 128
+PASSING = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ECONNABORTED}
+"""Faults of accept(2) after which a listening socket goes on."""
+BREATHER_SECONDS = 0.1
+"""Between two tries while the system has no descriptor left."""
 LOOPBACK = "127.0.0.1"
 SHORT = "/tmp"  # noqa: S108 made by mkdtemp
 """Where local sockets lie: their paths may have no more than a hundred characters."""
@@ -97,34 +104,31 @@ class CacheProxy:
 
     def _adopt_all(self, door: socket.socket) -> None:
         """Take in the sockets that programs in other networks hand over."""
-        with suppress(OSError):
-            while True:
-                connection, _ = door.accept()
-                with connection:
-                    for descriptor in _received(connection):
-                        self._listen(socket.socket(fileno=descriptor), private=True)
-                    connection.sendall(b"1")
+        for connection in _accepted(door):
+            # A program that was killed meanwhile must not keep the next one out.
+            with connection, suppress(OSError):
+                for descriptor in _received(connection):
+                    self._listen(socket.socket(fileno=descriptor), private=True)
+                connection.sendall(b"1")
 
     def _accept(self, listener: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
-        with suppress(OSError):
-            while True:
-                connection, _ = listener.accept()
-                if not private and not _same_user(connection):
-                    connection.close()
-                    continue
-                # Without TCP_NODELAY the kernel would hold back small answers.
-                connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                threading.Thread(
-                    target=self._serve, args=(connection,), daemon=True
-                ).start()
+        for connection in _accepted(listener):
+            threading.Thread(
+                target=self._serve, args=(connection, private), daemon=True
+            ).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection: socket.socket, private: bool) -> None:  # noqa: FBT001 of a thread
         """Answer the requests of a connection until either side closes it."""
         with (
             connection,
             connection.makefile("rb") as incoming,
             suppress(OSError, _EndError),
         ):
+            # It may have been closed already, which only this thread must notice.
+            if not private and not _same_user(connection):
+                return
+            # Without TCP_NODELAY the kernel would hold back small answers.
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             while True:
                 self._answer(_read_request(incoming, connection), incoming, connection)
 
@@ -227,20 +231,41 @@ def _received(connection: socket.socket) -> "array.array[int]":
     return descriptors
 
 
+def _accepted(listener: socket.socket) -> Iterator[socket.socket]:
+    """Yield connections until the listening socket is closed."""
+    while True:
+        try:
+            connection, _ = listener.accept()
+        except OSError as fault:
+            if fault.errno not in PASSING:
+                return
+            time.sleep(BREATHER_SECONDS)
+            continue
+        yield connection
+
+
 def _same_user(connection: socket.socket) -> bool:
     """Say whether our own user is at the other end: what another one stores would be sealed by us.
 
     Linux tells in its tables of sockets; where there are none, every program on loopback is served.
     """
-    port = connection.getpeername()[1]
-    # Java opens sockets of IPv6 also for addresses of IPv4.
+    ends = _as_listed(connection.getpeername()), _as_listed(connection.getsockname())
+    # Java opens sockets of IPv6 also for addresses of IPv4, which are then the end of a longer one.
     tables = [path for path in map(Path, SOCKET_TABLES) if path.exists()]
     for table in tables:
         for row in table.read_text("ascii").splitlines()[1:]:
             fields = row.split()
-            if int(fields[1].rpartition(":")[2], 16) == port:
+            # Both ends: two users may have sockets of one port at different addresses.
+            if fields[1].endswith(ends[0]) and fields[2].endswith(ends[1]):
                 return int(fields[7]) == os.getuid()
     return not tables
+
+
+def _as_listed(address: tuple[str, int]) -> str:
+    """Return an address of IPv4 and a port as the tables of sockets have them."""
+    # The tables print the address as the processor holds it in a register.
+    number = int.from_bytes(socket.inet_aton(address[0]), sys.byteorder)
+    return f"{number:08X}:{address[1]:04X}"
 
 
 _REASONS = {200: "OK", 400: "Bad Request", 404: "Not Found"}

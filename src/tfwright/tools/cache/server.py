@@ -123,7 +123,7 @@ class CacheServer:
     def _put(self, path: str, body: bytes | BinaryIO, size: int) -> None:
         headers = {**self._pool.headers, "Content-Length": str(size)}
         answer = self._pool.request(
-            "PUT", f"{self._base}/{path}", body=body, headers=headers
+            "PUT", f"{self._base}/{path}", body=body, headers=headers, redirect=False
         )
         if answer.status not in {OK, CREATED, NO_CONTENT}:
             raise ServerFaultError(f"it refused to store (HTTP {answer.status})")
