@@ -120,9 +120,9 @@ def test_a_width_that_is_no_number_is_not_believed(
     ("here", "told", "shown"),
     [
         ("/", "see https://example.org/a//b", "see https://example.org/a//b"),
-        ("/work", "/work/a and /mnt/work/a", "a and /mnt/work/a"),
-        ("/work", "'/work/a', file:///work/a", "'a', file:///work/a"),
-        ("/work", "/work and /workshop/a", "/work and /workshop/a"),
+        ("/build", "/build/a and /mnt/build/a", "a and /mnt/build/a"),
+        ("/build", "'/build/a', file:///build/a", "'a', file:///build/a"),
+        ("/build", "/work and /buildings/a", "/work and /buildings/a"),
     ],
 )
 def test_only_paths_below_the_working_directory_become_relative(

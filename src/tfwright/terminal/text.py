@@ -132,7 +132,7 @@ def _from_here(text: str) -> str:
     except OSError:
         # It was deleted, or lies behind a directory that this user may not enter.
         return text
-    # "/" would take the slashes out of every URL, and "/work" a part out of /mnt/work/x.
+    # "/" would take the slashes out of every URL, and "/build" a part out of /mnt/build/x.
     return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
 
 
