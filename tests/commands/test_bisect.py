@@ -14,6 +14,7 @@ from tfwright.commands.bisect.trial import Symptom
 from tfwright.documents import recipe
 from tfwright.errors import HostError, ToolError
 from tfwright.nightly import inputs
+from tfwright.nightly import state as states
 from tfwright.nightly.builds import CommitLine, NightlyBuild
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.pipeline.job import BuildRequest
@@ -259,3 +260,67 @@ def test_a_good_build_that_fails_now_points_at_the_host(
     assert outcome.culprits is None
     assert outcome.ran == 1
     assert "the compiler, from gcc 12 to gcc 4" in printed
+
+
+def test_a_lock_file_that_broke_is_shown_with_how_to_read_it(
+    tmp_path: Path,
+    wanted: Bisection,
+    changed: Changed,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    good, bad = changed("good", lock="old"), changed("bad", lock="new")
+    steps = tuple(steps_between(good, bad, [], tmp_path / "steps"))
+    locked = replace(wanted, start=good, steps=steps, home=tmp_path / "builds")
+
+    def build(request: BuildRequest) -> None:
+        if request.locked == bad.locked:
+            fault = ToolError("the lock does not fit", remedy="Lock it again.")
+            fault.stage = "compile"
+            raise fault
+
+    monkeypatch.setattr(
+        trial, "engine", type("Locked", (), {"build": staticmethod(build)})
+    )
+    monkeypatch.setattr(
+        "tfwright.commands.nightly.targets.fingerprint", lambda job: str(job.locked)
+    )
+    page.show_start(locked)
+    outcome = run(locked)
+    page.show_outcome(locked, outcome, as_json=False)
+    printed, said = capsys.readouterr()
+    assert "1 change in between: about 2 trials" in said + printed
+    assert outcome.ran == 2
+    assert "Broken by the lock file" in printed
+    assert f"diff -r {tmp_path}/builds/2026-01-01-demo-1/inputs" in printed
+
+
+def test_a_host_that_changed_alone_takes_one_trial(
+    wanted: Bisection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change = HostChange("the compiler", "gcc 12", "gcc 4")
+    page.show_start(replace(wanted, steps=(), host_changes=(change,)))
+    printed, said = capsys.readouterr()
+    assert "The recipe did not change: one trial, up to compile." in said + printed
+
+
+def test_the_good_build_is_the_one_before_whatever_the_clock_said(
+    tmp_path: Path,
+) -> None:
+    base = {"target": "a", "recipe": "a", "seconds": 1.0}
+    fates = [
+        ("good", "2026", "built"),
+        ("bad", "2020", "failed"),
+        ("new", "2027", "built"),
+    ]
+    with states.opened(tmp_path) as state:
+        for name, year, result in fates:
+            values = {
+                "id": name,
+                "started": f"{year}-01-01T00:00:00Z",
+                "result": result,
+            }
+            build = NightlyBuild.model_validate({**base, **values})
+            state.add_build(build)
+        first, last = bisecting._ends(state, "a", "", "")
+    assert (first.id, last.id) == ("good", "bad")

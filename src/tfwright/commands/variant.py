@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfwright.errors import Evidence, WheelError
 from tfwright.nightly import labels
 from tfwright.wheel import archive, variant
 from tfwright.wheel.inspect import inspection
@@ -35,27 +34,10 @@ def variant_of(
         claims = variant.claimed(content)
     code = variant.proved(report.libraries)
     if claims is not None:
-        _insist(wheel, claims, code)
+        variant.insist(wheel.name, claims, code)
     chosen = label or variant.label_of(code)
     if write is None or claims is not None:
         return WheelVariant(code, claims, chosen)
     inspection.insist(report)
     written = labels.with_variant(wheel, write, chosen, variant.document(code, chosen))
     return WheelVariant(code, claims, chosen, written)
-
-
-def _insist(wheel: Path, claims: Properties, code: Properties) -> None:
-    """Raise WheelError for a claim that the code does not prove."""
-    lies = variant.lies(claims, code)
-    if not lies:
-        return
-    has = [
-        f"{name} :: {feature}"
-        for name, features in code.items()
-        for feature in features
-    ]
-    raise WheelError(
-        f"{wheel.name} claims {lies[0]}, and its code does not show that",
-        remedy="Do not publish it; make it again with 'invoke variant WHEEL --write FOLDER'.",
-        evidence=Evidence(lines=[*(f"not in its code: {lie}" for lie in lies), *has]),
-    )

@@ -155,7 +155,7 @@ def run(
     with _alone(host, wait=wait), states.opened(host.directory) as state:
         night = _recover(host, state)
         # What a killed night built is offered before anything else is tried.
-        site.publish(host.nightly, state, host.clock(), pages=False)
+        _publish(host, state, pages=False)
         found, blocked = _judged(host, state, chosen, asked=now)
         done = set(_verdicts_of(state, night))
         for target, why in blocked.items():
@@ -168,6 +168,13 @@ def run(
         return _close(
             host, state, night, NightOutcome(reproduced=reproduced, linked=linked)
         )
+
+
+def _publish(host: BuildHost, state: State, *, pages: bool = True) -> None:
+    """Bring the site up to date; say which files it does not list."""
+    update = site.publish(host.nightly, state, host.clock(), pages=pages)
+    for fault in update.refused:
+        host.hear(f"not in the index: {fault.what}")
 
 
 def _judge_idle(state: State, night: int, idle: list[DueTarget]) -> None:
@@ -189,7 +196,7 @@ def _close(
     state.end_night(night, moment)
     # Before the pages, which show what is raised; what cannot be sent now waits.
     notices.raise_all(host.nightly, state, moment, host.channels)
-    site.publish(host.nightly, state, moment)
+    _publish(host, state)
     # Only after the index has dropped a wheel may its file go.
     deleted = retention.delete(host.nightly, state, host.site, moment.date())
     notices.send(state, moment, host.channels)
@@ -346,7 +353,7 @@ def _conclude(
     build, name = _build(host, state, order, made), order.target.name
     state.judge(name, night, _verdict(build), build.id, _detail(build))
     # At once, not at the end of the night: a wheel that exists is a wheel that users can have.
-    site.publish(host.nightly, state, host.clock(), pages=False)
+    _publish(host, state, pages=False)
     where = f" on {build.worker}" if build.worker else ""
     verdict = f"{_verdict(build)}{where} after {build.seconds:.0f} s"
     host.hear(f"{name}: {verdict} {_detail(build)}".rstrip())

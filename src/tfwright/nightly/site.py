@@ -8,16 +8,17 @@ import datetime as dt
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 from tfwright.documents.nightly import NightlyFile
 from tfwright.errors import RecipeError, WheelError
 from tfwright.nightly import gates
 from tfwright.nightly.builds import NightlyBuild
-from tfwright.nightly.index import catalog, write
-from tfwright.nightly.index.wheels import parse_name
+from tfwright.nightly.index import catalog, variants, write
+from tfwright.nightly.index.wheels import IndexedWheel, parse_name
 from tfwright.nightly.index.write import EXTRAS, PACKAGES, IndexUpdate
 from tfwright.nightly.state import KeptBuild, State
 from tfwright.tools import batch as batches
@@ -62,6 +63,11 @@ def _publish(
         name: (table.status, table.reason) for name, table in nightly.projects.items()
     }
     update = write.refresh(site, notes, now, statuses=statuses)
+    if nightly.variants:
+        refused = variants.refresh(site, _variants(site, kept, update.wheels))
+        update = replace(update, refused=(*update.refused, *refused))
+    else:
+        files.remove(site / variants.FOLDER)
     if pages and nightly.pages:
         from tfwright.nightly.pages import write_pages  # noqa: PLC0415 templates are slow to load
 
@@ -90,15 +96,21 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
     try:
-        found = json_text.parsed((directory / YANKED).read_bytes())
+        found = json_text.parsed(files.content(directory / YANKED))
     except FileNotFoundError:
         return {}
     except ValueError as fault:
-        raise RecipeError(
-            f"{directory / YANKED} is not valid JSON: {fault}",
-            remedy="Correct the file, or delete it to take back every yank.",
-        ) from fault
-    return {str(name): str(reason) for name, reason in dict(found).items()}
+        raise _unusable(directory / YANKED, str(fault)) from fault
+    if not isinstance(found, dict):
+        raise _unusable(directory / YANKED, "it is no object of file names and reasons")
+    return {str(name): str(reason) for name, reason in found.items()}
+
+
+def _unusable(file: Path, why: str) -> RecipeError:
+    return RecipeError(
+        f"{file} cannot be used: {why}",
+        remedy="Correct the file, or delete it to take back every yank.",
+    )
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:
@@ -166,6 +178,20 @@ def _notes(
             "needs": build.needs,
         }
     return notes
+
+
+def _variants(
+    site: Path, kept: list[KeptBuild], wheels: Sequence[IndexedWheel]
+) -> dict[Path, IndexedWheel]:
+    """Return the variant wheels of the builds that the index shows, each with its normal wheel."""
+    named = {wheel.filename: wheel for wheel in wheels if wheel.yanked is None}
+    found = {}
+    for build in kept:
+        if build.listed and not build.hidden and build.wheel in named:
+            made = variants.of(site / "builds" / build.id / build.wheel)
+            if made:
+                found[made] = named[build.wheel]
+    return found
 
 
 def _by_target(kept: list[KeptBuild]) -> dict[str, list[KeptBuild]]:

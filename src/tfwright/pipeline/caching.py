@@ -276,7 +276,7 @@ def _entries_file(job: Job) -> Path:
 def _earlier(job: Job, use: CacheUse) -> CacheUse:
     """Return what earlier runs of this build took from the cache."""
     try:
-        return CacheUse.model_validate_json(_use_file(job).read_bytes())
+        return CacheUse.model_validate_json(files.content(_use_file(job)))
     except (OSError, ValueError):
         return CacheUse(toolchain=use.toolchain)
 

@@ -1,8 +1,10 @@
 """What `invoke bisect` prints."""
 
+import shlex
 from typing import TYPE_CHECKING
 
 from tfwright.nightly import halving
+from tfwright.nightly.inputs import FOLDER
 from tfwright.terminal import text
 
 if TYPE_CHECKING:
@@ -15,11 +17,16 @@ def show_start(wanted: "Bisection") -> None:
     """Say what lies between the two builds, and about how many trials that takes."""
     stage = wanted.symptom.stage
     count = len(wanted.steps)
-    # One more: the good build is tried first, to see whether this host still builds it.
-    trials = halving.expected_trials(count) + 1
+    # One more: the good build is tried first, to see whether this host still builds it. A single
+    # change is tried as well, before it is blamed.
+    trials = max(min(count, 1), halving.expected_trials(count)) + 1
     text.tell(f"{wanted.good.id} is good, {wanted.bad.id} fails in {stage}.")
     changes = text.counted(count, "change")
-    text.tell(f"{changes} in between: about {trials} trials, each up to {stage}.")
+    expected = text.counted(trials, "trial")
+    if count:
+        text.tell(f"{changes} in between: about {expected}, each up to {stage}.")
+    else:
+        text.tell(f"The recipe did not change: one trial, up to {stage}.")
     for change in wanted.host_changes:
         text.tell(f"This host changed as well: {_host_change(change)}")
 
@@ -77,6 +84,10 @@ def _show_culprits(wanted: "Bisection", outcome: "BisectOutcome") -> None:
         text.line(
             f'Until it is corrected, pin the commit before it: commit = "{before}"'
         )
+    else:
+        both = [wanted.home / build.id / FOLDER for build in (wanted.good, wanted.bad)]
+        command = shlex.join(["diff", "-r", *map(str, both)])
+        text.line(f"Read what changed with '{command}'.")
 
 
 def _commit_before(wanted: "Bisection", culprit: "BisectStep") -> str:

@@ -17,6 +17,12 @@ def sha256(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def content(path: Path) -> bytes:
+    """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
+    with opening.plain(path) as stream:
+        return stream.read()
+
+
 @contextmanager
 def replacing(path: Path, mode: int = 0o644) -> Iterator[Path]:
     """Give a temporary path next to `path`, which it replaces only if the block ends well.

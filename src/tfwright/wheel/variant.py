@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field, ValidationError
 
-from tfwright.errors import WheelError
+from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive
 from tfwright.wheel.inspect.library import Library
 
@@ -113,12 +113,18 @@ def document(properties: Properties, label: str) -> bytes:
             f"{label!r} is not a variant label",
             remedy="Use 1 to 16 of: digits, small letters, dot, underscore.",
         )
-    namespaces = [name for name in PROVIDERS if name in properties]
+    return documents({label: properties})
+
+
+def documents(variants: Mapping[str, Properties]) -> bytes:
+    """Return what several labels mean, as an index tells it of all wheels of one version."""
+    used = {name for properties in variants.values() for name in properties}
+    namespaces = [name for name in PROVIDERS if name in used]
     content = {
         "$schema": SCHEMA,
         "default-priorities": {"namespace": namespaces},
         "providers": {name: {"requires": [PROVIDERS[name]]} for name in namespaces},
-        "variants": {label: properties},
+        "variants": variants,
     }
     return (json.dumps(content, indent=2) + "\n").encode()
 
@@ -158,3 +164,21 @@ def lies(claims: Properties, code: Properties) -> list[str]:
             unproved = [value for value in values if value not in known]
             found += [f"{namespace} :: {feature} :: {value}" for value in unproved]
     return found
+
+
+def insist(wheel: str, claims: Properties, code: Properties) -> None:
+    """Raise WheelError for a claim that the code of a wheel does not prove."""
+    unproved = lies(claims, code)
+    if not unproved:
+        return
+    has = [
+        f"{name} :: {feature}"
+        for name, features in code.items()
+        for feature in features
+    ]
+    said = [f"not in its code: {claim}" for claim in unproved]
+    raise WheelError(
+        f"{wheel} claims {unproved[0]}, and its code does not show that",
+        remedy="Do not publish it; make it again with 'invoke variant WHEEL --write FOLDER'.",
+        evidence=Evidence(lines=[*said, *has]),
+    )

@@ -47,6 +47,8 @@ class Bisection:
     steps: tuple[BisectStep, ...]
     symptom: Symptom
     host_changes: tuple[HostChange, ...]
+    home: Path = Path()
+    """The directory of both builds, each of which holds its inputs."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,8 @@ def prepare(name: str, good: str = "", bad: str = "") -> Bisection:
             f"Nothing that decides the wheel changed between {first.id} and {last.id}",
             remedy="Read the log of the failed build; 'invoke nightly --now' builds it again.",
         )
-    return Bisection(first, last, start, steps, Symptom.of(last), of_host)
+    symptom = Symptom.of(last)
+    return Bisection(first, last, start, steps, symptom, of_host, home)
 
 
 def _ends(
@@ -103,9 +106,10 @@ def _ends(
     # A build that the host blocked, or whose name was taken, says nothing about the recipe.
     failed = [item for item in kept if _failed(item)]
     last = state.build(bad or (failed[-1].id if failed else ""))
-    passed = [
-        item for item in kept if item.good and (not last or item.started < last.started)
-    ]
+    order = [item.id for item in kept]
+    # By their order, not by their dates: a host's clock may have been wrong.
+    before = order.index(last.id) if last and last.id in order else len(order)
+    passed = [item for item in kept[:before] if item.good]
     first = state.build(good or (passed[-1].id if passed else ""))
     if first is None or last is None:
         raise RecipeError(

@@ -23,6 +23,7 @@ from tfwright.errors import HostError, SupplyError, TfwrightError
 from tfwright.host import examination, probes
 from tfwright.nightly import cache, due, inputs, labels
 from tfwright.nightly.builds import Breakage, CommitLine, NightlyBuild, SmokeLine
+from tfwright.nightly.index import variants
 from tfwright.nightly.inputs import KeptInputs
 from tfwright.nightly.night import BuildOrder
 from tfwright.pipeline import cost, engine, stamps
@@ -171,6 +172,8 @@ class PipelineBuilder:
             fault.stage = "inspect"
             raise
         _write_bill(wheel)
+        if self.nightly.variants:
+            variants.write(wheel, report.libraries)
         found = {
             "wheel": wheel.name,
             "version": wheel.name.split("-")[1],

@@ -5,7 +5,7 @@ key stays empty. PEP 740 wants a certificate there, and our statements are signe
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from urllib.parse import quote
@@ -19,6 +19,16 @@ JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 
 
 @dataclass(frozen=True)
+class IndexedDocument:
+    """A file on a project's page that is no wheel."""
+
+    filename: str
+    sha256: str
+    size: int
+    """Bytes."""
+
+
+@dataclass(frozen=True)
 class IndexedProject:
     """A project of the index: one page."""
 
@@ -29,6 +39,8 @@ class IndexedProject:
     status: str = "active"
     """As PEP 792 names them: active, archived, quarantined, deprecated."""
     reason: str = ""
+    documents: tuple[IndexedDocument, ...] = ()
+    """What describes the wheels, in the same folder."""
 
 
 def project_json(project: IndexedProject, packages: str) -> bytes:
@@ -41,9 +53,19 @@ def project_json(project: IndexedProject, packages: str) -> bytes:
         "name": project.name,
         "project-status": status,
         "versions": list(dict.fromkeys(wheel.version for wheel in project.wheels)),
-        "files": [_file_json(wheel, packages) for wheel in project.wheels],
+        "files": [_file_json(wheel, packages) for wheel in project.wheels]
+        + [_document_json(document, packages) for document in project.documents],
     }
     return _compact(page)
+
+
+def _document_json(document: IndexedDocument, packages: str) -> dict[str, object]:
+    return {
+        "filename": document.filename,
+        "url": packages + quote(document.filename),
+        "hashes": {"sha256": document.sha256},
+        "size": document.size,
+    }
 
 
 def _file_json(wheel: IndexedWheel, packages: str) -> dict[str, object]:
@@ -68,7 +90,10 @@ def project_html(project: IndexedProject, packages: str) -> bytes:
     metas = [_meta("pypi:project-status", project.status)]
     if project.reason:
         metas.append(_meta("pypi:project-status-reason", project.reason))
-    anchors = (_anchor(wheel, packages) for wheel in project.wheels)
+    anchors = [_anchor(wheel, packages) for wheel in project.wheels]
+    for document in project.documents:
+        place = f"{packages}{quote(document.filename)}#sha256={document.sha256}"
+        anchors.append(f'<a href="{place}">{escape(document.filename)}</a><br>')
     return _page(f"Links for {project.name}", metas, anchors)
 
 
@@ -106,7 +131,7 @@ def root_html(names: Sequence[str]) -> bytes:
     return _page("Simple index", [], anchors)
 
 
-def _page(title: str, metas: Sequence[str], body: Iterator[str]) -> bytes:
+def _page(title: str, metas: Sequence[str], body: Iterable[str]) -> bytes:
     """Return an HTML 5 document, which pip of 2018 parses as well."""
     head = [_meta("pypi:repository-version", API_VERSION), *metas]
     lines = [

@@ -101,7 +101,7 @@ def _unverified(path: Path) -> dict[str, str]:
     try:
         import base64
 
-        payload = base64.b64decode(json_text.parsed(path.read_bytes())["payload"])
+        payload = base64.b64decode(json_text.parsed(files.content(path))["payload"])
         content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
         return {}
