@@ -138,7 +138,7 @@ def test_what_no_build_would_take_is_not_written(
     recipe = path.read_text("utf-8")
     edit(job.places.tree, "#include", "// Edited.\n#include")
     condition = replace(HEADER, drop_when="release => 1.9")
-    with pytest.raises(RecipeError, match="'release => 1.9' cannot be read"):
+    with pytest.raises(RecipeError, match=r"'release => 1\.9' cannot be read"):
         patches.make(job, path, "edited", condition)
     (job.places.tree / "data.bin").write_bytes(b"\0\1")
     with pytest.raises(RecipeError, match=r"data\.bin in .* is not text"):
