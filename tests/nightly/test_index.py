@@ -1,8 +1,10 @@
 """The wheel index as files."""
 
 import json
+import sqlite3
 import threading
 import zipfile
+from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -219,6 +221,19 @@ def test_a_damaged_catalog_says_what_to_delete(tmp_path: Path) -> None:
     with pytest.raises(HostError, match="catalog") as caught:
         write.refresh(tmp_path)
     assert catalog.FILE in caught.value.remedy
+
+
+@pytest.mark.parametrize("described", ["{", "[]", '{"extras": 5}', "{}", "[" * 200_000])
+def test_a_wheel_whose_row_is_damaged_is_read_again(
+    described: str, tmp_path: Path
+) -> None:
+    write_wheel(tmp_path / "packages")
+    assert write.refresh(tmp_path).read == 1
+    assert write.refresh(tmp_path).read == 0
+    with closing(sqlite3.connect(tmp_path / "packages" / catalog.FILE)) as database:
+        database.execute("update wheel set described = ?", (described,))
+        database.commit()
+    assert write.refresh(tmp_path).read == 1
 
 
 def test_links_into_the_folder_are_not_followed(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ def test_a_damaged_line_of_a_run_makes_the_table_shorter_and_no_more(
     assert [run.spent.seconds for run in cost.bazel] == [100.0, 49.0]
 
 
+def test_a_stamp_that_is_a_named_pipe_counts_as_none(built: BuildRequest) -> None:
+    (stamp,) = (built.places.own / "stamps").iterdir()
+    stamp.unlink()
+    os.mkfifo(stamp)
+    assert costs.of(built, PIPELINE).stages == ()
+
+
 def test_events_of_other_types_than_bazels_are_left_out(built: BuildRequest) -> None:
     events = [
         {"cat": "action processing", "name": 5, "dur": 1},

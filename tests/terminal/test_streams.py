@@ -64,6 +64,18 @@ def test_an_error_keeps_its_status_where_its_message_cannot_be_shown(
     assert shell(f"{INVOKE} plan --recipe nosuch {reader}", tmp_path).returncode == 2
 
 
+@pytest.mark.parametrize("command", ["recipes", "inspect x.whl", "plan --recipe x"])
+def test_a_working_directory_that_was_deleted_is_reported(
+    command: str, tmp_path: Path
+) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = shell(f"rmdir '{gone}'; {INVOKE} {command}", gone)
+    assert done.returncode == 3
+    assert "The working directory cannot be used: No such file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_letters_that_an_encoding_lacks_are_escaped(tmp_path: Path) -> None:
     done = shell(f"{INVOKE} recipes", tmp_path, PYTHONIOENCODING="ascii", COLUMNS="40")
     assert done.returncode == 0

@@ -1,5 +1,6 @@
 import io
 import re
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,24 @@ def test_a_width_that_is_no_number_is_not_believed(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     assert text.width(io.StringIO()) is None
+
+
+@pytest.mark.parametrize(
+    ("here", "told", "shown"),
+    [
+        ("/", "see https://example.org/a//b", "see https://example.org/a//b"),
+        ("/build", "/build/a and /mnt/build/a", "a and /mnt/build/a"),
+        ("/build", "'/build/a', file:///build/a", "'a', file:///build/a"),
+        ("/build", "/work and /buildings/a", "/work and /buildings/a"),
+    ],
+)
+def test_only_paths_below_the_working_directory_become_relative(
+    here: str,
+    told: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Path, "cwd", lambda: Path(here))
+    text.tell(told)
+    assert capsys.readouterr().err == f"{shown}\n"

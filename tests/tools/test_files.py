@@ -1,10 +1,12 @@
 """Files are replaced as a whole or not at all."""
 
+import os
 from pathlib import Path
 
 import pytest
 
-from tfwright.tools import files
+from tfwright.errors import HostError
+from tfwright.tools import disk, files
 
 
 def test_a_block_that_fails_leaves_the_old_content_and_no_litter(
@@ -43,3 +45,32 @@ def test_removing_a_link_leaves_what_it_points_to(tmp_path: Path) -> None:
     files.remove(tmp_path / "link")
     files.remove(tmp_path / "never there")
     assert (tmp_path / "real").is_dir()
+
+
+def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for read in (files.sha256, files.content):
+        with (
+            pytest.raises(HostError, match="pipe is a named pipe or a socket"),
+            disk.explained(),
+        ):
+            read(pipe)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("one\ntwo\n", "one\ntwo\n"),
+        ("first line\nsecond\n", "second\n"),
+        ("a line that has no end", "has no end"),
+        ("a line whose end is in the cut\n", "n the cut\n"),
+    ],
+)
+def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
+    tmp_path: Path, text: str, shown: str
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(text, "utf-8")
+    assert files.tail(log, 10) == shown

@@ -187,8 +187,8 @@ def kept(host_file: HostFile) -> list[SmokeReport]:
 def _read(paths: Sequence[Path]) -> Iterator[SmokeReport]:
     for path in paths:
         try:
-            yield _REPORT.validate_json(path.read_bytes())
-        except ValidationError:
+            yield _REPORT.validate_json(files.content(path))
+        except (OSError, ValidationError):
             # A report of another release; its wheel can be tried again.
             continue
 

@@ -269,6 +269,14 @@ def read() -> HostFile:
     """
     file = path()
     # A file that the user names must exist; the one in the usual place is optional.
-    if not file.exists() and "TFWRIGHT_HOST_FILE" not in os.environ:
+    if not _there(file) and "TFWRIGHT_HOST_FILE" not in os.environ:
         return HostFile()
     return load(file, HostFile)
+
+
+def _there(file: Path) -> bool:
+    try:
+        return file.exists()
+    except OSError:
+        # A directory that is closed to this user: reading the file says so.
+        return True

@@ -19,5 +19,5 @@ def plain(path: Path) -> BinaryIO:
         os.close(descriptor)
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-        raise OSError(errno.EINVAL, "Is a named pipe, and no file", str(path))
+        raise OSError(errno.ENXIO, "Is a named pipe, and no file", str(path))
     return os.fdopen(descriptor, "rb")

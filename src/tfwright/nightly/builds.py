@@ -196,7 +196,7 @@ def discard(place: Path, work: Path) -> None:
 def read(folder: Path) -> NightlyBuild | None:
     """Return the document of a build's directory; None if there is none that can be read."""
     try:
-        return NightlyBuild.model_validate_json((folder / DOCUMENT).read_bytes())
+        return NightlyBuild.model_validate_json(files.content(folder / DOCUMENT))
     except (OSError, ValidationError):
         return None
 

@@ -60,7 +60,7 @@ def read(build: Path) -> KeptInputs | None:
     """Return the inputs of a build; None if it has none, or none that this version can read."""
     folder = build / FOLDER
     try:
-        text = (folder / RECIPE).read_bytes()
+        text = files.content(folder / RECIPE)
         kept = RecipeContent.model_validate_json(text)
         recipe = Recipe.model_validate({**kept.content, "name": kept.name})
     except (OSError, ValidationError):

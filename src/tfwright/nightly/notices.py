@@ -14,7 +14,8 @@ from tfwright.documents.nightly import NightlyFile, targets
 from tfwright.errors import TfwrightError
 from tfwright.nightly.builds import Breakage
 from tfwright.nightly.standing import Standing, stand
-from tfwright.nightly.state import State
+from tfwright.nightly.state import State, sound_rows
+from tfwright.tools import json_text
 
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
@@ -142,7 +143,9 @@ def send(state: State, now: dt.datetime, channels: Sequence[Channel]) -> int:
             (channel.name, MOST_ATTEMPTS),
         ).fetchall()
         for number, body in rows:
-            problem = _sent(channel, Notice(**json.loads(body)))
+            with sound_rows():
+                notice = Notice(**json_text.parsed(body))
+            problem = _sent(channel, notice)
             _mark(state, number, now, problem)
             # A mail server that is down would cost a timeout for each notice that waits.
             if problem:

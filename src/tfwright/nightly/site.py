@@ -96,15 +96,21 @@ def unless_taken(site: Path, build: NightlyBuild) -> NightlyBuild:
 def yanked(directory: Path) -> dict[str, str]:
     """Return the yanked wheels of a build host, each with its reason."""
     try:
-        found = json_text.parsed((directory / YANKED).read_bytes())
+        found = json_text.parsed(files.content(directory / YANKED))
     except FileNotFoundError:
         return {}
     except ValueError as fault:
-        raise RecipeError(
-            f"{directory / YANKED} is not valid JSON: {fault}",
-            remedy="Correct the file, or delete it to take back every yank.",
-        ) from fault
-    return {str(name): str(reason) for name, reason in dict(found).items()}
+        raise _unusable(directory / YANKED, str(fault)) from fault
+    if not isinstance(found, dict):
+        raise _unusable(directory / YANKED, "it is no object of file names and reasons")
+    return {str(name): str(reason) for name, reason in found.items()}
+
+
+def _unusable(file: Path, why: str) -> RecipeError:
+    return RecipeError(
+        f"{file} cannot be used: {why}",
+        remedy="Correct the file, or delete it to take back every yank.",
+    )
 
 
 def yank(directory: Path, filename: str, reason: str | None) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, get_args
 from tfwright.errors import HostError
 from tfwright.nightly.builds import NightlyBuild, Result
 from tfwright.printable import printable_lines
-from tfwright.tools import disk
+from tfwright.tools import disk, json_text
 
 FILE = "state.sqlite"
 VERSION = 1
@@ -236,7 +236,8 @@ class State:
         row = self.database.execute(
             "select document from build where id = ?", (identifier,)
         ).fetchone()
-        return NightlyBuild.model_validate_json(row[0]) if row else None
+        with sound_rows():
+            return NightlyBuild.model_validate_json(row[0]) if row else None
 
     def unjudged(self) -> list[KeptBuild]:
         """Return the builds without a verdict: a kill came between build and verdict."""
@@ -327,6 +328,16 @@ class State:
 
 
 @contextmanager
+def sound_rows() -> Iterator[None]:
+    """Take a row that cannot be read for damage of the file, as SQLite does with a page."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError) as fault:
+        message = f"a row cannot be read: {fault}"
+        raise sqlite3.DatabaseError(message) from fault
+
+
+@contextmanager
 def opened(directory: Path) -> Iterator[State]:
     """Open the state of a build host; raise HostError if its file is damaged or too new."""
     file = directory / FILE
@@ -359,12 +370,13 @@ def _require_version(database: sqlite3.Connection, file: Path) -> None:
         database.execute(f"pragma user_version = {VERSION}")
 
 
+@sound_rows()
 def _kept_build(*row: Any) -> KeptBuild:  # noqa: ANN401 the columns of SQLite
     """Return a row of the table as the short form of a build."""
     values = dict(zip((*COLUMNS.split(", "), "hidden", "deleted"), row, strict=True))
     values["started"] = _moment(values["started"])
     values["needs"] = tuple(
-        (name, value) for name, value in json.loads(values["needs"])
+        (name, value) for name, value in json_text.parsed(values["needs"])
     )
     for name in ("hidden", "deleted"):
         values[name] = _date(values[name])
@@ -379,5 +391,6 @@ def _text(moment: dt.datetime) -> str:
     return moment.astimezone(dt.UTC).isoformat(timespec="seconds")
 
 
+@sound_rows()
 def _moment(text: str) -> dt.datetime:
     return dt.datetime.fromisoformat(text)

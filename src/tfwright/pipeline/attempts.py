@@ -227,7 +227,7 @@ def _reason(outcome: BazelRun, known: Match) -> str:
 def read(job: Job) -> Experience:
     """Return what is remembered; nothing, if that cannot be read."""
     try:
-        return Experience.model_validate_json(job.places.memory.read_bytes())
+        return Experience.model_validate_json(files.content(job.places.memory))
     except (OSError, ValueError):
         return Experience()
 

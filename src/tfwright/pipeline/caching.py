@@ -276,7 +276,7 @@ def _entries_file(job: Job) -> Path:
 def _earlier(job: Job, use: CacheUse) -> CacheUse:
     """Return what earlier runs of this build took from the cache."""
     try:
-        return CacheUse.model_validate_json(_use_file(job).read_bytes())
+        return CacheUse.model_validate_json(files.content(_use_file(job)))
     except (OSError, ValueError):
         return CacheUse(toolchain=use.toolchain)
 
@@ -287,8 +287,7 @@ def _written(job: Job, built: Built) -> dict[str, str]:
     # The compiler may have changed since: the list would then vouch for other entries.
     if built.cache is None or left.get("toolchain") != built.cache.toolchain:
         return {}
-    entries: dict[str, str] = left.get("entries", {})
-    return entries
+    return manifest.valid(left.get("entries"))
 
 
 def _listed(faults: Mapping[str, int]) -> str:

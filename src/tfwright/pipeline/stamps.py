@@ -90,7 +90,7 @@ def read(job: Job, stage: Stage) -> Stamp | None:
     """Return the stamp of a stage; None if there is none, or none that this version can read."""
     try:
         # A stamp that cannot be read costs one run of the stage, so it is not an error.
-        return Stamp.model_validate_json(_path(job, stage.name).read_bytes())
+        return Stamp.model_validate_json(files.content(_path(job, stage.name)))
     except (OSError, ValidationError):
         return None
 
@@ -105,7 +105,7 @@ def last(
     For plans and shells, which show what a build would do before its stages have run again.
     """
     try:
-        stamp = Stamp.model_validate_json(_path(job, stage).read_bytes())
+        stamp = Stamp.model_validate_json(files.content(_path(job, stage)))
         return kind.model_validate(stamp.result)
     except (OSError, ValidationError):
         return None

@@ -211,7 +211,7 @@ def _kept(tree: Path) -> Sequence[TreeStep]:
     """Return the steps that an earlier run took; none where anything is not as it was left."""
     repository = git.repository_of(tree)
     try:
-        kept = KeptSteps.model_validate_json((repository / STEPS).read_bytes())
+        kept = KeptSteps.model_validate_json(files.content(repository / STEPS))
     except (OSError, ValidationError):
         return ()
     # The commit's own objects are in the mirror, which is verified when the commit comes in.

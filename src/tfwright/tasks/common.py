@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,6 +33,7 @@ def explained(resume: str = "") -> Iterator[None]:
     from tfwright.tools import disk
 
     try:
+        disk.insist_on_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's
         # own.
@@ -43,13 +44,14 @@ def explained(resume: str = "") -> Iterator[None]:
             sys.stdout.flush()
     except errors.TfwrightError as fault:
         # Without a stage nothing was begun, so the same command would only fail again.
-        try:
+        # The streams end the program where nobody reads the message any more; scripts
+        # look at the status.
+        with suppress(SystemExit):
             console.explain(fault, resume if fault.stage else "")
-        finally:
-            # Also where nobody reads the message any more: scripts look at the status.
-            sys.exit(fault.exit_status)
+        sys.exit(fault.exit_status)
     except KeyboardInterrupt:
-        console.interrupted(resume)
+        with suppress(SystemExit):
+            console.interrupted(resume)
         sys.exit(errors.INTERRUPTED_STATUS)
 
 

@@ -35,7 +35,7 @@ def show_diagnosis(
         text.tell(_without_error(found))
     explaining = [match for match in found.matches if match.explains]
     for match in explaining[:MOST_CAUSES]:
-        tell_match(match, Path.cwd())
+        tell_match(match, Path())
     _tell_others([match for match in found.matches if not match.explains])
     for match in found.harmless:
         label = Styled("  harmless:", text.DETAIL)

@@ -86,10 +86,7 @@ def line(*parts: Part, to: TextIO | None = None) -> None:
 
 def tell(text: str, style: Style = "") -> None:
     """Write a line to standard error; paths below the working directory become relative."""
-    line(
-        Styled(text.replace(str(Path.cwd()) + "/", ""), style),
-        to=sys.stderr,
-    )
+    line(Styled(_from_here(text), style), to=sys.stderr)
 
 
 def paragraph(
@@ -125,8 +122,18 @@ def part(label: Part, sentence: str, indent: int = LABEL) -> None:
 
     Paths below the working directory are shown relative to it.
     """
-    shown = sentence.replace(str(Path.cwd()) + "/", "")
-    paragraph(label, shown, indent=indent, to=sys.stderr)
+    paragraph(label, _from_here(sentence), indent=indent, to=sys.stderr)
+
+
+def _from_here(text: str) -> str:
+    """Return a text with the paths below the working directory relative to it."""
+    try:
+        here = str(Path.cwd())
+    except OSError:
+        # It was deleted, or lies behind a directory that this user may not enter.
+        return text
+    # "/" would take the slashes out of every URL, and "/build" a part out of /mnt/build/x.
+    return text if here == "/" else re.sub(rf"(?<![\w./-]){re.escape(here)}/", "", text)
 
 
 def _wrapped(row: str, room: int) -> list[str]:

@@ -12,10 +12,11 @@ from tfwright.errors import Evidence, HostError
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 REFUSED = {
     errno.EROFS: "is on a disk that is mounted read-only",
-    errno.EACCES: "cannot be written by this user",
-    errno.EPERM: "cannot be written by this user",
+    errno.EACCES: "cannot be read or written by this user",
+    errno.EPERM: "cannot be read or written by this user",
     errno.EISDIR: "is a directory, where a file is wanted",
     errno.ENOTDIR: "cannot be made: a part of its path is not a directory",
+    errno.ENXIO: "is a named pipe or a socket, where a file is wanted",
     errno.EEXIST: "cannot be made: a part of its path is a file",
     errno.ENAMETOOLONG: "has a name that is too long for this disk",
     errno.EIO: "cannot be read or written: the disk reports an error",
@@ -54,6 +55,17 @@ def is_full(place: Path) -> bool:
 def full(what: str, evidence: Evidence | None = None) -> HostError:
     """Return the error for a program that a full disk stopped."""
     return HostError(f"The disk is full: {what}", remedy=ROOM, evidence=evidence)
+
+
+def insist_on_working_directory() -> None:
+    """Raise HostError if the working directory was deleted: every relative path fails there."""
+    try:
+        Path.cwd()
+    except OSError as fault:
+        raise HostError(
+            f"The working directory cannot be used: {_reason(fault)}",
+            remedy="Change to another directory; this one was deleted or closed to this user.",
+        ) from fault
 
 
 def is_about_disk(fault: OSError) -> bool:

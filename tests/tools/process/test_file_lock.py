@@ -1,6 +1,7 @@
 """The lock of a recipe: who holds it, what a disk may do to it, and who is named."""
 
 import json
+import os
 import stat
 import sys
 from pathlib import Path
@@ -74,3 +75,12 @@ def test_the_holder_is_gone_from_the_file_afterwards(tmp_path: Path) -> None:
         assert json.loads((tmp_path / "lock").read_text("utf-8"))["doing"] == "a build"
     assert (tmp_path / "lock").read_bytes() == b""
     assert stat.S_ISREG((tmp_path / "lock").stat().st_mode)
+
+
+def test_a_named_pipe_in_the_place_of_a_lock_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    with (
+        pytest.raises(HostError, match="is a named pipe"),
+        file_lock.held(tmp_path / "lock", "testing"),
+    ):
+        pass

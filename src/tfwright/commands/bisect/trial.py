@@ -133,7 +133,7 @@ class Trials:
 def _read(journal: Path) -> dict[str, TrialResult]:
     """Return the results of earlier runs; none if their file cannot be read."""
     try:
-        return _JOURNAL.validate_json(journal.read_bytes())
+        return _JOURNAL.validate_json(files.content(journal))
     except (OSError, ValidationError):
         return {}
 

@@ -117,7 +117,7 @@ def take(folder: Path, work: Path) -> NightlyBuild:
     Raises HostError if the worker left no result.
     """
     try:
-        build = NightlyBuild.model_validate_json((folder / BUILT).read_bytes())
+        build = NightlyBuild.model_validate_json(files.content(folder / BUILT))
     except (OSError, ValidationError) as fault:
         remedy = "Look at the log of the worker in build_out/workers/logs."
         raise HostError("The worker left no result", remedy=remedy) from fault
@@ -135,7 +135,7 @@ def take(folder: Path, work: Path) -> NightlyBuild:
 
 def _read(folder: Path) -> OrderDocument:
     try:
-        return OrderDocument.model_validate_json((folder / ORDER).read_bytes())
+        return OrderDocument.model_validate_json(files.content(folder / ORDER))
     except (OSError, ValidationError) as fault:
         raise RecipeError(
             f"{folder} holds no build order",

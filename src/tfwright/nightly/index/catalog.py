@@ -8,13 +8,13 @@ of the same name had, so that no name ever stands for two contents.
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 
 from tfwright.errors import HostError, WheelError
 from tfwright.nightly.index.wheels import IndexedWheel
-from tfwright.tools import disk
+from tfwright.tools import disk, json_text
 
 FILE = ".catalog.sqlite"
 SCHEMA = """
@@ -44,11 +44,9 @@ class Catalog:
             "select filename, size, mtime, described from wheel"
         )
         for filename, size, mtime, described in rows:
-            values = json.loads(described)
-            # JSON has lists only, and a frozen wheel is compared with tuples.
-            values["extras"] = tuple(values["extras"])
-            values["needs"] = tuple((name, value) for name, value in values["needs"])
-            known[filename] = ((size, mtime), IndexedWheel(**values))
+            # Damage, or a description by another release: the wheel is read again.
+            with suppress(ValueError, LookupError, TypeError):
+                known[filename] = ((size, mtime), _described(described))
         return known
 
     def digests(self) -> Mapping[str, str]:
@@ -67,6 +65,14 @@ class Catalog:
     def drop(self, filename: str) -> None:
         """Forget a wheel that is gone; its name stays taken."""
         self._database.execute("delete from wheel where filename = ?", (filename,))
+
+
+def _described(text: str) -> IndexedWheel:
+    values = json_text.parsed(text)
+    # JSON has lists only, and a frozen wheel is compared with tuples.
+    values["extras"] = tuple(values["extras"])
+    values["needs"] = tuple((name, value) for name, value in values["needs"])
+    return IndexedWheel(**values)
 
 
 @contextmanager

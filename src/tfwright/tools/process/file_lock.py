@@ -59,7 +59,9 @@ def _opened(path: Path) -> IO[bytes]:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without a buffer: what a full disk refuses is not tried a second time when it
         # is closed.
-        return path.open("ab", buffering=0)
+        # O_NONBLOCK: a named pipe in its place is an error, and not waited for.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK
+        return os.fdopen(os.open(path, flags, 0o666), "ab", buffering=0)
     except OSError as fault:
         raise disk.failure(fault, path) from fault
 

@@ -65,7 +65,7 @@ def read(root: Path) -> ToolkitRecord:
     It is empty if there is none, or if an older tfwright wrote it.
     """
     try:
-        return ToolkitRecord.model_validate_json((root / RECORD).read_bytes())
+        return ToolkitRecord.model_validate_json(files.content(root / RECORD))
     except (OSError, ValidationError):
         return ToolkitRecord()
 

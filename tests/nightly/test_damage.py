@@ -1,0 +1,44 @@
+"""Files of a build host that a disk or a person has damaged."""
+
+import datetime as dt
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tfwright.errors import HostError, RecipeError
+from tfwright.nightly import site, state
+
+NOW = dt.datetime(2026, 11, 22, tzinfo=dt.UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["'yesterday'", "''", "x'ff'", "5"],
+    ids=["word", "empty", "bytes", "number"],
+)
+def test_a_row_of_the_state_that_cannot_be_read_says_what_to_do(
+    value: object, tmp_path: Path
+) -> None:
+    with state.opened(tmp_path) as kept:
+        kept.check("demo", "links", NOW, passed=True, detail="")
+    with closing(sqlite3.connect(tmp_path / state.FILE)) as database:
+        database.execute("update checked set at = ?", (value,))
+        database.commit()
+    with (
+        pytest.raises(HostError, match="state cannot be used") as caught,
+        state.opened(tmp_path) as kept,
+    ):
+        kept.checks("links")
+    assert str(tmp_path / state.FILE) in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "text", ["[[[1]]]", "5", "[", "[" * 200_000, "\\xff", "null", '"x"']
+)
+def test_a_damaged_list_of_yanked_wheels_is_named(text: str, tmp_path: Path) -> None:
+    (tmp_path / site.YANKED).write_text(text)
+    with pytest.raises(RecipeError, match="cannot be used") as caught:
+        site.yanked(tmp_path)
+    assert "delete it" in caught.value.remedy
