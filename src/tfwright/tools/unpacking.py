@@ -27,8 +27,10 @@ _AR_HEADER = 60
 on."""
 _WINDOW = 128 << 20
 """Bytes of memory that a zstd stream may ask for: what dpkg's highest level needs."""
-_SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
-_SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
+_SCRIPT_LINES = re.compile(
+    rb'^skip="([0-9]{1,9})"|^offset=`head -n ([0-9]{1,9}) ', re.MULTILINE
+)
+_SIZES = re.compile(rb'^filesizes="([0-9]{1,15})[ "]', re.MULTILINE)
 _BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -106,7 +108,11 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
     """Return the files of a Debian package, which are the member data.tar of an ar archive."""
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
-        name, size = header[:16].decode("ascii").strip(), int(header[48:58])
+        digits = header[48:58].strip()
+        # int() takes "-60" too, which would lead back to this header for ever.
+        if not re.fullmatch(rb"[0-9]+", digits):
+            raise ValueError("a member of the Debian package has no size")
+        name, size = header[:16].decode("ascii").strip(), int(digits)
         if name.startswith("data.tar"):
             part = _Part(stream, size)
             # A tar that is streamed needs only `read`.

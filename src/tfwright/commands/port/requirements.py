@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -68,7 +68,8 @@ def required(setup: str, python: str) -> list[Requirement]:
     for text in _texts(tree.body, numbers):
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:
+        # InvalidRequirement is a ValueError; brackets within brackets recurse.
+        except (ValueError, RecursionError):
             continue
         marker = requirement.marker
         applies = marker is None or marker.evaluate({"python_version": python})
