@@ -270,3 +270,8 @@ def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
     assert (found.rule, found.harmless) == ("patch-unchecked", True)
     assert f"'Drop when: upstream {'a' * 40}' cannot be checked here" in found.what
     assert why in found.what
+
+
+def test_a_recipe_of_a_tag_is_named_by_its_release(outside: Path) -> None:
+    found = changed(outside, 'branch = "r1.8"', 'branch = "v1.8.0"')
+    assert "name" not in {finding.rule for finding in found}

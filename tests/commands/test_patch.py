@@ -117,3 +117,31 @@ def test_a_number_that_no_patch_has_is_answered_with_those_there_are(
     with pytest.raises(RecipeError, match="no patch with the number 7") as caught:
         patches.prepare(job_of(path, tmp_path), 7)
     assert "demo/0001-" in caught.value.remedy
+
+
+def test_a_deletion_and_a_mode_are_part_of_a_patch(
+    job: BuildRequest, path: Path, tmp_path: Path
+) -> None:
+    (job.places.tree / "README.md").unlink()
+    (job.places.tree / "WORKSPACE").chmod(0o755)
+    made = patches.make(job, path, "less", HEADER)
+    assert made.files == ("README.md", "WORKSPACE")
+    again = job_of(path, tmp_path)
+    engine.build(again)
+    assert not (again.places.tree / "README.md").exists()
+    assert (again.places.tree / "WORKSPACE").stat().st_mode & 0o111
+
+
+def test_what_no_build_would_take_is_not_written(
+    job: BuildRequest, path: Path, tmp_path: Path
+) -> None:
+    recipe = path.read_text("utf-8")
+    edit(job.places.tree, "#include", "// Edited.\n#include")
+    condition = replace(HEADER, drop_when="release => 1.9")
+    with pytest.raises(RecipeError, match=r"'release => 1\.9' cannot be read"):
+        patches.make(job, path, "edited", condition)
+    (job.places.tree / "data.bin").write_bytes(b"\0\1")
+    with pytest.raises(RecipeError, match=r"data\.bin in .* is not text"):
+        patches.make(job, path, "edited", HEADER)
+    assert not list((tmp_path / "patches").rglob("*.patch"))
+    assert path.read_text("utf-8") == recipe

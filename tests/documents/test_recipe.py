@@ -312,3 +312,8 @@ def test_a_rule_about_several_keys_names_the_line_of_the_one_to_change(
 ) -> None:
     told = fault(recipe_file, 'branch = "r1.8"', 'branch = "r1.8"\nversion = "1.9.0"')
     assert f"{recipe_file}:6: source.version: 1.9.0 is not of release" in told.what
+
+
+def test_tensorflows_interface_needs_a_release(recipe_file: Path) -> None:
+    told = fault(recipe_file, 'branch = "r1.8"', 'branch = "master"\nrelease = "none"')
+    assert f"{recipe_file}:6: source.release: none belongs to" in told.what

@@ -1,6 +1,7 @@
 """A directory as one digest: what changes it, what does not, and what links are."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -94,3 +95,19 @@ def test_paths_that_are_left_out_do_not_count(root: Path) -> None:
 def test_a_directory_that_is_gone_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         trees.glance(tmp_path / "gone")
+
+
+def test_only_files_that_can_be_looked_at_are_listed(root: Path) -> None:
+    (root / "broken").symlink_to("gone")
+    os.mkfifo(root / "pipe")
+    own = {path.name for path, _ in trees.files_below(root)}
+    followed = {path.name for path, _ in trees.files_below(root, follow=True)}
+    assert own == {"program", "file"}
+    assert followed == {"program", "file", "link"}
+
+
+def test_a_directory_that_goes_while_it_is_listed_ends_the_list(root: Path) -> None:
+    listed = trees.files_below(root)
+    next(listed)
+    shutil.rmtree(root)
+    assert len(list(listed)) <= 1

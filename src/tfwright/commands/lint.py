@@ -126,7 +126,10 @@ def names_itself(subject: Subject) -> Iterator[LintFinding]:
     system = {"Linux": "linux", "Darwin": "macos", "any": "any"}[recipe.host.system]
     # NVIDIA names its branches by month; a recipe's name has the release that people look for.
     fork = "nv" if "/NVIDIA/" in recipe.source.url else ""
-    line = f"nv{recipe.source.release}" if fork else recipe.source.branch
+    # A tag says its patch level, which the names of branches leave out.
+    tag = re.match(r"v\d", recipe.source.branch)
+    branch = f"r{recipe.source.release}" if tag else recipe.source.branch
+    line = f"nv{recipe.source.release}" if fork else branch
     start = f"{system}-{line}-"
     cuda = f"cuda{recipe.host.cuda}" if recipe.host.cuda else ""
     # A recipe without CUDA must not say CUDA, and whatever follows is the author's choice.

@@ -14,7 +14,7 @@ from tfwright.documents.recipe import Recipe
 from tfwright.errors import Evidence, RecipeError
 from tfwright.pipeline import external
 from tfwright.pipeline.job import BuildRequest
-from tfwright.rules import patched_tree
+from tfwright.rules import dropping, patched_tree
 from tfwright.tools import files, git, toml_editing
 from tfwright.tools.git import merging, patching
 from tfwright.tools.git.patching import PatchHeader
@@ -120,10 +120,36 @@ def _write(tree: Path, target: Path, header: PatchHeader) -> tuple[str, ...]:
             f"Nothing differs in {tree}",
             remedy="Edit the files there, then run this again.",
         )
+    _insist_on_text(tree, diff)
+    if condition := dropping.misspelt(header.drop_when):
+        raise RecipeError(
+            f"'{condition}' cannot be read as a condition",
+            remedy="Write --drop-when 'release >= 1.9', 'upstream COMMIT', or a sentence; "
+            "docs/new-recipe.md.",
+        )
+    before = target.read_bytes() if target.exists() else None
     target.parent.mkdir(parents=True, exist_ok=True)
     files.write(target, f"{as_text(header)}\n{diff}")
-    # Read back as a build reads it: a patch that it refuses shows here already.
-    return tuple(file.path for file in patching.read(target))
+    try:
+        # Read back as a build reads it: a patch that it refuses shows here already.
+        return tuple(file.path for file in patching.read(target))
+    except RecipeError:
+        # The edits are still in the tree; a file that no recipe can name would stay for ever.
+        if before is None:
+            files.remove(target)
+        else:
+            files.write(target, before)
+        raise
+
+
+def _insist_on_text(tree: Path, diff: str) -> None:
+    """Raise RecipeError for a changed file that a patch of text cannot hold."""
+    found = re.search(r"(?m)^Binary files .* and (?:b/)?(.*) differ$", diff)
+    if found:
+        raise RecipeError(
+            f"{found[1]} in {tree} is not text, and a patch holds text only",
+            remedy="Remove it from the tree, or enter it into [source.assets] of the recipe.",
+        )
 
 
 def as_text(header: PatchHeader) -> str:

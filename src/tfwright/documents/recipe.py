@@ -206,6 +206,15 @@ class SourceTable(Table):
             raise ValueError(message)
         return self
 
+    @model_validator(mode="after")
+    def _has_rules(self) -> Self:
+        if self.interface == "tensorflow" and self.release == NO_RELEASE:
+            raise ValueError(
+                'source.release: none belongs to interface = "own"; the rules of TensorFlow\'s '
+                "interface go by its release"
+            )
+        return self
+
     @property
     def exact(self) -> ExactRelease:
         """The version that the recipe states, or else the first one of its release."""

@@ -72,6 +72,25 @@ def glance(root: Path, *, follow: bool = False) -> str:
     return whole.hexdigest()
 
 
+def files_below(
+    root: Path, *, follow: bool = False
+) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yield the regular files below a directory, in no order, each with its state.
+
+    With `follow`, a link to a file counts as that file. What vanishes meanwhile, or cannot be
+    looked at, is left out: others may be at work in the directory.
+    """
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = Path(folder, name)
+            try:
+                state = path.stat(follow_symlinks=follow)
+            except OSError:
+                continue
+            if stat.S_ISREG(state.st_mode):
+                yield path, state
+
+
 def settle(place: Path) -> None:
     """Wait until everything that programs wrote to the disk of `place` is on it.
 

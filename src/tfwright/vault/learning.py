@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tfwright.errors import Evidence, SupplyError
 from tfwright.progress import Progress
-from tfwright.tools import files
+from tfwright.tools import files, trees
 from tfwright.tools.http import downloads
 from tfwright.vault.origins import DROP, RECIPE, Origins, WantedArchive
 from tfwright.vault.store import Store
@@ -83,10 +83,8 @@ def _dropped(wanted: WantedArchive, origins: Origins) -> Path | None:
     """Return the dropped file that is named like one of the urls."""
     folder = origins.host_file.drop
     names = {url.rpartition("/")[2] for url in wanted.urls}
-    for path in sorted(folder.rglob("*")) if folder else ():
-        if path.is_file() and path.name in names:
-            return path
-    return None
+    found = trees.files_below(folder, follow=True) if folder else ()
+    return min((path for path, _ in found if path.name in names), default=None)
 
 
 def of_source(wanted: WantedArchive, origins: Origins, store: Store) -> Learned:

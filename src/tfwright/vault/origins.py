@@ -11,7 +11,7 @@ from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, FileSourceTable
 from tfwright.errors import SupplyError
 from tfwright.progress import Progress
-from tfwright.tools import files, registry
+from tfwright.tools import files, registry, trees
 from tfwright.tools.git import archive
 from tfwright.tools.git.archive import Pack, SourceArchive
 from tfwright.tools.git.mirror import Origin
@@ -233,9 +233,10 @@ class Origins:
         folder = self.host_file.drop
         if folder is None:
             return {}
-        return {
-            files.sha256(path): path for path in folder.rglob("*") if path.is_file()
-        }
+        found = {}
+        for path, _ in trees.files_below(folder, follow=True):
+            found[files.sha256(path)] = path
+        return found
 
 
 def _source_archives(wanted: WantedArchive) -> list[SourceArchive]:

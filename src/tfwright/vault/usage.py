@@ -14,7 +14,7 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from tfwright.documents.recipe import Recipe
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import file_lock
 from tfwright.tools.python import packages
 from tfwright.tools.python.venv import DONE
@@ -50,24 +50,18 @@ class VaultEntry:
     @property
     def parts(self) -> list[Path]:
         """Its files."""
-        return [
-            path
-            for path in self.path.rglob("*")
-            if path.is_file() and not path.is_symlink()
-        ]
+        return [path for path, _ in trees.files_below(self.path)]
 
     @property
     def size(self) -> int:
         """Bytes of its files."""
-        return sum(path.stat().st_size for path in self.parts)
+        return sum(state.st_size for _, state in trees.files_below(self.path))
 
     @property
     def recent(self) -> bool:
         """Whether it was put there, or changed, a short time ago."""
-        return (
-            time.time() - max(path.stat().st_mtime for path in (self.path, *self.parts))
-            < RECENT
-        )
+        times = [state.st_mtime for _, state in trees.files_below(self.path)]
+        return time.time() - max(self.path.stat().st_mtime, *times) < RECENT
 
 
 @dataclass(frozen=True)

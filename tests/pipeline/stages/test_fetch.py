@@ -104,3 +104,16 @@ def test_the_plan_shows_the_transfer_of_the_pinned_commit(job: BuildRequest) -> 
     assert str(step).endswith(
         f"--depth=1 --no-filter origin {job.recipe.source.commit}"
     )
+
+
+def test_what_is_no_file_in_the_drop_folder_is_passed_over(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    drop = tmp_path / "drop"
+    drop.mkdir()
+    (drop / "archive.zip").write_bytes(b"PK")
+    mine = replace(job, host_file=job.host_file.model_copy(update={"drop": drop}))
+    before = fetch.inputs(mine, mine.recipe.source)
+    (drop / "broken").symlink_to("gone")
+    os.mkfifo(drop / "pipe")
+    assert fetch.inputs(mine, mine.recipe.source) == before

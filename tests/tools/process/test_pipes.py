@@ -56,3 +56,14 @@ def test_of_two_programs_the_one_that_failed_is_told_of(
     with (tmp_path / "into").open("wb") as into:
         ended = pipes.through(shell(first, tmp_path), shell(second, tmp_path), into)
     assert (ended.status, ended.complaint) == (status, complaint)
+
+
+def test_a_program_that_complains_at_length_stops_neither(tmp_path: Path) -> None:
+    # More than a pipe holds, before the first byte for the second program.
+    complaining = "head -c 300000 /dev/zero | tr '\\0' x >&2; echo done; exit 3"
+    with (tmp_path / "into").open("wb") as into:
+        ended = pipes.through(
+            shell(f"({complaining})", tmp_path), shell("cat", tmp_path), into
+        )
+    assert (ended.status, len(ended.complaint)) == (3, 300000)
+    assert (tmp_path / "into").read_text("utf-8") == "done\n"

@@ -20,7 +20,7 @@ from tfwright.errors import Evidence, SupplyError
 from tfwright.pipeline.job import Job
 from tfwright.pipeline.results import Copied, HostFacts, Inputs, Programs
 from tfwright.pipeline.stage import Artefact, Folder, Step, Writes
-from tfwright.tools import files, git
+from tfwright.tools import files, git, trees
 
 if TYPE_CHECKING:
     from tfwright.vault.lock import Lock
@@ -186,8 +186,8 @@ def _digest(text: str) -> str:
 
 def _dropped(folder: Path | None) -> Iterator[str]:
     """Yield the state of each dropped file; their content is hashed when one of them is needed."""
-    for path in sorted(folder.rglob("*")) if folder else ():
-        state = path.stat()
+    found = trees.files_below(folder, follow=True) if folder else ()
+    for path, state in sorted(found):
         yield f"{path} {state.st_size} {state.st_mtime_ns}"
 
 

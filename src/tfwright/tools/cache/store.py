@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from tfwright.tools import trees
 from tfwright.tools.cache.action_result import Blob
 
 PIECE = 1 << 20
@@ -200,11 +201,7 @@ class CacheDirectory:
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         """Yield all blobs and entries."""
         for kind in ("cas", "ac"):
-            for folder, _, names in os.walk(self.root / kind):
-                for name in names:
-                    with contextlib.suppress(OSError):
-                        path = Path(folder, name)
-                        yield path, path.stat()
+            yield from trees.files_below(self.root / kind)
 
 
 class CacheFullError(OSError):

@@ -6,8 +6,8 @@ the keys. Entries of different toolchains are therefore kept apart by this diges
 """
 
 import hashlib
+import itertools
 import json
-import os
 import platform
 import re
 import shutil
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, trees
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 
@@ -93,9 +93,11 @@ def of_host(
     parts |= {name: known.of(path) for name, path in _found(SCRIPTING)}
     parts["target Python"] = known.of(python)
     if cuda:
-        parts["CUDA's programs"] = known.of_all(
-            _files_below(cuda / name for name in CUDA_FOLDERS)
+        folders = [cuda / name for name in CUDA_FOLDERS]
+        programs = itertools.chain.from_iterable(
+            trees.files_below(folder, follow=True) for folder in folders
         )
+        parts["CUDA's programs"] = known.of_all(path for path, _ in programs)
     known.save()
     return Toolchain(parts)
 
@@ -178,18 +180,10 @@ def _listing(folders: Iterable[Path]) -> str:
     digest = hashlib.sha256()
     for folder in folders:
         # Sorted, since the order of a directory differs between two disks.
-        for path in sorted(_files_below([folder])):
-            found = path.stat()
+        for path, found in sorted(trees.files_below(folder, follow=True)):
             line = f"{path}\0{found.st_size}\0{int(found.st_mtime)}\n"
             digest.update(line.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
-
-
-def _files_below(folders: Iterable[Path]) -> Iterator[Path]:
-    for folder in folders:
-        for parent, _, names in os.walk(folder):
-            paths = (Path(parent, name) for name in names)
-            yield from (path for path in paths if path.is_file())
 
 
 def _cpu() -> str:

@@ -549,11 +549,20 @@ def restore(tree: Path) -> None:
     run(inside(tree, "clean", "--quiet", "-ffdx", "--exclude=/bazel-*"))
 
 
+AT_ONCE = 500
+"""Paths on one command line."""
+
+
 def difference(tree: Path, context: int, but: Sequence[str] = ()) -> str:
     """Return the diff from the index of a tree to its files, new files included."""
     excluded = [f":(exclude,literal){path}" for path in but]
-    # A new file counts from the moment that git knows that it is meant to be added.
-    run(inside(tree, "add", "--intent-to-add", "--", ".", *excluded))
+    # A new file counts from the moment that git knows that it is meant to be added. Only new files
+    # are named: "git add ." would put deletions into the index, where no difference shows them.
+    listing = ("ls-files", "--others", "--exclude-standard", "-z", "--", ".", *excluded)
+    new = [path for path in run(inside(tree, *listing)).split("\0") if path]
+    for start in range(0, len(new), AT_ONCE):
+        names = [f":(literal){path}" for path in new[start : start + AT_ONCE]]
+        run(inside(tree, "add", "--intent-to-add", "--", *names))
     options = (f"--unified={context}", "--no-renames", "--no-color", "--no-ext-diff")
     return run(inside(tree, "diff", *options, "--", ".", *excluded))
 

@@ -13,7 +13,7 @@ from tfwright.documents import account
 from tfwright.documents.recipe import SourceTable
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
 from tfwright.progress import Listener, Progress
-from tfwright.tools import files, git
+from tfwright.tools import files, git, trees
 from tfwright.tools.git import TreeEntry, demo, transport
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
@@ -441,8 +441,8 @@ def _bill(pin: Pin, origin: Origin, transferred: int, seconds: float) -> str:
 
 def size(repository: Path) -> int:
     """Return the bytes that a repository's objects take on disk."""
-    stored = (repository / "objects").rglob("*")
-    return sum(file.stat().st_size for file in stored if file.is_file())
+    stored = trees.files_below(repository / "objects")
+    return sum(state.st_size for _, state in stored)
 
 
 def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) -> None:

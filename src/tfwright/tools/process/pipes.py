@@ -2,6 +2,7 @@
 
 import io
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import IO, Any, TypeVar
@@ -67,9 +68,12 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
     if one of them cannot be started.
     """
     with (
+        # Nobody reads what the first one complains of while the second one works: a pipe
+        # that is full would stop both.
+        tempfile.TemporaryFile() as complaints,
         # Both at once and no file between them: such a stream may be hundreds of
         # megabytes.
-        leashed(first, subprocess.PIPE, subprocess.PIPE) as writer,
+        leashed(first, subprocess.PIPE, complaints) as writer,
         leashed(
             second, into, subprocess.PIPE, writer.stdout or subprocess.DEVNULL
         ) as reader,
@@ -79,8 +83,9 @@ def through(first: Command, second: Command, into: IO[bytes]) -> Collected:
             # first gets no SIGPIPE when the second ends early, and blocks for ever.
             writer.stdout.close()
         _, refused = reader.communicate()
-        complaint = writer.stderr.read() if writer.stderr else b""
         writer.wait()
+        complaints.seek(0)
+        complaint = complaints.read()
     if writer.returncode == 0:
         return Collected(reader.returncode, b"", refused.decode("utf-8", "replace"))
     return Collected(writer.returncode, b"", complaint.decode("utf-8", "replace"))

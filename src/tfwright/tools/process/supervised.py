@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TypeVar
 
+from tfwright.tools import trees
 from tfwright.tools.process import gauge
 from tfwright.tools.process.command import Command
 from tfwright.tools.process.runner import end, leashed
@@ -96,7 +97,7 @@ def _watching(
     over = threading.Event()
 
     def watch() -> None:
-        begun, before = time.monotonic(), _size(allowance.place)
+        begun, before = time.monotonic(), _held(allowance.place)
         while not over.wait(EVERY):
             why = _excess(process.pid, allowance, output, begun, before)
             if why:
@@ -120,7 +121,7 @@ def _excess(
     if time.monotonic() - begun > allowance.seconds:
         return f"it took more than {allowance.seconds:,.0f} seconds"
     # The growth and not the size: a mirror that is updated has gigabytes already.
-    if _size(allowance.place) - before > allowance.growth:
+    if _held(allowance.place) - before > allowance.growth:
         return f"it wrote more than {allowance.growth:,} bytes"
     if gauge.held(pid) > allowance.memory:
         return f"it took more than {allowance.memory:,} bytes of memory"
@@ -129,16 +130,6 @@ def _excess(
     return ""
 
 
-def _size(place: Path) -> int:
-    """Return the bytes of all files below a directory.
-
-    A file that goes meanwhile does not count.
-    """
-    total = 0
-    for path in place.rglob("*"):
-        # git renames and removes its temporary files all the time.
-        try:
-            total += path.stat().st_size
-        except OSError:
-            continue
-    return total
+def _held(place: Path) -> int:
+    """Return the bytes of all files below a directory, in which the program is at work."""
+    return sum(state.st_size for _, state in trees.files_below(place))
