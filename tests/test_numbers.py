@@ -3,6 +3,7 @@
 None of these may end in another error than the reader's own.
 """
 
+import re
 import struct
 from pathlib import Path
 
@@ -11,9 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from tfwright.commands.port import requirements
 from tfwright.diagnosis import facts
+from tfwright.documents import recipe
 from tfwright.documents.nightly import Size
 from tfwright.documents.release import ExactRelease, Release
-from tfwright.errors import SupplyError, WheelError
+from tfwright.errors import RecipeError, SupplyError, WheelError
+from tfwright.host import versions
 from tfwright.nightly.index import wheels
 from tfwright.tools import unpacking
 from tfwright.tools.bazel.output import Display
@@ -64,6 +67,30 @@ def test_a_branch_is_no_release(text: str) -> None:
         Release.parse(text)
     with pytest.raises(ValueError, match="is not a TensorFlow"):
         ExactRelease.parse(text)
+
+
+def test_versions_are_compared_however_long_they_are() -> None:
+    assert versions.newer(f"{LONG}.1", "9.0")
+    assert versions.numbers(f"1.{LONG}")[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("python", f"{LONG}.6"), ("cuda", LONG), ("glibc", f"2.{LONG}")]
+)
+def test_a_recipe_names_no_such_version(
+    key: str, value: str, recipe_file: Path
+) -> None:
+    text = recipe_file.read_text("utf-8")
+    table = "verify" if key == "glibc" else "host"
+    if key == "python":
+        text = re.sub(r'(?m)^python = ".*"', f'python = "{value}"', text)
+    else:
+        text = re.sub(rf"(?m)^\[{table}\]$", f'[{table}]\n{key} = "{value}"', text)
+        text += "" if f"[{table}]" in text else f'\n[{table}]\n{key} = "{value}"\n'
+    recipe_file.write_text(text, "utf-8")
+    with pytest.raises(RecipeError) as caught:
+        recipe.read(str(recipe_file))
+    assert key in caught.value.what
 
 
 @pytest.mark.parametrize("text", [f"{FLOAT} GiB", f"{LONG}", f"1.{LONG} GB"])

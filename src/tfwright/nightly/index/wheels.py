@@ -150,10 +150,11 @@ def _refuse_other_name(
 
 def _requires_python(stated: str | None) -> str:
     """Return the specifier that METADATA states; a malformed one would hide every other wheel."""
+    # pip reads the numbers in it, and no more than 4,300 digits of one.
+    if not stated or len(stated) > LONGEST_SHOWN:
+        return ""
     try:
-        # pip reads the numbers in it, and no more than 4,300 digits of one.
-        fits = stated and len(stated) <= LONGEST_SHOWN
-        return str(SpecifierSet(stated)) if fits else ""
+        return str(SpecifierSet(stated))
     except ValueError:
         return ""
 
