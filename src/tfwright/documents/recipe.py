@@ -194,8 +194,8 @@ class SourceTable(Table):
             found["version"] = stated
         # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
         if named and stated == named:
-            kinds = {"release": Release, "version": ExactRelease}
-            found = {key: kinds[key].parse(named) for key in found}
+            readers = {"release": Release.parse, "version": ExactRelease.parse}
+            found = {key: readers[key](named) for key in found}
         # What the recipe states itself comes last, so that it wins.
         return {**found, **values}
 
