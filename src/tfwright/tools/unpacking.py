@@ -1,6 +1,7 @@
 """Archives that others made, unpacked as data: nothing is run, nothing leaves its directory."""
 
 import lzma
+import os
 import re
 import shutil
 import tarfile
@@ -17,6 +18,8 @@ from tfwright.tools.process.capacity import GIB
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
+LONGEST_PATH = 1024
+"""Characters of a member's path below the directory; the system resolves 4,096 in all."""
 KEPT_FREE = 1 * GIB
 """Bytes that are left on the disk."""
 _HEADER = 1 << 18
@@ -199,9 +202,24 @@ def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
         for member in tar:
             if choice.takes(member):
                 room.take(member.size)
+                _insist_on_short(member, into)
                 # The filter refuses absolute names, "..", devices, and links that lead
                 # out.
                 tar.extract(member, into, filter="data")
+
+
+def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
+    """Refuse what could make a path longer than the system resolves.
+
+    The filter of Pythons before 3.11.13 takes such a path as it is written, and a chain of links
+    in it then leads out (CVE-2025-4517).
+    """
+    # Links make a real path longer than its name, so that the directory counts as it is.
+    real = os.path.realpath(into / PurePosixPath(member.name).parent)
+    grown = len(real) - len(os.path.realpath(into))
+    if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
+        message = f"{member.name[:60]!r} has a path that is too long"
+        raise ValueError(message)
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:
