@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from tfwright.commands import verified
 from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
@@ -17,7 +18,7 @@ from tfwright.tools.git import remote
 HEAD = (
     "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
 )
-Change = tuple[str, str, str, str]
+Change = tuple[Literal["source", "tool"], str, Literal["look", "change"], str]
 """Kind, name, state and text of a pin of the report."""
 
 
@@ -114,7 +115,7 @@ def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[Change]:
     files.write(path, verified.removed_from(path.read_text("utf-8")))
     toml_editing.put_value(path, ("source", "commit"), aim.commit)
     toml_editing.put_value(path, ("source", "branch"), aim.branch)
-    changes = [*_version(aim, old, path)]
+    changes = list(_version(aim, old, path))
     release = aim.release or old.source.release
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL
