@@ -194,8 +194,7 @@ class SourceTable(Table):
             found["version"] = stated
         # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
         if named and stated == named:
-            kinds = {"release": Release, "version": ExactRelease}
-            found = {key: kinds[key].parse(named) for key in found}
+            found = {key: _KINDS[key].parse(named) for key in found}
         # What the recipe states itself comes last, so that it wins.
         return {**found, **values}
 
@@ -228,6 +227,10 @@ class SourceTable(Table):
         )
 
 
+_KINDS: dict[str, type[Release] | type[ExactRelease]] = {
+    "release": Release,
+    "version": ExactRelease,
+}
 _PINNED = {"sha256": "Let 'invoke pin' with the same --recipe write it."}
 """What to do about a checksum that is missing."""
 

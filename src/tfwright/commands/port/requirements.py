@@ -31,8 +31,8 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     `python` is the target Python, as ``3.6``.
     """
     pinned = {}
-    for pin in pins:
-        exact = Requirement(pin.partition(" --hash")[0])
+    for line in pins:
+        exact = Requirement(line.partition(" --hash")[0])
         pinned[canonicalize_name(exact.name)] = exact
     for requirement in required(setup, python):
         name = canonicalize_name(requirement.name)
@@ -120,7 +120,7 @@ def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
     numbers = all(isinstance(part, int) for part in bound)
     if compare is None or not known.get(left) or not numbers:
         return None
-    return compare(known[left], bound)
+    return bool(compare(known[left], bound))
 
 
 _COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}
