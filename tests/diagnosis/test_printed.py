@@ -330,6 +330,55 @@ SAID = {
         "bazel-xcode",
         "install the whole Xcode",
     ),
+    # Docker, old and new: what the status of a step means.
+    "The command '/bin/sh -c make' returned a non-zero code: 137": (
+        "memory-killed",
+        "memory",
+    ),
+    "The command '/bin/sh -c make' returned a non-zero code: 127": (
+        "docker-failed",
+        "127 means",
+    ),
+    'failed to solve: process "/bin/sh -c apt-get install x" did not complete successfully: exit '
+    "code: 100": ("docker-failed", "apt-get ends with 100"),
+    # Bazel 0.x, FuncallExpression.java
+    "ERROR: /s/a.bzl:4:1: function 'repository_rule' does not exist.": (
+        "bazel-name-not-defined",
+        "older than 0.17.2",
+    ),
+    # bzlmod/TypeCheckedTag.java, bzlmod/ModuleExtensionUsage and SingleExtensionEvalFunction.java
+    "ERROR: in tag at <root>/MODULE.bazel:3:9, unknown attribute pythons provided": (
+        "bazel-module-extension",
+        "unknown attribute pythons",
+    ),
+    "ERROR: The module extension defined at //p:e.bzl:3:9 does not have a tag class named parse, but "
+    "its use is requested at <root>/MODULE.bazel:3:9": (
+        "bazel-module-extension",
+        "tag class named parse",
+    ),
+    # ld64, Options.cpp and its successor
+    "ld: file not found: /Applications/Xcode.app/Contents/Developer/Toolchains/XcodeDefault.xctoolchain"
+    "/usr/lib/arc/libarclite_iphoneos.a": ("link-sdk-part-gone", "14.3 dropped"),
+    "ld: library not found: /Library/Developer/CommandLineTools/SDKs/MacOSX14.0.sdk/usr/lib/libz.tbd": (
+        "link-sdk-part-gone",
+        "libz.tbd",
+    ),
+    "a.cc:3:10: fatal error: tensorflow/core/framework/node_def.pb_text.h: No such file or directory": (
+        "host-header-missing",
+        "A program of the build writes it",
+    ),
+    "a.cc:3:10: fatal error: mlir/Dialect/Ops.h.inc: No such file or directory": (
+        "host-header-missing",
+        "A program of the build writes it",
+    ),
+    "FileNotFoundError: [Errno 2] No such file or directory: '/opt/old/bin/x86_64-linux-gnu-g++-8'": (
+        "python-file-missing",
+        "the compiler that the build was configured for",
+    ),
+    "AttributeError: 'module' object has no attribute 'MessageMeta'": (
+        "python-name-missing",
+        "protobuf's",
+    ),
 }
 
 
@@ -517,3 +566,24 @@ def test_what_pip_says_of_its_subprocess_is_less_than_what_that_said() -> None:
     )
 
     assert first(log)[0] == "python-module-missing"
+
+
+def test_a_symbol_of_a_newer_macos_is_told_from_one_that_is_left_out() -> None:
+    log = (
+        "dyld[9]: Symbol not found: _f\n"
+        "  Referenced from: <00000000> /a/b.so (built for macOS 14.0 which is newer than running OS)\n"
+        "  Expected in:     <00000000> /usr/lib/libc++.1.dylib\n"
+    )
+
+    assert "built for macOS 14.0, and this macOS is older" in first(log)[1]
+
+
+def test_a_driver_that_is_not_there_is_named_though_it_is_no_failure() -> None:
+    found = diagnose(
+        "I tensorflow/stream_executor/dso_loader.cc:126] Couldn't open CUDA library libcuda.so.1. "
+        "LD_LIBRARY_PATH: \n"
+        "E tensorflow/stream_executor/cuda/cuda_driver.cc:509] failed call to cuInit: CUresult(-1)\n"
+    )
+
+    assert found.first is None
+    assert any("NVIDIA's driver" in match.cause for match in found.harmless)

@@ -56,3 +56,21 @@ def test_a_named_pipe_is_reported_and_not_waited_for(tmp_path: Path) -> None:
             disk.explained(),
         ):
             read(pipe)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("", ""),
+        ("one\ntwo\n", "one\ntwo\n"),
+        ("first line\nsecond\n", "second\n"),
+        ("a line that has no end", "has no end"),
+        ("a line whose end is in the cut\n", "n the cut\n"),
+    ],
+)
+def test_the_end_of_a_log_has_whole_lines_where_there_are_some(
+    tmp_path: Path, text: str, shown: str
+) -> None:
+    log = tmp_path / "log"
+    log.write_text(text, "utf-8")
+    assert files.tail(log, 10) == shown

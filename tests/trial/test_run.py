@@ -1,4 +1,5 @@
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -128,3 +129,18 @@ def test_curves_that_cannot_be_drawn_are_none(curves: JsonValue) -> None:
 def test_every_program_is_in_the_order_and_says_what_it_shows() -> None:
     found = {path.stem for path in PROGRAMS.glob("*.py")}
     assert found == {*trying.ORDER, "compatibility"}
+
+
+def test_a_signal_without_a_name_is_a_crash_too(
+    run: Callable[..., TrialOutcome],
+) -> None:
+    number = signal.SIGRTMIN + 5
+    outcome = run(f"os.kill(os.getpid(), {number})")
+    assert outcome.reason == f"it crashed (signal {number}): its log says more"
+
+
+def test_the_result_is_found_behind_whatever_was_printed_before(
+    run: Callable[..., TrialOutcome],
+) -> None:
+    outcome = run(f"print('{{' * 9_000_000); print({RESULT!r}); print('x' * 9000)")
+    assert outcome.status == "passed"

@@ -192,8 +192,8 @@ def _capabilities(interview: Interview, text: str) -> tuple[str, str] | None:
         text = "".join(text.split())
     remedy = "Separate compute capabilities by commas, such as 3.5,7.0."
     for capability in text.split(","):
-        prefixed = re.fullmatch(r"(sm|compute)_(\d+)(\d)", capability)
-        plain = re.fullmatch(r"(\d+)\.\d+", capability)
+        prefixed = re.fullmatch(r"(sm|compute)_([0-9]{1,3})([0-9])", capability)
+        plain = re.fullmatch(r"([0-9]{1,3})\.[0-9]{1,3}", capability)
         if prefixed and not traits["capabilities_with_prefix"]:
             what = f"{interview.dialect} does not know the spelling {capability!r}"
             return what, f"Write {prefixed[2]}.{prefixed[3]}."

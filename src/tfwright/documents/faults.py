@@ -52,7 +52,7 @@ _FORMS = {
     r"^[0-9a-f]{40}$": "the 40 hexadecimal digits of a commit, in lower case",
     r"^[0-9a-f]{64}$": "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
     r"^\d+(\.\d+)*[\w.+-]*$": "a version such as 0.26.1",
-    r"^(\d+\.\d+|any)$": "two numbers such as 3.6, or any",
+    r"^(\d{1,3}\.\d{1,3}|any)$": "two numbers such as 3.6, or any",
     r"^[A-Z][A-Z0-9_]*$": "the name of a variable, in capital letters",
 }
 """What the patterns of documents/names.py mean."""

@@ -287,8 +287,7 @@ def _written(job: Job, built: Built) -> dict[str, str]:
     # The compiler may have changed since: the list would then vouch for other entries.
     if built.cache is None or left.get("toolchain") != built.cache.toolchain:
         return {}
-    entries: dict[str, str] = left.get("entries", {})
-    return entries
+    return manifest.valid(left.get("entries"))
 
 
 def _listed(faults: Mapping[str, int]) -> str:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 from tfwright.documents import opening
 
+TAIL = 1 << 20
+"""Bytes at the end of a log in which its last lines are looked for."""
+
 
 def sha256(path: Path) -> str:
     """Return the SHA-256 of a file's content, as lower-case hex."""
@@ -21,6 +24,17 @@ def content(path: Path) -> bytes:
     """Return the bytes of a file of ours. Raises OSError, also for a pipe in its place."""
     with opening.plain(path) as stream:
         return stream.read()
+
+
+def tail(path: Path, most: int = TAIL) -> str:
+    """Return the end of a text file that may be of any size: whole lines, `most` bytes of them."""
+    with opening.plain(path) as stream:
+        cut = stream.seek(0, os.SEEK_END) > most
+        stream.seek(-most if cut else 0, os.SEEK_END if cut else os.SEEK_SET)
+        text = stream.read(most).decode("utf-8", "replace")
+    # The first line begins before what was read; it is shown only if it is all that there is.
+    whole = text.partition("\n")[2]
+    return whole if cut and whole else text
 
 
 @contextmanager

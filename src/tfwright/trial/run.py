@@ -12,6 +12,7 @@ from pydantic import Field, JsonValue, TypeAdapter, ValidationError
 from tfwright.documents.recipe import SMOKE
 from tfwright.documents.toml import Table
 from tfwright.errors import RecipeError
+from tfwright.tools import files
 from tfwright.tools.process import runner
 from tfwright.tools.process.command import Command
 from tfwright.trial import PROGRAMS
@@ -26,7 +27,7 @@ The slowest takes half a minute; a GPU may first compile its kernels for many mi
 """
 LONGEST_REASON = 500
 
-USUAL_CAUSES = {
+USUAL_CAUSES: dict[int, str] = {
     signal.SIGILL: "usually the wheel needs instructions, such as AVX, that this CPU has not",
     signal.SIGSEGV: "usually a library (CUDA, numpy, protobuf) is of another version "
     "than the wheel was built with",
@@ -143,23 +144,30 @@ def _verdict(status: int, log: Path) -> Verdict:
     printed = _printed(log)
     if status < 0:
         # A crash at exit, in a library's own cleanup, still breaks whoever uses the wheel.
-        number = signal.Signals(-status)
         done = printed is not None and printed.status == "passed"
         after = ", after it had done its work" if done else ""
-        cause = USUAL_CAUSES.get(number, "its log says more")
-        return "failed", f"it crashed ({number.name}{after}): {cause}", {}
+        cause = USUAL_CAUSES.get(-status, "its log says more")
+        return "failed", f"it crashed ({_signal(-status)}{after}): {cause}", {}
     # A program may print that it passed and fail afterwards; its exit status decides.
     if printed is None or (printed.status == "passed" and status != 0):
-        lines = runner.last_lines(log, 1) or ("nothing was printed",)
-        reason = f"it came to no result (exit status {status}): {lines[0]}"
+        said = runner.last_line(log)
+        reason = f"it came to no result (exit status {status}): {said}"
         return "failed", _line(reason), {}
     return printed.status, _line(printed.reason), printed.numbers
+
+
+def _signal(number: int) -> str:
+    """Return the name of a signal; the real-time ones have none."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _printed(log: Path) -> _Printed | None:
     """Find the last result in what was printed; TensorFlow may have the last word on stderr."""
     # "replace": a native library may print anything before it crashes.
-    for line in reversed(log.read_text("utf-8", "replace").splitlines()):
+    for line in reversed(files.tail(log).splitlines()):
         if line.startswith("{"):
             try:
                 return _Printed.model_validate_json(line)

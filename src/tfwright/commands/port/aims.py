@@ -124,7 +124,7 @@ def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     files.write(path, verified.removed_from(path.read_text("utf-8")))
     toml_editing.put_value(path, ("source", "commit"), aim.commit)
     toml_editing.put_value(path, ("source", "branch"), aim.branch)
-    changes = [*_version(aim, old, path)]
+    changes = list(_version(aim, old, path))
     release = aim.release or old.source.release
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL

@@ -93,7 +93,7 @@ def _verified(file: Path, toolchain: str, key: Path) -> dict[str, str]:
     # A server could answer with the builder's valid list for another compiler.
     if not isinstance(content, dict) or content.get("toolchain") != toolchain:
         return {}
-    return _entries(content.get("entries"))
+    return valid(content.get("entries"))
 
 
 def _unverified(path: Path) -> dict[str, str]:
@@ -105,10 +105,11 @@ def _unverified(path: Path) -> dict[str, str]:
         content = json_text.parsed(payload)
     except (OSError, ValueError, LookupError, TypeError):
         return {}
-    return _entries(content.get("entries")) if isinstance(content, dict) else {}
+    return valid(content.get("entries")) if isinstance(content, dict) else {}
 
 
-def _entries(listed: object) -> dict[str, str]:
+def valid(listed: object) -> dict[str, str]:
+    """Return those of a list's entries that are digests, whatever else it holds."""
     if not isinstance(listed, dict):
         return {}
     texts = (

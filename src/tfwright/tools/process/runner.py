@@ -5,14 +5,13 @@ import os
 import signal
 import subprocess
 import termios
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from tfwright.errors import Evidence, HostError, ToolError
-from tfwright.tools import disk
+from tfwright.tools import disk, files
 from tfwright.tools.process import file_lock, inside, isolation
 from tfwright.tools.process.command import Command
 
@@ -149,8 +148,14 @@ def failure(
 
 def last_lines(log: Path, count: int = TAIL_LINES) -> tuple[str, ...]:
     """Return the last lines of a log that are not blank."""
-    with log.open(encoding="utf-8", errors="replace") as stream:
-        return tuple(deque((line.rstrip() for line in stream if line.strip()), count))
+    # A program may have printed gigabytes, also in one line.
+    lines = files.tail(log).splitlines()
+    return tuple([line.rstrip() for line in lines if line.strip()][-count:])
+
+
+def last_line(log: Path) -> str:
+    """Return the last line of a log that is not blank, for a message."""
+    return "".join(last_lines(log, 1)) or "nothing was printed"
 
 
 def show(command: Command) -> int:

@@ -163,4 +163,4 @@ def complaint(log: Path) -> str:
         log.read_text("utf-8", "replace"),
         re.MULTILINE,
     )
-    return marked[1] if marked else runner.last_lines(log)[-1]
+    return marked[1] if marked else runner.last_line(log)

@@ -181,7 +181,7 @@ def _insist_on_all(home: Path, log: Path) -> None:
         )
     except ToolError as fault:
         raise RecipeError(
-            f"The pins are not all that their packages need: {runner.last_lines(log)[-1]}",
+            f"The pins are not all that their packages need: {runner.last_line(log)}",
             remedy=fault.remedy,
             evidence=fault.evidence,
         ) from fault
