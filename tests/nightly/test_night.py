@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -175,7 +176,7 @@ def test_a_disk_that_fills_up_during_a_build_leaves_nothing_half_written(
     host = host_with(tmp_path, "a", "b")
     builder(host).raises["a"] = OSError(28, "No space left on device")
     assert pass_night(host).verdicts == {"a": "blocked", "b": "good"}
-    assert list((tmp_path / night.WORK).glob("*")) == []
+    assert list((tmp_path / builds.WORK).glob("*")) == []
 
 
 def test_a_flaw_of_tfwright_in_one_recipe_reaches_no_other(tmp_path: Path) -> None:
@@ -241,6 +242,32 @@ def test_nights_that_fail_hide_no_wheel(tmp_path: Path) -> None:
     assert listed(host, "tf-a") == wheels
     # The failed builds have a count of their own.
     assert len(list(host.builds.iterdir())) == 4
+
+
+def test_a_deletion_that_is_cut_off_leaves_no_half_of_a_build(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host = host_with(tmp_path, "a", retention={"count": 1, "hidden_days": 0})
+    pass_night(host)
+
+    remove = shutil.rmtree
+
+    def cut_off(folder: Path) -> None:
+        if not (folder / builds.DOCUMENT).exists():
+            return remove(folder)
+        (folder / builds.DOCUMENT).unlink()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tfwright.tools.files.shutil.rmtree", cut_off)
+        builder(host).parts["a"] = {"recipe": "2", "commit": "a" * 40}
+        with pytest.raises(KeyboardInterrupt):
+            pass_night(host)
+    for folder in host.builds.iterdir():
+        assert builds.read(folder)
+    pass_night(host)
+    assert list((tmp_path / builds.WORK).glob("*")) == []
+    assert len(list(host.builds.iterdir())) == 1
 
 
 def test_retention_respects_a_keep_file(tmp_path: Path) -> None:

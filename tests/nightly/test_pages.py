@@ -114,6 +114,9 @@ def test_the_first_page_offers_the_wheel_that_passed_and_says_what_failed_since(
     assert f"tf-a=={failed.version}</code>" not in text
     assert "smoke: imports" in text
     assert f"builds/{failed.id}/" in text
+    own = (host.builds / failed.id / "index.html").read_text()
+    assert "broken" in Checked(own).ids
+    assert "<pre>&lt;tried&gt;</pre>" in own
     # The markup in the subject is shown as text.
     assert "1 commit, newest “A commit &lt;b&gt;with&lt;/b&gt; markup”" in text
 

@@ -294,3 +294,24 @@ def test_a_debian_package_that_cannot_be_read_is_refused(
     archive.write_bytes(ar(members))
     with pytest.raises(SupplyError, match="cannot be unpacked"):
         unpacking.unpack(archive, into)
+
+
+def test_links_that_make_a_path_too_long_to_be_resolved_lead_nowhere(
+    tmp_path: Path, into: Path
+) -> None:
+    # Before 3.11.13, Python's filter believes a link whose real path is longer than the system
+    # resolves (CVE-2025-4517): each directory is named by a short link, so that names stay short.
+    members: list[tarfile.TarInfo | tuple[str, bytes]] = []
+    folder, steps = "", "abcdefghijklmnop"
+    for step in steps:
+        long = tarfile.TarInfo(f"{folder}{'d' * 247}")
+        long.type, long.mode = tarfile.DIRTYPE, 0o755
+        members += [long, link(f"{folder}{step}", "d" * 247)]
+        folder = f"{long.name}/"
+    end = f"{'/'.join(steps)}/{'l' * 254}"
+    members += [link(end, "../" * len(steps)), link("out", f"{end}/..")]
+    members += [("out/planted", b"planted")]
+    archive = tarred(tmp_path / "deep.tar", "w", *members)
+    with pytest.raises(SupplyError, match="too long"):
+        unpacking.unpack(archive, into)
+    assert not (tmp_path / "planted").exists()

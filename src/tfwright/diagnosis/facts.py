@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tfwright.diagnosis.families import Family
 
@@ -115,7 +115,8 @@ def _compared(known: str, how: str, limit: str) -> bool | None:
     """Compare two versions; None if one is not known."""
     try:
         return _COMPARE[how](Version(known), Version(limit))
-    except InvalidVersion:
+    # InvalidVersion is one; numbers of more than 4,300 digits are another.
+    except ValueError:
         return None
 
 

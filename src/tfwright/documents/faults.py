@@ -52,7 +52,7 @@ _FORMS = {
     r"^[0-9a-f]{40}$": "the 40 hexadecimal digits of a commit, in lower case",
     r"^[0-9a-f]{64}$": "the 64 hexadecimal digits of a SHA-256 checksum, in lower case",
     r"^\d+(\.\d+)*[\w.+-]*$": "a version such as 0.26.1",
-    r"^(\d+\.\d+|any)$": "two numbers such as 3.6, or any",
+    r"^(\d{1,3}\.\d{1,3}|any)$": "two numbers such as 3.6, or any",
     r"^[A-Z][A-Z0-9_]*$": "the name of a variable, in capital letters",
 }
 """What the patterns of documents/names.py mean."""
@@ -171,7 +171,10 @@ def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[st
     message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
     # A list is at fault in one of its items, which the author has to find.
     quoted = isinstance(finding["input"], str) and message.startswith("must")
-    return f"{given} {message}" if quoted else message, GENERAL
+    remedy = GENERAL
+    if message.startswith("must be an exact pin"):
+        remedy = "Write name==version, or let 'invoke pin --add' with the same --recipe choose it."
+    return f"{given} {message}" if quoted else message, remedy
 
 
 def _of_choice(expected: str, given: object) -> str:

@@ -203,7 +203,10 @@ PackagePin = Annotated[str, AfterValidator(exact_pin)]
 # Lower case only: a digest is compared as text, and names a file.
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 Commit = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
-Version = Annotated[str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$")]
+# Python reads no number of more than 4,300 digits.
+Version = Annotated[
+    str, StringConstraints(pattern=r"^\d+(\.\d+)*[\w.+-]*$", max_length=100)
+]
 DebFile = Annotated[
     str,
     StringConstraints(

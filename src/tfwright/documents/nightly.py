@@ -36,7 +36,9 @@ def _bytes(value: object) -> object:
     if not isinstance(value, str):
         return value
     found = re.fullmatch(
-        r"(\d+(?:\.\d+)?)\s*([KMGT]i?B|B?)", value.strip(), re.IGNORECASE
+        r"([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*([KMGT]i?B|B?)",
+        value.strip(),
+        re.IGNORECASE,
     )
     if not found:
         raise ValueError('must be a size: a number of bytes, or text such as "200 GiB"')

@@ -1,13 +1,13 @@
 """Opening files that people or strangers name: never waiting for one that is none."""
 
 import errno
+import io
 import os
 import stat
 from pathlib import Path
-from typing import BinaryIO
 
 
-def plain(path: Path) -> BinaryIO:
+def plain(path: Path) -> io.BufferedReader:
     """Open a file for reading.
 
     Raises OSError for a directory, named pipe or socket as for a file that is missing.

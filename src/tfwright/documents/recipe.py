@@ -97,7 +97,7 @@ Capabilities = Annotated[
     ),
 ]
 # sm_90a and sm_100f: code for one GPU, or for one family of GPUs.
-Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d+[af]?$")]
+Architecture = Annotated[str, StringConstraints(pattern=r"^(sm|compute)_\d{1,4}[af]?$")]
 Variable = Annotated[str, StringConstraints(pattern=r"^[A-Z][A-Z0-9_]*$")]
 # Both limits come from macOS, whose PATH_MAX is 1,024 bytes with the final zero.
 LibraryName = Annotated[
@@ -194,8 +194,8 @@ class SourceTable(Table):
             found["version"] = stated
         # What follows a version in a branch's name is not part of it: r2.4-with-fixes.
         if named and stated == named:
-            kinds = {"release": Release, "version": ExactRelease}
-            found = {key: kinds[key].parse(named) for key in found}
+            readers = {"release": Release.parse, "version": ExactRelease.parse}
+            found = {key: readers[key](named) for key in found}
         # What the recipe states itself comes last, so that it wins.
         return {**found, **values}
 
@@ -348,7 +348,7 @@ class HostTable(Table):
     """The operating system as ``uname -s`` prints it; ``Darwin`` is macOS."""
     machine: str = "x86_64"
     """The processor as ``uname -m`` prints it; ``any`` for a recipe that compiles nothing."""
-    python: Annotated[str, StringConstraints(pattern=r"^(\d+\.\d+|any)$")]
+    python: Annotated[str, StringConstraints(pattern=r"^(\d{1,3}\.\d{1,3}|any)$")]
     """The target Python, ``3.6``; ``any`` takes the Python that runs tfwright."""
     requirements: tuple[PackagePin, ...] = ()
     """What the build needs in the target Python, as exact pip pins: ``numpy==1.14.5``."""
@@ -512,7 +512,8 @@ class PackageTable(Table):
     flags: tuple[Line, ...] = ()
     """Further arguments of build_pip_package, such as ``--gpu``."""
     platform: (
-        Annotated[str, StringConstraints(pattern=r"^manylinux_\d+_\d+_\w+$")] | None
+        Annotated[str, StringConstraints(pattern=r"^manylinux_\d{1,4}_\d{1,4}_\w+$")]
+        | None
     ) = None
     """The platform in the wheel's tag: ``manylinux_2_31_x86_64``. The build fails if auditwheel
     finds that a shared library does not conform to it."""

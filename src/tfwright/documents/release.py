@@ -7,10 +7,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-_PATTERN = re.compile(r"[rv]?(\d+)\.(\d+)")
+_PATTERN = re.compile(r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
 # [^+]* skips what names of branches add behind the version.
 _EXACT = re.compile(
-    r"[rv]?(\d+)\.(\d+)(?:\.(\d+))?(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
+    r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])(?:\.([0-9]{1,9}))?(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
     r"[^+]*(?:\+([\w.]+))?"
 )
 _STATED = re.compile(

@@ -77,7 +77,7 @@ def _nvcc(place: Place, toolkit: Path) -> Seen:
 
 def _header(place: Place, toolkit: Path) -> Seen:
     found = _first(
-        r"#define CUDA_VERSION (\d+)", place.read(toolkit / "include/cuda.h")
+        r"#define CUDA_VERSION ([0-9]{1,9})\b", place.read(toolkit / "include/cuda.h")
     )
     # 9020 stands for 9.2, 12080 for 12.8.
     number = int(found.value or 0)

@@ -2,11 +2,16 @@
 
 import re
 
+LONGEST = 18
+"""Digits of a number that count."""
+
 
 def numbers(version: str) -> tuple[int, ...]:
     """Return a version's leading numbers: ``10.1.243`` is (10, 1, 243)."""
-    found = re.match(r"\d+(\.\d+)*", version)
-    return tuple(map(int, found[0].split("."))) if found else ()
+    found = re.match(r"[0-9]+(\.[0-9]+)*", version)
+    # Cut: Python reads no number of more than 4,300 digits, and a recipe may have one.
+    parts = found[0].split(".") if found else []
+    return tuple(int(part[:LONGEST]) for part in parts)
 
 
 def is_of(version: str, line: str) -> bool:

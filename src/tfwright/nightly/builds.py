@@ -20,6 +20,8 @@ from tfwright.printable import printable_lines
 from tfwright.tools import files
 
 DOCUMENT = "build.json"
+WORK = "work"
+"""The folder of unfinished builds; whatever lies in it at a start was cut off."""
 KEEP = "keep"
 """A file of this name in a build's directory protects the build from retention."""
 
@@ -176,6 +178,19 @@ def finish(work: Path, home: Path, build: NightlyBuild) -> Path:
     # Without this, a power cut may undo the rename after the state has recorded the build.
     _sync_folder(home)
     return place
+
+
+def discard(place: Path, work: Path) -> None:
+    """Remove a build's directory: first from its place by one rename, then its files in `work`.
+
+    A kill in between leaves nothing half-deleted where users look; `work` is cleared at each start.
+    """
+    if not place.exists():
+        return
+    work.mkdir(parents=True, exist_ok=True)
+    going = work / f"deleted-{place.name}"
+    place.rename(going)
+    files.remove(going)
 
 
 def read(folder: Path) -> NightlyBuild | None:

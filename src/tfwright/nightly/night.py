@@ -26,8 +26,6 @@ from tfwright.tools import files
 from tfwright.tools.process import file_lock
 
 LOCK = "lock"
-WORK = "work"
-"""The folder of unfinished builds; whatever lies in it at a start was cut off."""
 RESUMED_WITHIN = dt.timedelta(hours=20)
 """An unfinished night that is older than this is over; its targets are due again."""
 FULL = builds.Breakage(
@@ -244,7 +242,7 @@ def _chosen(host: BuildHost, only: str) -> list[Target]:
 
 def _recover(host: BuildHost, state: State) -> int:
     """Clear what a killed night left, keep what it finished; return the number of this night."""
-    files.remove(host.directory / WORK)
+    files.remove(host.directory / builds.WORK)
     moment = host.clock()
     night = state.unfinished_night()
     last = state.last_night()
@@ -372,7 +370,7 @@ def _order(host: BuildHost, state: State, item: DueTarget) -> BuildOrder:
     """Return the order for a target that is due."""
     started = host.clock()
     identifier = builds.identifier(started, item.target.name, item.fingerprint)
-    work = host.directory / WORK / identifier
+    work = host.directory / builds.WORK / identifier
     last = state.build(item.last_good)
     wheel = host.builds / last.id / last.wheel if last else None
     return BuildOrder(

@@ -59,7 +59,7 @@ def _delete(
 ) -> None:
     """Delete one build: the note first, so that a kill in between leaves only waste."""
     state.mark_build(item.id, hidden=item.hidden, deleted=today)
-    files.remove(folder / "builds" / item.id)
+    builds.discard(folder / "builds" / item.id, folder.parent / builds.WORK)
     same = [other for other in kept if other.wheel == item.wheel and other is not item]
     # Builds with equal bytes share a name in the index.
     if item.listed and not same:
@@ -75,7 +75,7 @@ def sweep(state: State, folder: Path) -> int:
     count = 0
     for item in state.gone():
         if (folder / "builds" / item.id).exists():
-            files.remove(folder / "builds" / item.id)
+            builds.discard(folder / "builds" / item.id, folder.parent / builds.WORK)
             count += 1
     return count
 

@@ -40,7 +40,7 @@ COMPARISONS: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
 }
 _UPSTREAM_FORM = r"upstream (?P<commit>[0-9a-f]{7,40})$"
 _UPSTREAM = re.compile(f"(?:the )?{_UPSTREAM_FORM}")
-_VERSION = r"(?P<version>\d+(?:\.\d+){0,3})"
+_VERSION = r"(?P<version>[0-9]{1,9}(?:\.[0-9]{1,9}){0,3})"
 _COMPARED = rf"(?P<how>>=|<=|==|>|<) ?{_VERSION}"
 _SPOKEN = rf"{_VERSION} (?P<how>or later|or newer|or older|or earlier)"
 

@@ -1,6 +1,7 @@
 """The pages of smoke: a line for each program, a table of all runs, and an HTML report."""
 
 import ast
+import re
 import sys
 from collections import Counter
 from dataclasses import asdict
@@ -69,12 +70,13 @@ def show_runs(reports: list["SmokeReport"]) -> None:
 
 
 def _by_project_and_version(report: "SmokeReport") -> tuple[str, list[int]]:
-    project, version = report.wheel.split("-")[:2]
+    project, _, rest = report.wheel.partition("-")
+    version = rest.partition("-")[0]
     return project, [_number(part) for part in version.split(".")]
 
 
 def _number(part: str) -> int:
-    return int(part) if part.isdigit() else -1
+    return int(part) if re.fullmatch(r"[0-9]{1,18}", part) else -1
 
 
 def _result(report: "SmokeReport") -> str:

@@ -1,6 +1,7 @@
 """Archives that others made, unpacked as data: nothing is run, nothing leaves its directory."""
 
 import lzma
+import os
 import re
 import shutil
 import tarfile
@@ -17,6 +18,8 @@ from tfwright.tools.process.capacity import GIB
 
 MOST_MEMBERS = 500_000
 """CUDA 12 has some thirty thousand."""
+LONGEST_PATH = 1024
+"""Characters of a member's path below the directory; the system resolves 4,096 in all."""
 KEPT_FREE = 1 * GIB
 """Bytes that are left on the disk."""
 _HEADER = 1 << 18
@@ -27,8 +30,10 @@ _AR_HEADER = 60
 on."""
 _WINDOW = 128 << 20
 """Bytes of memory that a zstd stream may ask for: what dpkg's highest level needs."""
-_SCRIPT_LINES = re.compile(rb'^skip="(\d+)"|^offset=`head -n (\d+) ', re.MULTILINE)
-_SIZES = re.compile(rb'^filesizes="(\d+)[ "]', re.MULTILINE)
+_SCRIPT_LINES = re.compile(
+    rb'^skip="([0-9]{1,9})"|^offset=`head -n ([0-9]{1,9}) ', re.MULTILINE
+)
+_SIZES = re.compile(rb'^filesizes="([0-9]{1,15})[ "]', re.MULTILINE)
 _BROKEN = (
     tarfile.TarError,
     zipfile.BadZipFile,
@@ -106,7 +111,11 @@ def _data_of_package(stream: BufferedReader) -> IO[bytes]:
     """Return the files of a Debian package, which are the member data.tar of an ar archive."""
     stream.seek(len(_DEB))
     while len(header := stream.read(_AR_HEADER)) == _AR_HEADER:
-        name, size = header[:16].decode("ascii").strip(), int(header[48:58])
+        digits = header[48:58].strip()
+        # int() takes "-60" too, which would lead back to this header for ever.
+        if not re.fullmatch(rb"[0-9]+", digits):
+            raise ValueError("a member of the Debian package has no size")
+        name, size = header[:16].decode("ascii").strip(), int(digits)
         if name.startswith("data.tar"):
             part = _Part(stream, size)
             # A tar that is streamed needs only `read`.
@@ -193,9 +202,24 @@ def _untar(stream: IO[bytes], into: Path, choice: _Choice, room: _Room) -> None:
         for member in tar:
             if choice.takes(member):
                 room.take(member.size)
+                _insist_on_short(member, into)
                 # The filter refuses absolute names, "..", devices, and links that lead
                 # out.
                 tar.extract(member, into, filter="data")
+
+
+def _insist_on_short(member: tarfile.TarInfo, into: Path) -> None:
+    """Refuse what could make a path longer than the system resolves.
+
+    The filter of Pythons before 3.11.13 takes such a path as it is written, and a chain of links
+    in it then leads out (CVE-2025-4517).
+    """
+    # Links make a real path longer than its name, so that the directory counts as it is.
+    real = os.path.realpath(into / PurePosixPath(member.name).parent)
+    grown = len(real) - len(os.path.realpath(into))
+    if max(len(member.name), len(member.linkname), grown) > LONGEST_PATH:
+        message = f"{member.name[:60]!r} has a path that is too long"
+        raise ValueError(message)
 
 
 def _unzip(archive: Path, into: Path, wanted: Wanted, room: _Room) -> None:

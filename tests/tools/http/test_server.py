@@ -1,9 +1,12 @@
 """The loopback server of an index, asked by a real HTTP client."""
 
+import socket
+import struct
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 import requests
@@ -135,3 +138,41 @@ def test_ranges_are_read_as_rfc_9110_says(
     asked: str, expected: ByteRange | None
 ) -> None:
     assert byte_range(asked, 100) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        ("/" + "a" * 3000, "404 Not Found"),
+        ("http://[/x", "400 Bad Request"),
+        ("/%ff%00", "404 Not Found"),
+        ("//[", "404 Not Found"),
+    ],
+)
+def test_a_request_that_makes_no_sense_gets_an_answer(
+    url: str, asked: str, status: str
+) -> None:
+    answer = _told(url, f"GET {asked} HTTP/1.1\r\nHost: a\r\n\r\n")
+    assert answer.startswith(f"HTTP/1.1 {status}")
+
+
+def test_a_client_that_goes_away_is_not_spoken_of(
+    url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for request in ("GET / HTTP/1.1\r\n\r\n", "GET /", ""):
+        _told(url, request, linger=0)
+    # The last answer comes after those that nobody waited for.
+    requests.get(url, timeout=5)
+    assert capfd.readouterr().err == ""
+
+
+def _told(url: str, request: str, linger: int | None = None) -> str:
+    """Return the first line of an answer; with `linger` of 0, reset the connection instead."""
+    parts = urlsplit(url)
+    with socket.create_connection((parts.hostname, parts.port), timeout=5) as client:
+        client.sendall(request.encode())
+        if linger is not None:
+            at_once = struct.pack("ii", 1, linger)
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+            return ""
+        return client.makefile("r", encoding="utf-8").readline()

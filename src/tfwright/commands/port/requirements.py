@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
@@ -30,22 +30,22 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
 
     `python` is the target Python, as ``3.6``.
     """
-    pinned = {}
-    for pin in pins:
-        exact = Requirement(pin.partition(" --hash")[0])
+    pinned: dict[str, Requirement] = {}
+    for line in pins:
+        exact = Requirement(line.partition(" --hash")[0])
         pinned[canonicalize_name(exact.name)] = exact
     for requirement in required(setup, python):
         name = canonicalize_name(requirement.name)
         asks = str(requirement).partition(";")[0].strip()
-        pin = pinned.get(name)
-        if pin is None:
+        held = pinned.get(name)
+        if held is None:
             says = f"setup.py requires {asks}, and verify.requirements has no such pin"
             yield JudgedPin(name, "change", says, asks)
-        elif not _holds(requirement, pin):
-            says = f"pinned as {pin}; setup.py requires {asks}"
+        elif not _holds(requirement, held):
+            says = f"pinned as {held}; setup.py requires {asks}"
             yield JudgedPin(name, "change", says, asks)
         else:
-            yield JudgedPin(name, "fits", f"{pin} is what setup.py requires ({asks})")
+            yield JudgedPin(name, "fits", f"{held} is what setup.py requires ({asks})")
 
 
 def _holds(requirement: Requirement, pin: Requirement) -> bool:
@@ -68,7 +68,8 @@ def required(setup: str, python: str) -> list[Requirement]:
     for text in _texts(tree.body, numbers):
         try:
             requirement = Requirement(text)
-        except InvalidRequirement:
+        # InvalidRequirement is a ValueError; brackets within brackets recurse.
+        except (ValueError, RecursionError):
             continue
         marker = requirement.marker
         applies = marker is None or marker.evaluate({"python_version": python})
@@ -120,7 +121,7 @@ def _answer(test: ast.expr, python: tuple[int, ...]) -> bool | None:
     numbers = all(isinstance(part, int) for part in bound)
     if compare is None or not known.get(left) or not numbers:
         return None
-    return compare(known[left], bound)
+    return bool(compare(known[left], bound))
 
 
 _COMPARISONS = {ast.Lt: operator.lt, ast.GtE: operator.ge, ast.Eq: operator.eq}

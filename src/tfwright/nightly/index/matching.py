@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.utils import parse_wheel_filename
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -124,12 +124,15 @@ def _version(entry: MatchEntry) -> Version:
     """Return the version in the file's name; the entry's own field is not trusted."""
     try:
         return parse_wheel_filename(entry.filename)[1]
-    except InvalidWheelFilename:
+    except ValueError:
         return Version("0")
 
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     """Say what of a wheel does not fit the wish."""
+    version = str(_version(entry))
+    if wanted.release and not versions.is_of(version, wanted.release):
+        yield f"TensorFlow {version}"
     if wanted.python and not _runs_on_python(entry.python, wanted.python):
         yield f"for Python {', '.join(entry.python)}"
     if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):

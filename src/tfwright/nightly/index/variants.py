@@ -104,7 +104,7 @@ def refresh(site: Path, found: Mapping[Path, IndexedWheel]) -> list[WheelError]:
 
 def _known(home: Path) -> dict[str, str]:
     """Return the digest of each file that the pages list: it was read and proved then."""
-    found = {}
+    found: dict[str, str] = {}
     for page in home.glob("*/index.json"):
         # A page that cannot be read costs another proof.
         with suppress(ValidationError):

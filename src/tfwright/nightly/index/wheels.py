@@ -10,18 +10,20 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.specifiers import SpecifierSet
 from packaging.utils import (
-    InvalidWheelFilename,
     canonicalize_name,
     parse_wheel_filename,
 )
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tfwright.errors import Evidence, WheelError
+from tfwright.printable import printable
 from tfwright.tools import files
 from tfwright.wheel import archive
 
+LONGEST_SHOWN = 200
+"""Characters of a wheel's own text that a message quotes."""
 LARGEST_METADATA = 4 * 1024**2
 """Bytes of a METADATA file that the index reads; TensorFlow's has about 4,000."""
 SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+!-]{0,250}\.whl")
@@ -86,7 +88,8 @@ def parse_name(filename: str) -> ParsedName:
         raise _unfit(filename, "its name holds a character that an index cannot list")
     try:
         project, version, _, _ = parse_wheel_filename(filename)
-    except (InvalidWheelFilename, InvalidVersion) as fault:
+    # ValueError covers both, and numbers of more than 4,300 digits.
+    except ValueError as fault:
         raise _unfit(filename, " ".join(str(fault).split())) from fault
     return ParsedName(project, str(version))
 
@@ -134,21 +137,25 @@ def _refuse_other_name(
 ) -> None:
     """Raise WheelError if METADATA names another project or version than the file name."""
     try:
-        stated = ParsedName(
+        about = ParsedName(
             canonicalize_name(project or ""), str(Version(version or ""))
         )
-    except InvalidVersion:
-        raise _unfit(filename, f"its METADATA states the version {version!r}") from None
-    if stated != named:
-        text = f"its METADATA is about {stated.project} {stated.version}"
+    except ValueError:
+        stated = printable(repr(version), LONGEST_SHOWN)
+        raise _unfit(filename, f"its METADATA states the version {stated}") from None
+    if about != named:
+        text = f"its METADATA is about {about.project} {about.version}"
         raise _unfit(filename, text)
 
 
 def _requires_python(stated: str | None) -> str:
     """Return the specifier that METADATA states; a malformed one would hide every other wheel."""
+    # pip reads the numbers in it, and no more than 4,300 digits of one.
+    if not stated or len(stated) > LONGEST_SHOWN:
+        return ""
     try:
-        return str(SpecifierSet(stated)) if stated else ""
-    except InvalidSpecifier:
+        return str(SpecifierSet(stated))
+    except ValueError:
         return ""
 
 

@@ -7,15 +7,19 @@ from dataclasses import dataclass, replace
 from tfwright.progress import Progress, RunningAction
 
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_COUNTED = re.compile(r"\[([\d,]+) / ([\d,]+)\] (.*)")
+# Programs of the build print what they like: nothing longer or emptier than a number is one.
+_AMOUNT = r"([0-9][0-9,]{0,14})"
+_COUNTED = re.compile(rf"\[{_AMOUNT} / {_AMOUNT}\] (.*)")
 _SEVERAL = re.compile(r"\d+ actions?\b.*")
 _STATE = re.compile(r"\[[-\w]{5}\] ")
-_RUNNING = re.compile(r"(?:\[[-\w]{5}\] )?(.+?); (\d+)s\b.*")
+_RUNNING = re.compile(r"(?:\[[-\w]{5}\] )?(.+?); ([0-9]{1,9})s\b.*")
 _PHASE = re.compile(
     r"(Loading|Analyzing|Another command|Waiting for it|Starting local Bazel server)\b.*"
 )
 FAILED_ACTION = re.compile(r"ERROR: .* failed:? \(")
-_CONCLUSION = re.compile(r"INFO: Build completed successfully, ([\d,]+) total actions?")
+_CONCLUSION = re.compile(
+    rf"INFO: Build completed successfully, {_AMOUNT} total actions?"
+)
 
 
 class Display:

@@ -18,6 +18,8 @@ from tfwright.tools.git import TreeEntry, demo, transport
 from tfwright.tools.process import file_lock
 from tfwright.tools.process.command import Command
 
+MOST_OBJECTS = 10**12
+"""What no repository has; progress that counts further is made up."""
 ALL_OF_IT = "--depth=2147483647"
 """The depth that git takes for the whole history."""
 SHOWN = 4
@@ -387,9 +389,12 @@ def _watch(lines: Iterable[str], listener: Listener) -> list[str]:
             total: str | float | None = None,
             message: str = "",
         ) -> None:
-            counted = int(float(done or 0))
-            whole = int(float(total)) if total else None
-            listener.progress(Progress(counted, whole, "objects", message))
+            # A server can send these lines too, with numbers that no float holds.
+            counted, whole = float(done or 0), float(total or 0)
+            if counted < MOST_OBJECTS and whole < MOST_OBJECTS:
+                listener.progress(
+                    Progress(int(counted), int(whole) or None, "objects", message)
+                )
 
     heard = Heard()
     hear: Callable[[str], None] = heard.new_message_handler()

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from tfwright.documents.release import ExactRelease
 from tfwright.errors import SupplyError, ToolError
@@ -133,7 +133,8 @@ def _version(tag: str) -> Version | None:
     """Return the version that a tag names: ``v2.20.0-rc1``; None if it names none."""
     try:
         return Version(tag.rpartition("/")[2].removeprefix("v"))
-    except InvalidVersion:
+    # InvalidVersion is one; a number of more than 4,300 digits is another.
+    except ValueError:
         return None
 
 

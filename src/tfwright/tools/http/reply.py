@@ -218,7 +218,11 @@ def get(
         response = session.request(
             method, url, stream=True, timeout=TIMEOUT, headers=wanted
         )
-        target = headers.redirect(response)
+        try:
+            target = headers.redirect(response)
+        except ValueError:
+            response.close()
+            raise
         if target is None:
             return response
         response.close()

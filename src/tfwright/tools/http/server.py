@@ -9,7 +9,9 @@ import http.server
 import mimetypes
 import os
 import re
+import socket
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -73,13 +75,17 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _answer(self, *, body: bool) -> None:
         """Send the file that the request names."""
-        split = urlsplit(self.path)
-        path = _inside(self.folder, unquote(split.path))
+        try:
+            asked = urlsplit(self.path).path
+        except ValueError:
+            self._refuse(HTTPStatus.BAD_REQUEST)
+            return
+        path = _inside(self.folder, unquote(asked))
         if path is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
-        if path.is_dir() and not split.path.endswith("/"):
-            self._redirect(split.path + "/")
+        if path.is_dir() and not asked.endswith("/"):
+            self._redirect(asked + "/")
             return
         page = _page(path, self.headers.get("Accept", ""))
         # Opened before it is looked at: size and tag then belong to the bytes that are sent.
@@ -167,6 +173,19 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(text)
 
 
+class _Server(http.server.ThreadingHTTPServer):
+    """Answers each connection in a thread of its own."""
+
+    def handle_error(
+        self,
+        request: socket.socket | tuple[bytes, socket.socket],
+        client_address: object,
+    ) -> None:
+        """Say nothing of a client that has gone away; show any other error."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTPServer]:
     """Listen on loopback for requests to `folder`; port 0 takes a free one.
@@ -175,7 +194,7 @@ def listening(folder: Path, port: int = 0) -> Iterator[http.server.ThreadingHTTP
     """
     handler = type("_FolderHandler", (_Handler,), {"folder": folder.resolve()})
     try:
-        server = http.server.ThreadingHTTPServer((LOOPBACK, port), handler)
+        server = _Server((LOOPBACK, port), handler)
     except OSError as fault:
         raise HostError(
             f"Port {port} of {LOOPBACK} cannot be used: {fault.strerror}",
@@ -211,8 +230,10 @@ def _inside(folder: Path, asked: str) -> Path | None:
     if any(part.startswith(".") or "\0" in part or "\\" in part for part in parts):
         return None
     path = folder.joinpath(*parts)
-    # Resolved, since a link in the folder could lead out of it.
     try:
+        # The system refuses names that are too long, also to say whether they exist.
+        path.lstat()
+        # Resolved, since a link in the folder could lead out of it.
         return path if path.resolve().is_relative_to(folder) else None
     except (OSError, RuntimeError):
         return None

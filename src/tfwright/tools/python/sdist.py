@@ -47,14 +47,14 @@ class Sdist:
     @classmethod
     def of(cls, url: str) -> Self | None:
         """Read an address of a source package in the index or a mirror; None for any other."""
-        from packaging.version import InvalidVersion, Version
+        from packaging.version import Version
 
         # The path says enough: a mirror has another host, and often a prefix of its
         # own.
         found = _URL.fullmatch(url)
         try:
             return cls(found["name"], str(Version(found["version"]))) if found else None
-        except InvalidVersion:
+        except ValueError:
             return None
 
 

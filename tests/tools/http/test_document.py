@@ -1,0 +1,71 @@
+"""Small documents of servers that lie, drip or never end."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+from tests.tools.http.test_hostile import DIGITS, Hosts, Serve, repeats, says
+
+from tfwright.errors import SupplyError
+from tfwright.tools.http import connections, document
+
+OK = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    made = Hosts()
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("length", [b"2", DIGITS])
+def test_a_document_is_read_whole(length: bytes, hosts: Hosts) -> None:
+    url = hosts.start(says(OK + b"Content-Length: " + length + b"\r\n\r\n{}"))
+    assert document.fetch(url, 100) == b"{}"
+
+
+@pytest.mark.parametrize(
+    "serve",
+    [
+        repeats(OK + b"\r\n", b"x" * 1000),
+        repeats(OK + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        repeats(OK + b"\r\n", b"x", 0.05),
+        repeats(OK, b"X: y\r\n", 0.05),
+        says(OK + b"Content-Length: 100\r\n\r\n{}"),
+        says(b"HTTP/1.1 302 Found\r\nLocation: http://[::1\r\n\r\n"),
+        says(b"HTTP/1.1 302 Found\r\nLocation: http://\xff\xfe/\r\n\r\n"),
+        says(b"HTTP/1.1 302 Found\r\nLocation: file:///etc/passwd\r\n\r\n"),
+        says(b"HTTP/1.1 302 Found\r\nLocation: /archive.tar.gz\r\n\r\n"),
+        says(b"HTTP/1.1 404 \x1b]0;title\x07\r\n\r\n"),
+        says(b"nonsense"),
+        says(b""),
+    ],
+)
+def test_a_server_that_lies_is_an_error_in_a_moment(
+    serve: Serve, hosts: Hosts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(document, "LONGEST_SECONDS", 0.5)
+    monkeypatch.setattr(connections, "HEAD_SECONDS", 0.5)
+    begun = time.monotonic()
+    with pytest.raises(SupplyError) as caught:
+        document.fetch(hosts.start(serve), 100_000)
+    assert time.monotonic() - begun < 20
+    assert "\x1b" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://[::1",
+        "http://",
+        "ftp://a/b",
+        "file:///etc/passwd",
+        "http://a b",
+        "",
+        "\x1b",
+    ],
+)
+def test_an_address_that_is_none_is_named(url: str) -> None:
+    with pytest.raises(SupplyError, match="cannot be read"):
+        document.fetch(url, 100)
