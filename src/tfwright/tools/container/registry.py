@@ -194,7 +194,8 @@ def _asked(
     try:
         answer = _request(session, method, url)
         if answer.status == REFUSED and not session.token:
-            answer.drain_conn()
+            # Not drained: its body may have no end.
+            answer.close()
             session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
             answer = _request(session, method, url)
     except HTTPError as fault:
@@ -224,11 +225,14 @@ def _token(session: _RegistrySession, challenge: str) -> str:
     if not realm.startswith("https://"):
         return ""
     fields = {name: said[name] for name in ("service", "scope") if name in said}
-    answer = session.pool.request("GET", realm, fields=fields)
+    answer = session.pool.request("GET", realm, fields=fields, preload_content=False)
     try:
-        given = json_text.parsed(answer.data[:LARGEST_DOCUMENT])
+        # No more of it is read: a server may send without end.
+        given = json_text.parsed(answer.read(LARGEST_DOCUMENT))
     except ValueError:
         return ""
+    finally:
+        answer.close()
     token = (
         given.get("token") or given.get("access_token")
         if isinstance(given, dict)
