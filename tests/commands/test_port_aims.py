@@ -81,7 +81,7 @@ def ported(job: BuildRequest, to: str, folder: Path) -> tuple[Path, set[str]]:
     path = folder / f"{aim.recipe}.toml"
     old = folder / "linux-r1.8-cpu.toml"
     path.write_text(old.read_text("utf-8"), "utf-8")
-    return path, {change[1] for change in aims.enter(aim, job.recipe, path)}
+    return path, {key.name for key in aims.enter(aim, job.recipe, path)}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Images of a registry: pulled by digest, never believed, and missed in plain words."""
 
+import contextlib
 import hashlib
 import http.server
 import io
@@ -24,6 +25,29 @@ from tfwright.tools.container import engine, image, registry
 from tfwright.tools.container.image import KeptImage
 
 DOCKER = "application/vnd.docker.distribution.manifest.v2+json"
+
+
+@contextlib.contextmanager
+def pouring(status: str) -> Iterator[str]:
+    """Serve answers without an end, and without a word of their size; yield an image's name."""
+
+    def pour(client: socket.socket) -> None:
+        with client, contextlib.suppress(OSError):
+            client.recv(4096)
+            challenge = 'WWW-Authenticate: Bearer realm="none"'
+            client.sendall(f"HTTP/1.1 {status}\r\n{challenge}\r\n\r\n".encode())
+            while True:
+                client.sendall(b" " * (1 << 20))
+
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = listener.accept()
+                threading.Thread(target=pour, args=(client,), daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        yield f"127.0.0.1:{listener.getsockname()[1]}/a/b"
 
 
 @pytest.fixture
@@ -105,6 +129,16 @@ def test_of_a_list_the_manifest_for_this_machine_is_taken(
     pulled = registry.pull(name, digest_of(listed), tmp_path / "vault")
     assert pulled.digest == digest_of(listed)
     assert pulled.config == made.config
+
+
+@pytest.mark.parametrize("status", ["200 OK", "401 Unauthorized", "500 Oh"])
+def test_an_answer_without_an_end_is_left(tmp_path: Path, status: str) -> None:
+    with (
+        pouring(status) as name,
+        pytest.raises(SupplyError, match="cannot be pulled by its digest"),
+    ):
+        registry.pull(name, "sha256:" + "0" * 64, tmp_path / "vault")
+    assert list((tmp_path / "vault/images").iterdir()) == []
 
 
 @pytest.mark.parametrize("damage", ["other bytes", "missing", "too large"])

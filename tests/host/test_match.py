@@ -242,3 +242,21 @@ def test_a_gpu_of_an_unknown_name_is_refused_with_the_page_that_lists_them(
     ) as refused:
         match.wish(ubuntu, gpu="Voodoo 2")
     assert "https://developer.nvidia.com/cuda-gpus" in refused.value.remedy
+
+
+def test_a_release_is_a_wish_too_and_a_candidate_counts_as_its_release(
+    ubuntu: Host, bundled: list[Recipe]
+) -> None:
+    wanted = match.wish(ubuntu, release="v1.8.0-rc1")
+    assert wanted.release == "1.8"
+    assert "TensorFlow 1.8" in str(wanted)
+    assert values(wanted)["TensorFlow"] == "1.8"
+    for candidate in match.rank(bundled, wanted, ubuntu):
+        of_release = "-r1.8-" in candidate.recipe
+        other = any(text.startswith("TensorFlow ") for text in candidate.differs)
+        assert other is not of_release
+
+
+def test_what_is_no_release_is_refused(ubuntu: Host) -> None:
+    with pytest.raises(RecipeError, match=r"'1\.8x' is not a valid release"):
+        match.wish(ubuntu, release="1.8x")

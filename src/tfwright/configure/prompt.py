@@ -25,7 +25,7 @@ class Prompt(Table):
     support: Line = ""
     """Short for the question whether to build TensorFlow with this support."""
     kind: Literal["yes-no", "text", ""] = ""
-    takes: Literal["any", "version", "capabilities", "flags"] = "any"
+    takes: Literal["any", "version", "capabilities", "flags", "word"] = "any"
     """What a text must look like."""
     yes: Line = "y"
     no: Line = "n"

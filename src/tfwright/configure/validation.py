@@ -147,7 +147,8 @@ def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[Answer
         "version": _version,
         "capabilities": _capabilities,
         "flags": _flags,
-        "any": _nothing,
+        "word": _word,
+        "any": _quotable,
     }[prompt.takes](interview, text)
     if what:
         yield AnswerFault(prompt.variable, *what)
@@ -159,8 +160,23 @@ def _of_text(interview: Interview, prompt: Prompt, text: str) -> Iterator[Answer
         )
 
 
-def _nothing(_interview: Interview, _text: str) -> None:
-    return None
+def _quotable(interview: Interview, text: str) -> tuple[str, str] | None:
+    """Refuse what ends the quotes that configure writes around a text for Bazel."""
+    # What another repository writes is not known.
+    found = None if interview.dialect.own else re.search(r'["\\]', text)
+    if found is None:
+        return None
+    what = f"configure writes it in double quotes, where Bazel reads {found[0]} as something else"
+    return what, "Use a path without this character, such as a link to it."
+
+
+def _word(_interview: Interview, text: str) -> tuple[str, str] | None:
+    """Refuse what Bazel takes apart: configure writes these texts without quotes."""
+    found = re.search(r"[\s\"'#\\]", text)
+    if found is None:
+        return None
+    what = f"configure writes it without quotes, so Bazel takes {text!r} apart at {found[0]!r}"
+    return what, "Use a path without this character, such as a link to it."
 
 
 def _version(_interview: Interview, text: str) -> tuple[str, str] | None:

@@ -171,7 +171,10 @@ def _of_value(finding: "ErrorDetails", source: str, place: Location) -> tuple[st
     message = printable(finding["msg"].removeprefix("Value error, "), 2 * LONGEST_VALUE)
     # A list is at fault in one of its items, which the author has to find.
     quoted = isinstance(finding["input"], str) and message.startswith("must")
-    return f"{given} {message}" if quoted else message, GENERAL
+    remedy = GENERAL
+    if message.startswith("must be an exact pin"):
+        remedy = "Write name==version, or let 'invoke pin --add' with the same --recipe choose it."
+    return f"{given} {message}" if quoted else message, remedy
 
 
 def _of_choice(expected: str, given: object) -> str:

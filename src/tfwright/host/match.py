@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tfwright.documents.recipe import Recipe
-from tfwright.documents.release import Release
+from tfwright.documents.release import Release, is_version
 from tfwright.errors import RecipeError
 from tfwright.host import compatibility, cuda, versions
 from tfwright.host.probes import Host
@@ -39,6 +39,8 @@ class Wish:
     glibc: str = ""
     """The oldest that the wheel must load on."""
     cuda: str = ""
+    release: str = ""
+    """The release line of TensorFlow, ``1.12``."""
     named: str = ""
     """The name that the GPU was given by, and where its compute capability is from."""
 
@@ -48,6 +50,7 @@ class Wish:
             "python": "Python ",
             "glibc": "glibc ",
             "cuda": "CUDA ",
+            "release": "TensorFlow ",
         }
         shown = {name: value for name, value in vars(self).items() if name != "named"}
         parts = [
@@ -87,9 +90,21 @@ def wish(host: Host, **asked: str) -> Wish:
             raise RecipeError(f"{value!r} is not a valid {name}", remedy=remedy)
     if "gpu" in wanted:
         wanted["gpu"] = cuda.capability(wanted["gpu"])
+    if "release" in wanted:
+        wanted["release"] = _line_of(wanted["release"])
     # Someone who asks for a Mac on Linux does not mean this machine's GPU.
     here = _of(host) if wanted.get("system", host.system) == host.system else {}
     return Wish(**{**here, **wanted})
+
+
+def _line_of(release: str) -> str:
+    """Return the release line of a version, tag or release candidate."""
+    if not is_version(release):
+        raise RecipeError(
+            f"{release!r} is not a valid release of TensorFlow",
+            remedy="Write --release 2.6, or a tag such as v2.4.4 or v1.12.0-rc0.",
+        )
+    return str(Release.parse(release))
 
 
 def _named(name: str) -> dict[str, str]:
@@ -147,6 +162,8 @@ def _differences(
     table = recipe.host
     if _elsewhere(recipe, wanted):
         yield f"for {table.system}"
+    if wanted.release and str(recipe.source.release) != wanted.release:
+        yield f"TensorFlow {recipe.source.release}"
     if wanted.machine and table.machine not in {"any", wanted.machine}:
         yield f"for {table.machine}"
     if wanted.python and table.python not in {"any", wanted.python}:
@@ -204,6 +221,8 @@ def needs(wanted: Wish) -> list[Need]:
     The list is empty if no TensorFlow fits.
     """
     for release in KNOWN:
+        if wanted.release and str(release) != wanted.release:
+            continue
         python, tested = compatibility.python(release), tested_with(release)
         if wanted.python and not (python and python.holds(wanted.python)):
             continue

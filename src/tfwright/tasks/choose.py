@@ -28,6 +28,7 @@ def recipes(_: Context, json: bool = False) -> None:
     | MACHINE
     | {
         "glibc": "the oldest version that the wheel must load on",
+        "release": "of TensorFlow, as 2.6 or v1.12.0-rc0",
         "index": "address of a tfwright index: name its wheels that fit, without a download",
     }
 )
@@ -38,6 +39,7 @@ def match(
     glibc: str = "",
     cuda: str = "",
     os: str = "",
+    release: str = "",
     index: str = "",
     json: bool = False,
 ) -> None:
@@ -60,6 +62,7 @@ def match(
             glibc=glibc,
             cuda=cuda,
             system=os,
+            release=release,
         )
         if index:
             from tfwright.nightly.index import matching

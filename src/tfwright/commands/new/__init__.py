@@ -145,7 +145,9 @@ def new(  # noqa: PLR0913, PLR0917 each is a fact of its own
         # It does not load, and would only stop the next attempt.
         files.remove(path)
         raise
-    return NewRecipe(path, tuple(draft.open))
+    return NewRecipe(
+        path, tuple(line.replace("FILE", str(path)) for line in draft.open)
+    )
 
 
 def _toolkit(wish: Wish, release: Release) -> Toolkit | None:

@@ -83,7 +83,10 @@ def port(old: BuildRequest, path: Path, to: str) -> Port:
     try:
         changed = aims.enter(named, old.recipe, target)
         new = replace(old, recipe=recipes.read(str(target)), locked=None)
-        pins = [PortedPin(*change) for change in changed]
+        pins = [
+            PortedPin(key.kind, key.name, "look" if key.sure else "change", key.says)
+            for key in changed
+        ]
         pins += _judged(old, new, target)
     except TfwrightError:
         # It was not judged to the end, and would only stop the next attempt.

@@ -18,8 +18,17 @@ from tfwright.tools.git import remote
 HEAD = (
     "# Ported to {to}; 'invoke lint' and the comments below say what is left to decide."
 )
-Change = tuple[Literal["source", "tool"], str, Literal["look", "change"], str]
-"""Kind, name, state and text of a pin of the report."""
+
+
+@dataclass(frozen=True)
+class SettledKey:
+    """A key of the new recipe that follows from the aim, and is worth a look."""
+
+    kind: Literal["source", "tool"]
+    name: str
+    says: str
+    sure: bool = True
+    """Whether it needs no change by a person."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,7 @@ def _name(old: Recipe, to: str, version: ExactRelease | None) -> str:
     return name if name != old.name else f"{old.name}-{new}"
 
 
-def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[Change]:
+def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     """Write the keys that follow from the aim into the new recipe, and yield what was decided.
 
     What was verified is left out. The file is edited and not written anew: the reasons for its pins
@@ -122,17 +131,17 @@ def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[Change]:
     if old.nccl.rebuild and not first <= release <= last:
         toml_editing.without_key(path, ("nccl",))
         says = f"removed; TensorFlow {release} has no separate _nccl_ops.so"
-        changes.append(("tool", "nccl.rebuild", "look", says))
+        changes.append(SettledKey("tool", "nccl.rebuild", says))
     if old.package.project_name and release < NAMED_SINCE:
         toml_editing.without_key(path, ("package", "project_name"))
         says = (
             f"removed; build_pip_package of TensorFlow {release} does not take a name"
         )
-        changes.append(("tool", "package.project_name", "look", says))
+        changes.append(SettledKey("tool", "package.project_name", says))
     return iter(changes)
 
 
-def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[Change]:
+def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     """Write or remove ``release`` and ``version``, which must not stay those of the old tree."""
     for key in ("release", "version"):
         toml_editing.without_key(path, ("source", key))
@@ -150,4 +159,4 @@ def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[Change]:
         toml_editing.put_value(path, ("source", "release"), str(release), reason)
         if aim.release is None:
             says = f"{release}, as before: the name {aim.name} says none, and no file of the tree"
-            yield "source", "release", "change", says
+            yield SettledKey("source", "release", says, sure=False)

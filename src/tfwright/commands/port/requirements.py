@@ -31,8 +31,8 @@ def judged(pins: Sequence[str], setup: str, python: str) -> Iterator[JudgedPin]:
     `python` is the target Python, as ``3.6``.
     """
     pinned: dict[str, Requirement] = {}
-    for pin in pins:
-        exact = Requirement(pin.partition(" --hash")[0])
+    for line in pins:
+        exact = Requirement(line.partition(" --hash")[0])
         pinned[canonicalize_name(exact.name)] = exact
     for requirement in required(setup, python):
         name = canonicalize_name(requirement.name)

@@ -130,6 +130,9 @@ def _version(entry: MatchEntry) -> Version:
 
 def _differences(entry: MatchEntry, wanted: Wish) -> Iterator[str]:
     """Say what of a wheel does not fit the wish."""
+    version = str(_version(entry))
+    if wanted.release and not versions.is_of(version, wanted.release):
+        yield f"TensorFlow {version}"
     if wanted.python and not _runs_on_python(entry.python, wanted.python):
         yield f"for Python {', '.join(entry.python)}"
     if wanted.system and not any(_is_platform(tag, wanted) for tag in entry.platform):

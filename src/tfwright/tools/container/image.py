@@ -39,6 +39,8 @@ class ImageManifest:
     """Its media type: OCI's, or Docker's of the same form."""
     parts: tuple[str, ...] = ()
     """Digests of the configuration, then of the layers."""
+    sizes: tuple[int, ...] = ()
+    """Bytes of each part, as the manifest states them; 0 where it states none."""
 
 
 @dataclass(frozen=True)
@@ -115,10 +117,16 @@ def manifest_of(layout: Path, digest: str) -> ImageManifest:
         digest, content = chosen, _document(layout, chosen)
     kind = str(content.get("mediaType", MANIFEST_TYPE))
     named = [content.get("config"), *content.get("layers", [])]
-    parts = [str(part.get("digest", "")) for part in named if isinstance(part, dict)]
-    if not parts:
+    described = [part for part in named if isinstance(part, dict)]
+    if not described:
         raise _damaged(layout, f"{digest} is not an image's manifest")
-    return ImageManifest(digest, kind, tuple(parts))
+    parts = tuple(str(part.get("digest", "")) for part in described)
+    return ImageManifest(digest, kind, parts, tuple(map(_stated_size, described)))
+
+
+def _stated_size(described: Mapping[str, Any]) -> int:
+    size = described.get("size")
+    return size if isinstance(size, int) and size > 0 else 0
 
 
 def _for_this_machine(layout: Path, manifests: object) -> str:

@@ -6,6 +6,7 @@ A registry is never believed: every document and every layer is compared with it
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -35,6 +36,8 @@ LOCAL = re.compile(r"(localhost|127\.0\.0\.1)(:\d+)?")
 CHALLENGE = re.compile(r'(\w+)="([^"]*)"')
 CONNECT_SECONDS, ANSWER_SECONDS = 5.0, 30.0
 PIECE = 1 << 20
+SLOWEST = 50_000
+"""Bytes a second that a registry has to send in the mean."""
 OK, REFUSED, NOT_FOUND = 200, 401, 404
 Presence = Literal["there", "gone", "no answer"]
 
@@ -72,7 +75,8 @@ def place_of(name: str) -> RegistryPlace | None:
 def presence(place: RegistryPlace, digest: str) -> tuple[Presence, str]:
     """Ask whether a registry has an image; return also what it said."""
     try:
-        with _asked(_RegistrySession(), place, "manifests", digest, "HEAD") as answer:
+        url = place.url("manifests", digest)
+        with _asked(_RegistrySession(), url, "HEAD") as answer:
             if answer.status == OK:
                 return "there", "HTTP 200"
             # 401 and 403 are what registries say of repositories that were deleted, too.
@@ -106,31 +110,27 @@ def _copy(place: RegistryPlace, digest: str, incoming: Path) -> None:
     """Copy the documents and blobs of an image."""
     session, blobs = _RegistrySession(), incoming / "blobs/sha256"
     blobs.mkdir(parents=True)
-    _bring(session, place, "manifests", digest, blobs)
+    _bring(session, place.url("manifests", digest), LARGEST_DOCUMENT, blobs)
     manifest = image.manifest_of(incoming, digest)
     if manifest.digest != digest:
-        _bring(session, place, "manifests", manifest.digest, blobs)
+        named = place.url("manifests", manifest.digest)
+        _bring(session, named, LARGEST_DOCUMENT, blobs)
         manifest = image.manifest_of(incoming, digest)
-    for part in manifest.parts:
-        _bring(session, place, "blobs", part, blobs)
+    for part, size in zip(manifest.parts, manifest.sizes, strict=True):
+        # The manifest has the digest that the recipe pins, so that its sizes can be believed.
+        _bring(session, place.url("blobs", part), size, blobs)
 
 
-def _bring(
-    session: "_RegistrySession",
-    place: RegistryPlace,
-    kind: str,
-    digest: str,
-    blobs: Path,
-) -> None:
-    """Copy one file, whose content must have the digest."""
+def _bring(session: "_RegistrySession", url: str, limit: int, blobs: Path) -> None:
+    """Copy one file of at most `limit` bytes; its content must have the digest in its url."""
+    digest = url.rpartition("/")[2]
     named = image.DIGEST.fullmatch(digest)
     if named is None:
         raise RegistryError(f"{digest!r} is not a sha256 digest")
     # Images repeat layers, an empty one above all.
     if (blobs / named[1]).exists():
         return
-    limit = LARGEST_DOCUMENT if kind == "manifests" else None
-    with _asked(session, place, kind, digest, "GET") as answer:
+    with _asked(session, url, "GET") as answer:
         if answer.status != OK:
             raise RegistryError(
                 f"the registry answered HTTP {answer.status} for {digest[:19]}…"
@@ -141,21 +141,31 @@ def _bring(
         raise RegistryError(f"the registry sent other bytes than {digest[:19]}…")
 
 
-def _hashed(answer: "BaseHTTPResponse", output: BinaryIO, limit: int | None) -> str:
-    """Write a body; return its digest. Raises RegistryError where it is too large."""
+def _hashed(answer: "BaseHTTPResponse", output: BinaryIO, limit: int) -> str:
+    """Write a body; return its digest. Raises RegistryError if it is too large, or too slow."""
+    digest = hashlib.sha256()
+    for piece in _pieces(answer, limit):
+        digest.update(piece)
+        output.write(piece)
+    return digest.hexdigest()
+
+
+def _pieces(answer: "BaseHTTPResponse", limit: int) -> Iterator[bytes]:
+    """Yield a body as it arrives. Raises RegistryError if it is too large, or too slow."""
     from urllib3.exceptions import HTTPError
 
-    digest, size = hashlib.sha256(), 0
+    left, deadline = limit, time.monotonic() + ANSWER_SECONDS + limit / SLOWEST
     try:
-        for piece in answer.stream(PIECE, decode_content=False):
-            size += len(piece)
-            if limit is not None and size > limit:
-                raise RegistryError("the registry sent a document that is too large")
-            digest.update(piece)
-            output.write(piece)
+        # read1 returns what is there: a server that drips must not hold us for a whole piece.
+        while piece := answer.read1(PIECE, decode_content=False):
+            left -= len(piece)
+            if left < 0:
+                raise RegistryError(f"the registry sent more than {limit:,} bytes")
+            if time.monotonic() > deadline:
+                raise RegistryError("the registry sends too slowly")
+            yield piece
     except HTTPError as fault:
         raise RegistryError(f"the connection broke: {type(fault).__name__}") from fault
-    return digest.hexdigest()
 
 
 class _RegistrySession:
@@ -185,22 +195,22 @@ class _RegistrySession:
 
 @contextmanager
 def _asked(
-    session: _RegistrySession, place: RegistryPlace, kind: str, digest: str, method: str
+    session: _RegistrySession, url: str, method: str
 ) -> "Iterator[BaseHTTPResponse]":
     """Ask a registry; a public one hands out the token that it wants. Raises RegistryError."""
     from urllib3.exceptions import HTTPError
 
-    url = place.url(kind, digest)
     try:
         answer = _request(session, method, url)
         if answer.status == REFUSED and not session.token:
-            # Not drained: its body may have no end.
+            # Not drained: the body of a refusal may have no end.
             answer.close()
             session.token = _token(session, answer.headers.get("WWW-Authenticate", ""))
             answer = _request(session, method, url)
     except HTTPError as fault:
+        server = "/".join(url.split("/", 3)[:3])
         raise RegistryError(
-            f"{place.server} does not answer: {type(fault).__name__}"
+            f"{server} does not answer: {type(fault).__name__}"
         ) from fault
     try:
         yield answer
@@ -227,8 +237,7 @@ def _token(session: _RegistrySession, challenge: str) -> str:
     fields = {name: said[name] for name in ("service", "scope") if name in said}
     answer = session.pool.request("GET", realm, fields=fields, preload_content=False)
     try:
-        # No more of it is read: a server may send without end.
-        given = json_text.parsed(answer.read(LARGEST_DOCUMENT))
+        given = json_text.parsed(b"".join(_pieces(answer, LARGEST_DOCUMENT)))
     except ValueError:
         return ""
     finally:
