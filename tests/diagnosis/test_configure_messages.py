@@ -14,7 +14,7 @@ from tfwright.diagnosis import reader
 MESSAGES = (
     Path(__file__).with_name("configure_messages.txt").read_text("utf-8").splitlines()
 )
-UNSPECIFIC = {"general-error", "bazel-error", "python-exception"}
+UNSPECIFIC = {"general-error", "bazel-error", "marked-error", "python-exception"}
 
 
 @pytest.mark.parametrize("message", MESSAGES)

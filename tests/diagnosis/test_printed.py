@@ -341,6 +341,51 @@ SAID = {
     ),
     'failed to solve: process "/bin/sh -c apt-get install x" did not complete successfully: exit '
     "code: 100": ("docker-failed", "apt-get ends with 100"),
+    # src/main/cpp/blaze.cc and blaze_util_posix.cc, 0.4 to 8
+    "FATAL: corrupt installation: file '/o/install/ab/A-server.jar' is missing or modified.  Please "
+    "remove '/o/install/ab' and try again.": ("bazel-client", "unpacks itself"),
+    "FATAL: $USER is not set, and unable to look up name of current user: (error: 0): Success": (
+        "bazel-client",
+        "/etc/passwd",
+    ),
+    "Error: '/home/u/.cache/bazel/_bazel_u' is not owned by me": (
+        "bazel-client",
+        "belongs to another user",
+    ),
+    "FATAL: Output base directory '/o' must be readable and writable.": (
+        "bazel-client",
+        "belongs to another user",
+    ),
+    "FATAL: Output base directory '/o' could not be created: (error: 30): Read-only file system": (
+        "bazel-client",
+        "may not be written",
+    ),
+    "FATAL: cannot open lockfile '/o/lock' for writing: (error: 37): No locks available": (
+        "bazel-client",
+        "without locks",
+    ),
+    "FATAL: Could not find system javabase. Ensure JAVA_HOME is set, or javac is on your PATH.": (
+        "bazel-client",
+        "no Java of its own",
+    ),
+    # pip's req/constructors.py and exceptions.py
+    "ERROR: *.whl is not a valid wheel filename.": (
+        "pip-requirement-invalid",
+        "neither a package nor a file",
+    ),
+    "ERROR: file:///w/x does not appear to be a Python project: neither 'setup.py' nor "
+    "'pyproject.toml' found.": ("pip-requirement-invalid", "file:///w/x"),
+    "ERROR: Some build dependencies for file:///w conflict with PEP 517/518 supported requirements: a "
+    "is incompatible with b.": ("pip-conflict", "do not fit"),
+    "ERROR: No .egg-info directory found in /tmp/pip-pip-egg-info-x": (
+        "marked-error",
+        "not known here",
+    ),
+    "ERROR: something new about '//a:b'": ("bazel-error", "Bazel stopped"),
+    "/usr/bin/ld: i386 architecture of input file `a.o' is incompatible with i386:x86-64 output": (
+        "link-object-damaged",
+        "another processor",
+    ),
     # Bazel 0.x, FuncallExpression.java
     "ERROR: /s/a.bzl:4:1: function 'repository_rule' does not exist.": (
         "bazel-name-not-defined",

@@ -32,7 +32,13 @@ LOGGED = (
     "2019-01-01 00:00:00.000000: E tensorflow/stream_executor/cuda/cuda_driver.cc:318] "
     "operation failed: {}"
 )
-UNSPECIFIC = {"general-error", "gpu-logged-error", "bazel-error", "python-exception"}
+UNSPECIFIC = {
+    "general-error",
+    "gpu-logged-error",
+    "bazel-error",
+    "marked-error",
+    "python-exception",
+}
 
 
 def maker() -> ModuleType:
