@@ -275,3 +275,13 @@ def test_a_condition_that_nothing_here_decides_is_said_and_is_no_fault(
 def test_a_recipe_of_a_tag_is_named_by_its_release(outside: Path) -> None:
     found = changed(outside, 'branch = "r1.8"', 'branch = "v1.8.0"')
     assert "name" not in {finding.rule for finding in found}
+
+
+def test_a_verification_in_the_future_is_found(outside: Path) -> None:
+    text = outside.read_text("utf-8")
+    on = re.search(r"(?m)^on = .*$", text)
+    assert on
+    found = changed(outside, on[0], "on = 2999-01-01")
+    (early,) = [finding for finding in found if finding.rule == "verified"]
+    assert "2999-01-01 has not come yet" in early.what
+    assert outside.read_text("utf-8").splitlines()[early.line - 1].startswith("on =")

@@ -157,3 +157,10 @@ def test_what_is_no_name_is_refused(job: BuildRequest, to: str, says: str) -> No
 def test_a_version_that_the_repository_lacks_is_named(job: BuildRequest) -> None:
     with pytest.raises(SupplyError, match=r"has no tag v1\.12\.0-rc7"):
         aims.of(job, "v1.12.0-rc7")
+
+
+def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
+    host_file = HostFile(build_out=tmp_path)
+    job = BuildRequest(recipe=recipes.read("demo"), host_file=host_file)
+    with pytest.raises(RecipeError, match="has no other release"):
+        aims.of(job, "v1.13.0")

@@ -66,3 +66,13 @@ def test_a_mirror_whose_fields_do_not_fit_its_pattern_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match="must hold each field once"):
         HostFile(mirrors={pattern: mirror})
+
+
+def test_a_text_is_not_taken_for_yes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "host.toml"
+    path.write_text('[cache]\nenabled = "no"\n', "utf-8")
+    monkeypatch.setenv("TFWRIGHT_HOST_FILE", str(path))
+    with pytest.raises(RecipeError, match="must be true or false, without quotes"):
+        host_file.read()

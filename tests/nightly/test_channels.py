@@ -7,7 +7,7 @@ import socketserver
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import channels
 from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
 from tfwright.nightly.notices import Notice
+from tfwright.tools.http import webhook
 
 NOTICE = Notice(
     thread="a failing 1f",
@@ -142,6 +143,48 @@ def test_a_refusing_webhook_is_named_without_its_secret_path() -> None:
         WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
     assert "status 500" in caught.value.what
     assert "secret-path" not in caught.value.what
+
+
+def test_a_webhook_that_answers_without_an_end_has_taken_the_notice() -> None:
+    def pour(client: socket.socket) -> None:
+        with client, suppress(OSError):
+            client.recv(65536)
+            client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                client.sendall(b" " * 65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            pour(listener.accept()[0])
+
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/hook"
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+
+
+def test_a_webhook_that_leads_elsewhere_has_not_taken_the_notice() -> None:
+    with hook(302) as (url, heard), pytest.raises(SupplyError, match="status 302"):
+        WebhookChannel(WebhookTable(url=url), 1).send(NOTICE)
+    assert len(heard) == 1
+
+
+@pytest.mark.parametrize("host", ["[", "a..b", "%", "x" * 70, "127.0.0.1:99999"])
+def test_an_address_that_makes_no_sense_is_a_supply_error(host: str) -> None:
+    with pytest.raises(SupplyError, match="did not take the notice"):
+        webhook.post(f"http://{host}/secret-path", {})
+
+
+def test_a_token_is_not_replaced_by_what_netrc_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login me password mine\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    with hook(200) as (url, heard):
+        webhook.post(url, {}, "t0ken")
+    assert heard[0]["auth"] == "Bearer t0ken"
 
 
 def test_a_secret_that_others_can_read_is_refused(tmp_path: Path) -> None:

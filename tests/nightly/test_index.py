@@ -286,7 +286,7 @@ def test_an_index_is_asked_over_http_which_wheel_fits(tmp_path: Path) -> None:
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}"
         try:
             (found,) = matching.asked(f"{url}/simple/", Wish(python="3.6"))
-            with pytest.raises(SupplyError, match="status 404"):
+            with pytest.raises(SupplyError, match="answered 404"):
                 matching.asked(f"{url}/absent", Wish())
         finally:
             listener.shutdown()

@@ -16,7 +16,7 @@ from tests.nightly.fake import FakeBuilder, host_with
 
 from tfwright.documents.recipe import ROOT
 from tfwright.errors import HostError
-from tfwright.nightly import builds, night, site
+from tfwright.nightly import builds, night, notices, site
 from tfwright.nightly import state as states
 from tfwright.nightly.builds import Breakage, NightlyBuild
 from tfwright.nightly.night import BuildHost, NightOutcome
@@ -350,6 +350,87 @@ def test_a_recipe_without_a_wheel_for_some_nights_is_stale(tmp_path: Path) -> No
         pass_night(host)
     assert latest(host)["a"]["state"] == "stale"
     assert heard.kinds == ["stale"]
+
+
+def watched(host: BuildHost) -> int:
+    """Do what `invoke nightly --watch` does."""
+    with states.opened(host.directory) as state:
+        notices.raise_all(host.nightly, state, host.clock(), host.channels)
+        return notices.send(state, host.clock(), host.channels)
+
+
+def test_nights_that_do_not_come_are_noticed_once(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
+    pass_night(host)
+    for _ in range(5):
+        watched(host)
+        builder(host).clock.next_night()
+    assert heard.kinds == ["stale"]
+    pass_night(host)
+    assert heard.kinds == ["stale", "fixed"]
+
+
+def test_a_host_whose_first_night_never_comes_is_noticed(tmp_path: Path) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 3}))
+    for _ in range(6):
+        watched(host)
+        builder(host).clock.next_night()
+    assert heard.kinds == ["stale"]
+    assert "No night has come to it since 2026-01-01" in heard.notices[0].text
+
+
+def test_another_cause_opens_a_thread_of_its_own_and_a_success_closes_both(
+    tmp_path: Path,
+) -> None:
+    host, heard = with_channel(host_with(tmp_path, "a", notices={"stale_nights": 9}))
+    for line in ("error: one", "error: one", "ld: cannot find -lcudart"):
+        builder(host).broken["a"] = BROKEN.model_copy(update={"line": line})
+        pass_night(host)
+    assert heard.kinds == ["failing", "failing"]
+    builder(host).broken.clear()
+    pass_night(host)
+    assert heard.kinds == ["failing", "failing", "fixed", "fixed"]
+    opened = {notice.thread for notice in heard.notices[:2]}
+    assert {notice.thread for notice in heard.notices[2:]} == opened
+    assert len(opened) == 2
+
+
+def test_a_dead_channel_delays_no_other(tmp_path: Path) -> None:
+    host, dead = with_channel(host_with(tmp_path, "a"))
+    alive = Heard()
+    alive.name = "alive"
+    dead.broken = True
+    both = BuildHost(host.nightly, host.builder, host.clock, channels=(dead, alive))
+    builder(host).broken["a"] = BROKEN
+    pass_night(both)
+    assert alive.kinds == ["failing"]
+    dead.broken = False
+    # Not a second time to the one that has it.
+    assert watched(both) == 1
+    assert (dead.kinds, alive.kinds) == (["failing"], ["failing"])
+
+
+def test_bytes_hide_the_oldest_and_nothing_that_a_pointer_names(tmp_path: Path) -> None:
+    limits = {"size": 30_000, "hidden_days": 2}
+    host = host_with(tmp_path, "a", "b", retention=limits)
+    pass_night(host)
+    # Reproduced, so that `stable` of both is their first build.
+    for _ in range(2):
+        pass_night(host)
+    for number in range(4):
+        builder(host).parts["a"] = {"recipe": str(number), "commit": "a" * 40}
+        pass_night(host)
+    with states.opened(tmp_path) as state:
+        kept = state.builds("a")
+        # The wheels alone would fit; with their pages and logs the builds do not.
+        assert sum(build.size for build in state.builds()) < 30_000
+        shown = [build.id for build in kept if not build.hidden]
+    pointers = host.site / "pointers/a"
+    named = {json.loads(path.read_text())["build"] for path in pointers.glob("*.json")}
+    assert named == set(shown)
+    assert len(named) == 2
+    # Hidden two nights before it is deleted.
+    assert len(kept) > len(shown)
 
 
 def test_the_outcome_says_why_a_target_is_blocked(tmp_path: Path) -> None:

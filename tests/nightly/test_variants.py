@@ -106,7 +106,8 @@ def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(
         url = f"http://{server.LOOPBACK}:{listener.server_address[1]}/variants"
         accept = {"Accept": "application/vnd.pypi.simple.v1+json"}
         try:
-            root = requests.get(f"{url}/", headers=accept, timeout=5).json()
+            first = requests.get(f"{url}/", headers=accept, timeout=5)
+            root = first.json()
             listed = requests.get(f"{url}/tf-a/", headers=accept, timeout=5).json()
             answers = {}
             for file in listed["files"]:
@@ -119,6 +120,7 @@ def test_a_variant_is_reached_over_http_and_states_what_its_code_shows(
             metadata = requests.get(f"{url}/tf-a/{name}.metadata", timeout=5)
         finally:
             listener.shutdown()
+    assert first.headers["Content-Type"] == accept["Accept"]
     assert [project["name"] for project in root["projects"]] == ["tf-a", "tf-b"]
     # The baseline of x86-64: the compiler was asked for no more.
     assert name.endswith("-linux_x86_64-v1.whl")

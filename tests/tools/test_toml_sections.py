@@ -1,3 +1,4 @@
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,12 @@ def test_the_last_table_can_be_left_out() -> None:
     left = toml_editing.without_table(TEXT, "verified")
     assert left.rstrip() == TEXT.partition("[verified]")[0].rstrip()
     assert toml_editing.without_table(left, "verified") == left
+
+
+def test_a_dotted_key_is_added_to_the_lines_of_its_table(path: Path) -> None:
+    toml_editing.put_dotted(path, "c", ("sha256", "linux-x86_64"), "ab", "from x")
+    added = 'z = 2\nsha256.linux-x86_64 = "ab" # from x\n'
+    assert path.read_text("utf-8") == TEXT.replace("z = 2\n", added)
+    toml_editing.put_dotted(path, "c", ("sha256", "darwin-arm64"), "cd", "from y")
+    both = tomllib.loads(path.read_text("utf-8"))["c"]["sha256"]
+    assert both == {"linux-x86_64": "ab", "darwin-arm64": "cd"}

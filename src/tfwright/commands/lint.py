@@ -4,6 +4,7 @@ Each rule is a function that yields findings for one recipe; `RULES` lists them.
 recipe's own text where it judges what a person wrote, such as the reason behind a pin.
 """
 
+import datetime as dt
 import json
 import re
 import tomllib
@@ -282,6 +283,20 @@ def says_what_it_replaces(subject: Subject) -> Iterator[LintFinding]:
             )
 
 
+def was_verified_in_the_past(subject: Subject) -> Iterator[LintFinding]:
+    """Find a date of verification that has not come yet."""
+    verified = subject.recipe.verified
+    # A day more, since it is tomorrow already in other time zones.
+    latest = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1)
+    if verified and verified.on > latest:
+        yield subject.finding(
+            "verified",
+            subject.at("verified", "on"),
+            f"{verified.on} has not come yet",
+            "Let 'invoke build --verified-by NAME' write the table.",
+        )
+
+
 def _line_with(subject: Subject, text: str, first: int = 1) -> int:
     """Return the line, from `first` on, that holds a text; 0 if there is none."""
     for number, line in enumerate(subject.text.splitlines(), 1):
@@ -381,6 +396,7 @@ RULES: Sequence[Rule] = (
     is_not_tied_to_one_cpu,
     makes_a_wheel,
     says_what_it_replaces,
+    was_verified_in_the_past,
     has_sound_patches,
     has_no_patch_that_is_due,
     has_a_current_lock,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from tfwright.documents import account
-from tfwright.documents.names import HttpUrl
+from tfwright.documents.names import Flag, HttpUrl
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
 
@@ -49,7 +49,7 @@ class Sign(Table):
 class CacheTable(Table):
     """The cache of compile actions: where it is, and whose entries this host trusts."""
 
-    enabled: bool = True
+    enabled: Flag = True
     """Whether builds use the cache; without it Bazel runs every action."""
     directory: HostPath | None = None
     """The cache on this host; by default ``cache`` in build_out, which all recipes share."""
@@ -57,12 +57,12 @@ class CacheTable(Table):
     """GiB that the directory may hold; the entries that were used longest ago are removed first."""
     server: Annotated[str, Field(pattern=r"^https?://[^\s/]")] | None = None
     """A cache server that several hosts share: bazel-remote, or nginx with DAV."""
-    writes: bool = True
+    writes: Flag = True
     """Whether this host uploads its results to the server."""
     secret: HostPath | None = None
     """A file with a secret. Hosts with the same secret trust each other's entries; by default each
     host trusts its own only."""
-    logs: bool = False
+    logs: Flag = False
     """Whether Bazel writes an execution log, which 'invoke cache --why' compares."""
     trust: tuple[HostPath, ...] = ()
     """Public keys, in PEM, of other builders whose signed entries this host trusts."""
@@ -117,7 +117,7 @@ class WorkerTable(Table):
     build_out: OptionalPath = ""
     """The ``build_out`` of that machine's host file, if both machines do not share one. Wheels are
     then copied here by rsync."""
-    inputs: bool = False
+    inputs: Flag = False
     """Whether the vault of this host is copied to that ``build_out`` before the first build."""
     config: OptionalPath = ""
     """A configuration file for ssh; by default the user's own."""

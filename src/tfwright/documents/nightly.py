@@ -21,7 +21,7 @@ from pydantic import (
 
 from tfwright.documents import account
 from tfwright.documents.host_file import HostPath
-from tfwright.documents.names import Line, Name
+from tfwright.documents.names import Flag, Line, Name
 from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
 from tfwright.errors import RecipeError
@@ -105,7 +105,7 @@ class NightlyRecipe(Table):
     """Build it for each of these Pythons instead of the recipe's own."""
     capabilities: tuple[Capabilities, ...] = ()
     """Build it for each of these sets of compute capabilities: ``["8.6", "8.9,9.0"]``."""
-    smoke: bool = True
+    smoke: Flag = True
     """Whether tfwright tests the wheel in a new venv; otherwise wheels stay ``untested``."""
 
 
@@ -116,7 +116,7 @@ class RetentionTable(Table):
     count: Annotated[int, Field(ge=1)] = 60
     """Builds of one target that the index lists; older ones are hidden."""
     size: Size = 500 * 10**9
-    """Bytes of all builds together; beyond that the oldest are hidden."""
+    """Bytes of all builds together, logs and pages too; beyond that the oldest are hidden."""
     # Hidden before it is deleted: a build that is missed can still be brought back.
     hidden_days: Annotated[int, Field(ge=0)] = 14
     """Days between hiding a build and deleting it."""
@@ -208,14 +208,14 @@ class NightlyFile(Table):
     """The night's budget: a build that would not end within it waits for the next night."""
     on: Literal["here", "workers", "slurm"] = "here"
     """Which machines build: this one, the ``[[workers]]`` of the host file, or its ``[slurm]``."""
-    reproduce: bool = True
+    reproduce: Flag = True
     """Whether one unchanged recipe a night is built again from nothing, offline. Without it, all
     builds run with the build cache off, since ``stable`` must not rest on it."""
-    links: bool = True
+    links: Flag = True
     """Whether the servers of one recipe's archives are asked each night."""
-    variants: bool = False
+    variants: Flag = False
     """Experimental: whether wheels are offered as variants of PEP 825 too, in ``variants/``."""
-    pages: bool = True
+    pages: Flag = True
     """Whether the pages for people are written; the index is written in any case."""
     recipe: tuple[NightlyRecipe, ...] = ()
     """What is built: one ``[[recipe]]`` each."""
@@ -248,7 +248,7 @@ class Target(Table):
     capabilities: str = ""
     """Empty for the recipe's own."""
     follow: FollowTable | None = None
-    smoke: bool = True
+    smoke: Flag = True
 
 
 def targets(nightly: NightlyFile) -> list[Target]:

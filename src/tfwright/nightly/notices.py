@@ -20,6 +20,9 @@ from tfwright.tools import json_text
 MOST_ATTEMPTS = 50
 """After so many nights a notice is given up; the page still shows what it was about."""
 
+KNOWN = "known"
+"""The kind of check that notes when a target was first seen."""
+
 
 @dataclass(frozen=True)
 class Notice:
@@ -55,14 +58,30 @@ def raise_all(
     changes = []
     for target in targets(nightly):
         nights = history.get(target.name, [])
-        standing = stand(nights, now, nightly.notices.stale_nights)
+        stale_nights = nightly.notices.stale_nights
+        standing = stand(nights, now, stale_nights)
+        if not nights:
+            standing = _waiting(state, target.name, now, stale_nights)
         build = next((fell.build for fell in reversed(nights) if fell.build), "")
         url = f"{nightly.url}builds/{build}/" if nightly.url and build else ""
         known = _open_threads(state, target.name)
-        kind = _kind(standing, nightly.notices.stale_nights)
+        kind = _kind(standing, stale_nights)
         changes += _changes(target.name, standing, kind, known, url)
     _record(state, changes, now, channels)
     return changes
+
+
+def _waiting(
+    state: State, target: str, now: dt.datetime, stale_nights: int
+) -> Standing:
+    """Return how a target stands that no night has come to: stale, if it waits for too long."""
+    known = state.checks(KNOWN).get(target)
+    if known is None:
+        state.check(target, KNOWN, now, passed=True, detail="")
+    elif abs(now - known.at) > dt.timedelta(days=stale_nights):
+        text = f"No night has come to it since {known.at:%Y-%m-%d}."
+        return Standing("stale", known.at, None, detail=text)
+    return Standing("never run", None, None)
 
 
 def _changes(

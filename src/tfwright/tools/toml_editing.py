@@ -122,6 +122,28 @@ def put_value(
     _put(path, key, item if reason else value)
 
 
+def put_dotted(
+    path: Path, table: str, key: Sequence[str], value: str, why: str
+) -> None:
+    """Set ``a.b = value`` among a table's own lines, with the reason behind it.
+
+    A table of its own for ``a``, where the document has one, gets the value instead.
+    """
+    import tomlkit
+
+    document: Any = tomlkit.parse(path.read_text("utf-8"))
+    item = tomlkit.item(value)
+    item.comment(why)
+    place = document[table]
+    if key[0] in place:
+        for part in key[:-1]:
+            place = place[part]
+        place[key[-1]] = item
+    else:
+        place.append(tomlkit.key(list(key)), item)
+    files.write(path, tomlkit.dumps(document))
+
+
 def _put(path: Path, key: Sequence[str | int], value: object) -> None:
     """Set the value at a key, with the tables on the way to it; a number counts ``[[tables]]``."""
     import tomlkit

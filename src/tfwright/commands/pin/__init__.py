@@ -60,7 +60,10 @@ def pin(
     for key, wanted in wanted_lists.items():
         if wanted:
             lists[key] = resolving.closure(interpreter, version, wanted, log)
-            toml_editing.put_list(path, key.split("."), lists[key])
+            # The author's layout of a list that stays as it is stays as well.
+            table, name = key.split(".")
+            if lists[key] != tuple(getattr(getattr(recipe, table), name)):
+                toml_editing.put_list(path, (table, name), lists[key])
     changes = tuple(_changes(recipe, lists))
     return Pinned(path, lists, changes, bazel)
 
@@ -107,5 +110,6 @@ def _pin_bazel(job: BuildRequest, path: Path) -> str:
     binary = bazels.obtain(
         bazel.version, {}, job.places.vault, given=given, offline=job.offline, note=note
     )
-    toml_editing.put_value(path, ("bazel", "sha256", bazels.here()), binary.sha256)
+    key, why = ("sha256", bazels.here()), f"from {binary.origin}, when it was pinned"
+    toml_editing.put_dotted(path, "bazel", key, binary.sha256, why)
     return f"{bazels.here()} {binary.sha256}"

@@ -51,6 +51,11 @@ def of(old: BuildRequest, to: str) -> Aim:
 
     Raises RecipeError for a commit that is none, SupplyError if the repository lacks the name.
     """
+    if old.recipe.source.url.startswith("bundled:"):
+        raise RecipeError(
+            f"{old.recipe.source.url} comes with tfwright, and has no other release",
+            remedy="Copy the recipe instead: invoke new --like demo --name mine",
+        )
     name, at, stated = to.partition("@")
     if at and not re.fullmatch(r"[0-9a-f]{40}", stated):
         raise RecipeError(

@@ -53,13 +53,15 @@ class CacheServer:
         """Take the server's base url, perhaps with user and password; nothing is asked yet."""
         import urllib3
 
+        from tfwright.tools.http import connections
+
         parsed = urllib3.util.parse_url(url)
         self._base = parsed._replace(auth=None).url.rstrip("/")
         headers = (
             urllib3.util.make_headers(basic_auth=parsed.auth) if parsed.auth else {}
         )
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self._pool: PoolManager = urllib3.PoolManager(
+        self._pool: PoolManager = connections.pool(
             maxsize=CONNECTIONS, headers=headers, timeout=timeout, retries=False
         )
         self._patience = _Patience()

@@ -174,8 +174,10 @@ class _RegistrySession:
     def __init__(self) -> None:
         import urllib3
 
+        from tfwright.tools.http import connections
+
         timeout = urllib3.Timeout(connect=CONNECT_SECONDS, read=ANSWER_SECONDS)
-        self.pool: PoolManager = urllib3.PoolManager(
+        self.pool: PoolManager = connections.pool(
             timeout=timeout, retries=urllib3.Retry(2)
         )
         self.token = ""

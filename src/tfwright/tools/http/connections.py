@@ -97,6 +97,11 @@ class _Session(requests.Session):
         return None
 
 
+def pool(**options: Any) -> PoolManager:  # noqa: ANN401 as given
+    """Return a pool of connections for a caller that needs nothing of requests."""
+    return _with_deadline(PoolManager(**options))
+
+
 def session(trust: ssl.SSLContext) -> requests.Session:
     """Return a session that keeps its connections and takes proxies from the environment.
 

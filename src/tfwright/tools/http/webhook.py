@@ -1,28 +1,59 @@
 """Posting JSON to an address that only a secret file may name."""
 
+import ssl
 from collections.abc import Mapping
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tfwright.errors import SupplyError
+
+if TYPE_CHECKING:
+    from requests import PreparedRequest
 
 SECONDS = 20
 
 
 def post(url: str, body: Mapping[str, object], token: str = "") -> None:
     """Post JSON; raise SupplyError, which names the server and no more of the address."""
-    import requests
-
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    server = urlsplit(url).hostname or "the address"
     try:
-        answer = requests.post(
-            url, json=body, headers=headers, timeout=SECONDS, allow_redirects=False
-        )
-    except requests.RequestException as fault:
-        # The message of requests holds the whole address, which may be a secret.
-        raise _failed(server, type(fault).__name__) from None
-    if not answer.ok:
-        raise _failed(server, f"status {answer.status_code}")
+        status = _posted(url, body, token)
+    # The message of a library holds the whole address, which may be a secret.
+    except Exception as fault:  # noqa: BLE001 a server can make the libraries raise anything
+        raise _failed(_server(url), type(fault).__name__) from None
+    # A redirect is not followed: what it leads to would be another address than the user's.
+    if not HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        raise _failed(_server(url), f"status {status}")
+
+
+def _server(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or "the address"
+    except ValueError:
+        return "the address"
+
+
+def _posted(url: str, body: Mapping[str, object], token: str) -> int:
+    from tfwright.tools.http import connections
+
+    def authorised(request: "PreparedRequest") -> "PreparedRequest":
+        # As `auth` and no header: ~/.netrc would replace a header.
+        request.headers["Authorization"] = f"Bearer {token}"
+        return request
+
+    with (
+        connections.session(ssl.create_default_context()) as session,
+        # Only the status counts: a body may have no end.
+        session.post(
+            url,
+            json=body,
+            auth=authorised if token else None,
+            timeout=SECONDS,
+            allow_redirects=False,
+            stream=True,
+        ) as answer,
+    ):
+        return answer.status_code
 
 
 def _failed(server: str, why: str) -> SupplyError:
