@@ -5,7 +5,6 @@ name, in METADATA and in the bill of materials; compressed members are copied as
 half a gigabyte takes seconds.
 """
 
-import datetime as dt
 import json
 import stat
 import zipfile
@@ -16,6 +15,7 @@ from types import MappingProxyType
 
 from packaging.version import Version
 
+from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
 from tfwright.tools import files
 from tfwright.wheel import archive, record, variant
@@ -38,7 +38,7 @@ def labelled_version(
     parts = [local] if local else []
     public = base.public
     if commit:
-        day = dt.datetime.fromtimestamp(epoch, dt.UTC)
+        day = clock.utc(epoch)
         # A development version sorts before its release.
         public = f"{base.base_version}.dev{day:%Y%m%d}"
         # "g" as in `git describe`: a local part of digits alone would be compared as a number.

@@ -155,7 +155,8 @@ def _copy_tests(
                 f"verify.tests: {name} is not a file of the tree",
                 remedy="Name tests as they lie in the pinned commit, and do not exclude them.",
             )
-        files.write(_copy(job, name), test.read_text("utf-8"))
+        # As bytes: a test may be written in any encoding that Python knows.
+        files.write(_copy(job, name), test.read_bytes())
 
 
 def _copy(job: Job, test: str) -> Path:

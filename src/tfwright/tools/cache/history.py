@@ -1,8 +1,9 @@
 """What the cache did for the last builds, as lines of JSON next to it."""
 
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from tfwright.tools.cache.tally import CacheUse
 
@@ -16,8 +17,8 @@ class CachedBuild(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     recipe: str
-    finished: float
-    """Seconds since 1970."""
+    finished: Annotated[float, Field(ge=0, lt=253_402_300_800)]
+    """Seconds since 1970, before the year 10000, where calendars end."""
     use: CacheUse
 
 

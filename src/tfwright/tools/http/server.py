@@ -3,7 +3,6 @@
 It serves one folder, read-only, to this machine. A web server such as nginx serves other machines.
 """
 
-import datetime as dt
 import email.utils
 import http.server
 import mimetypes
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from tfwright.documents import opening
+from tfwright.documents import clock, opening
 from tfwright.errors import HostError
 
 LOOPBACK = "127.0.0.1"
@@ -118,7 +117,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             }
             self._head(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, page, headers)
             return
-        modified = dt.datetime.fromtimestamp(state.st_mtime, dt.UTC)
+        modified = clock.utc(state.st_mtime)
         headers = {
             "ETag": tag,
             "Content-Length": str(wanted.length),

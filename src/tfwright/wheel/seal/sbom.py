@@ -1,6 +1,5 @@
 """The bill of materials in a wheel (PEP 770): CycloneDX of source, patches and every archive."""
 
-import datetime as dt
 import re
 import uuid
 from collections.abc import Mapping, Sequence
@@ -9,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from tfwright import __version__
+from tfwright.documents import clock
 
 if TYPE_CHECKING:
     from cyclonedx.model.bom import Bom
@@ -111,7 +111,7 @@ def _bill(materials: Materials) -> "Bom":
     from cyclonedx.model.bom import Bom, BomMetaData  # noqa: PLC0415 as in `write`
     from cyclonedx.model.component import Component, ComponentType  # noqa: PLC0415 the same
 
-    when = dt.datetime.fromtimestamp(materials.epoch, dt.UTC)
+    when = clock.utc(materials.epoch)
     about = BomMetaData(component=_wheel(materials), timestamp=when)
     # Both follow from the materials: a random number or the clock would change the wheel.
     bill = Bom(serial_number=materials.serial, metadata=about)

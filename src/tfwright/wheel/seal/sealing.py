@@ -22,6 +22,7 @@ from functools import cache, partial
 from typing import IO
 
 from tfwright import __version__
+from tfwright.documents import clock
 from tfwright.errors import Evidence, WheelError
 from tfwright.wheel import archive, record
 from tfwright.wheel.seal import compressor
@@ -184,9 +185,6 @@ def _insist_on_record(wheel: zipfile.ZipFile, packed: Mapping[str, Packed]) -> N
 
 def moment(epoch: int) -> Moment:
     """Return a time as zip says it: UTC, within its years, in steps of two seconds."""
-    try:
-        # In UTC: zip has no time zone, and the host's must not show.
-        when = min(max(dt.datetime.fromtimestamp(epoch, dt.UTC), EARLIEST), LATEST)
-    except (OverflowError, ValueError, OSError):
-        when = LATEST if epoch > 0 else EARLIEST
+    # In UTC: zip has no time zone, and the host's must not show.
+    when = min(max(clock.utc(epoch), EARLIEST), LATEST)
     return when.year, when.month, when.day, when.hour, when.minute, when.second // 2 * 2
