@@ -36,8 +36,8 @@ def explained(resume: str = "") -> Iterator[None]:
         disk.insist_on_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's
-        # own.
-        os.umask(os.umask(0o022) | 0o022)
+        # own. Its owner's bits stay clear: we read what we write.
+        os.umask((os.umask(0o022) | 0o022) & 0o077)
         with console.ending_gently(), disk.explained():
             yield
             # A line without its end is still in memory.
