@@ -368,6 +368,54 @@ SAID = {
         "bazel-client",
         "no Java of its own",
     ),
+    # curl's strerror.c, and what its parts say
+    "curl: (23) Failure writing output to destination": (
+        "fetch-unknown-cause",
+        "disk is full",
+    ),
+    "curl: (47) Maximum (50) redirects followed": ("fetch-unknown-cause", "login page"),
+    "curl: (77) error setting certificate verify locations:  CAfile: /etc/ssl/ca.crt": (
+        "fetch-certificate",
+        "/etc/ssl/ca.crt",
+    ),
+    "curl: (56) CONNECT tunnel failed, response 407": (
+        "fetch-proxy",
+        "wants a password",
+    ),
+    "curl: (92) HTTP/2 stream 0 was not closed cleanly: CANCEL (err 8)": (
+        "fetch-connection",
+        "",
+    ),
+    "curl: (52) Empty reply from server": ("fetch-connection", ""),
+    "curl: (28) Operation too slow. Less than 1000 bytes/sec transferred the last 30 seconds": (
+        "fetch-connection",
+        "",
+    ),
+    # git
+    "fatal: Unable to create '/w/.git/index.lock': File exists.": (
+        "git-failed",
+        "left its lock",
+    ),
+    "fatal: unable to find remote helper for 'https'": ("git-failed", "without curl"),
+    "fatal: no submodule mapping found in .gitmodules for path 'a'": (
+        "git-failed",
+        ".gitmodules does not name",
+    ),
+    "fatal: pack has 12 unresolved deltas": ("git-failed", "clone again"),
+    "fatal: empty ident name (for <>) not allowed": ("git-failed", "who commits"),
+    "fatal: transport 'file' not allowed": ("git-failed", "protocol.file.allow"),
+    "fatal: cannot create directory at 'x': Permission denied": (
+        "git-failed",
+        "may not be written",
+    ),
+    "fatal: Out of memory, malloc failed (tried to allocate 9 bytes)": (
+        "memory-refused",
+        "",
+    ),
+    'error: No valid patches in input (allow with "--allow-empty")': (
+        "patch-failed",
+        "",
+    ),
     # pip's req/constructors.py and exceptions.py
     "ERROR: *.whl is not a valid wheel filename.": (
         "pip-requirement-invalid",

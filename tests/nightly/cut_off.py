@@ -33,15 +33,15 @@ class Steps:
         self.count = 0
         sys.addaudithook(self._hear)
         # The audit event of a connection comes before the connection can be used.
-        self._connect = sqlite3.connect
-        sqlite3.connect = self._traced
+        self._connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+        sqlite3.connect = self._traced  # type: ignore[assignment]  # for this process only
 
     def _hear(self, event: str, args: tuple[object, ...]) -> None:
         if event in CHANGES or (event == "open" and _writes(args)):
             self._step()
 
     def _traced(self, *args: object, **options: object) -> sqlite3.Connection:
-        found = self._connect(*args, **options)  # type: ignore[arg-type]  # its caller's
+        found = self._connect(*args, **options)
         found.set_trace_callback(lambda _: self._step())
         return found
 

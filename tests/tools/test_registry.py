@@ -3,6 +3,7 @@
 import io
 import os
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,28 @@ def test_a_member_of_an_npm_package_is_copied_and_nothing_is_unpacked(
     assert (tmp_path / "target").read_bytes() == b"bytes"
     with pytest.raises(SupplyError, match="npm package a 1 has no file nothing"):
         registry.extract(wanted, "nothing", tmp_path / "target")
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "a zip"])
+def test_a_damaged_package_is_called_so(
+    clients: Path, tmp_path: Path, damage: str
+) -> None:
+    content = bytearray(package(tmp_path / "p").read_bytes())
+    if damage == "cut":
+        del content[len(content) // 2 :]
+    elif damage == "flipped":
+        content[len(content) // 2] ^= 0xFF
+    else:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w") as made:
+            made.writestr("package/deps/a.tar.gz", b"bytes")
+        content = bytearray(packed.getvalue().replace(b"bytes", b"other"))
+    (tmp_path / "damaged").write_bytes(content)
+    program(clients / "npm", f"cp {tmp_path}/damaged x.tgz")
+    with pytest.raises(SupplyError, match="npm package a 1"):
+        registry.extract(
+            RegistryPackage("npm", "a", "1"), "package/deps/a.tar.gz", tmp_path / "t"
+        )
 
 
 def test_a_client_that_fails_is_quoted(clients: Path, tmp_path: Path) -> None:

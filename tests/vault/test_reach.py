@@ -345,5 +345,10 @@ def test_zip_files_are_read_as_well_and_other_files_have_no_rules(
         packed.writestr("a-1/defs.bzl", DEFINITIONS)
         packed.writestr("b-1/defs.bzl", "outside of the directory that is stripped")
     assert reach.texts(tmp_path / "a.zip", "a-1") == {"defs.bzl": DEFINITIONS}
+    damaged = (tmp_path / "a.zip").read_bytes().replace(b"outside", b"damaged")
+    (tmp_path / "b.zip").write_bytes(
+        damaged.replace(DEFINITIONS.encode()[:9], b"?" * 9)
+    )
+    assert reach.texts(tmp_path / "b.zip", "a-1") == {}
     (tmp_path / "plain").write_text("no archive", "utf-8")
     assert reach.texts(tmp_path / "plain", "") == {}

@@ -116,7 +116,7 @@ class RetentionTable(Table):
     count: Annotated[int, Field(ge=1)] = 60
     """Builds of one target that the index lists; older ones are hidden."""
     size: Size = 500 * 10**9
-    """Bytes of all builds together; beyond that the oldest are hidden."""
+    """Bytes of all builds together, logs and pages too; beyond that the oldest are hidden."""
     # Hidden before it is deleted: a build that is missed can still be brought back.
     hidden_days: Annotated[int, Field(ge=0)] = 14
     """Days between hiding a build and deleting it."""

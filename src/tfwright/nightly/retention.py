@@ -20,7 +20,7 @@ def hide(nightly: NightlyFile, state: State, folder: Path, today: dt.date) -> in
     """Mark the builds that are too many or too large as hidden; return how many were new."""
     kept = state.builds()
     safe = protected(kept, folder, state, gated=nightly.reproduce)
-    sizes = {item.id: item.size for item in kept}
+    sizes = {item.id: builds.size(folder / "builds" / item.id) for item in kept}
     surplus = set(too_many(kept, safe, nightly.retention))
     surplus |= set(too_large(kept, safe, sizes, nightly.retention))
     count = 0

@@ -18,7 +18,7 @@ from typing import IO, Self
 
 from tfwright.documents.names import PACKAGE_URL
 from tfwright.errors import SupplyError, ToolError
-from tfwright.tools import files
+from tfwright.tools import files, unpacking
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
 from tfwright.tools.python import package_clients, sdist
@@ -70,7 +70,8 @@ def extract(package: RegistryPackage, member: str, target: Path) -> None:
             if (brought / member).is_file():
                 shutil.copyfile(brought / member, target)
                 return
-            _copy_member(package, brought, member, target)
+            with unpacking.reading(str(package)):
+                _copy_member(package, brought, member, target)
         except ToolError as fault:
             raise SupplyError(
                 f"{package} could not be downloaded: {_complaint(fault)}",

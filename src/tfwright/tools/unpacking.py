@@ -4,10 +4,12 @@ import lzma
 import os
 import re
 import shutil
+import struct
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path, PurePosixPath
@@ -43,6 +45,8 @@ _BROKEN = (
     ValueError,
     NotImplementedError,
     RuntimeError,
+    struct.error,
+    OverflowError,
 )
 """What the readers of a damaged archive raise."""
 Wanted = Callable[[PurePosixPath], bool]
@@ -80,6 +84,21 @@ def unpack(archive: Path, into: Path, wanted: Wanted = lambda _: True) -> None:
         raise HostError(
             f"{archive} cannot be unpacked into {into}: {fault}",
             remedy="Look at that disk, or set build_out in the host file to another.",
+        ) from fault
+
+
+@contextmanager
+def reading(named: str) -> Iterator[None]:
+    """Turn what the readers of a damaged archive raise into a SupplyError that names it."""
+    try:
+        yield
+    except (*_BROKEN, OSError) as fault:
+        # A fault of the disk has a number; one that gzip or bz2 finds in its data has none.
+        if isinstance(fault, OSError) and fault.errno is not None:
+            raise
+        raise SupplyError(
+            f"{named} is an archive that cannot be read: {fault}",
+            remedy="Download it again; if its checksum is the right one, report this.",
         ) from fault
 
 

@@ -6,6 +6,7 @@ An archive may hold rules that declare more: they are read once the archive is t
 import tarfile
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from tfwright.rules import repositories
 from tfwright.rules.model import Nested, Repository, Rules
 from tfwright.rules.readings import Readings
 from tfwright.rules.starlark.syntax import LONGEST_FILE
-from tfwright.tools import git
+from tfwright.tools import git, unpacking
 from tfwright.tools.git.clones import Clone
 from tfwright.vault import substitutes
 from tfwright.vault.lock import Lock
@@ -281,8 +282,15 @@ def _read(
 def texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     """Return the .bzl files in an archive by their paths below `strip_prefix`.
 
-    A file that is not an archive has none.
+    A file that is not an archive has none, nor has one that cannot be read: Bazel says what is
+    wrong with it.
     """
+    with suppress(SupplyError), unpacking.reading(archive.name):
+        return _texts(archive, strip_prefix)
+    return {}
+
+
+def _texts(archive: Path, strip_prefix: str) -> dict[str, str]:
     # Bazel strips whole directories: "a" must not match "ab/".
     beginning = f"{strip_prefix}/" if strip_prefix else ""
     found: dict[str, str] = {}

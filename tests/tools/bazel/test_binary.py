@@ -203,6 +203,21 @@ def npm(elsewhere: Path, member: str, content: bytes) -> None:
     )
 
 
+@pytest.mark.parametrize("brought", ["half a package", "nothing"])
+def test_what_npm_brings_may_be_damaged_or_nothing(
+    obtain: Obtain, elsewhere: Path, brought: str
+) -> None:
+    npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
+    package = elsewhere / "package.tgz"
+    if brought == "nothing":
+        program(elsewhere / "npm", "#!/bin/sh\nexit 0\n")
+    else:
+        package.write_bytes(package.read_bytes()[:60])
+    with pytest.raises(SupplyError) as caught:
+        obtain()
+    assert [line for line in caught.value.evidence.lines if line.startswith("npm: ")]
+
+
 def test_npm_is_asked_when_there_is_no_release(obtain: Obtain, elsewhere: Path) -> None:
     npm(elsewhere, f"package/bazel-{VERSION}-{PLATFORM}", fake())
     assert obtain().origin == "npm"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tfwright.errors import Evidence, RecipeError, SupplyError, TfwrightError, ToolError
-from tfwright.tools import files, json_text
+from tfwright.tools import files, json_text, unpacking
 from tfwright.tools.http import downloads
 from tfwright.tools.process import environment, runner
 from tfwright.tools.process.command import Command
@@ -283,6 +283,7 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
     argv = (
         npm,
         "pack",
+        "--ignore-scripts",
         "--fetch-retries=1",
         # npm would wait ten seconds before it tries again.
         "--fetch-retry-mintimeout=1000",
@@ -293,7 +294,14 @@ def _npm(wanted: _Wanted, room: Path) -> Path:
         runner.run(command, room / "log", remedy="-")
     except ToolError as fault:
         raise _NotThereError(_complaint(fault)) from fault
-    return _unpack(next(room.glob("*.tgz")), room / "bazel")
+    packed = next(room.glob("*.tgz"), None)
+    if packed is None:
+        raise _NotThereError("npm brought no package")
+    try:
+        with unpacking.reading(packed.name):
+            return _unpack(packed, room / "bazel")
+    except SupplyError as fault:
+        raise _NotThereError(fault.what) from fault
 
 
 def _complaint(fault: ToolError) -> str:
