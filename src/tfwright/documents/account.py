@@ -1,6 +1,5 @@
 """The account that tfwright runs under, which in a container may have neither name nor home."""
 
-import getpass
 import os
 from pathlib import Path
 
@@ -29,6 +28,8 @@ def without_home(text: str) -> str:
 
 def name() -> str:
     """Return the name of the account; its number if it has no name."""
+    import getpass  # noqa: PLC0415 every command reads the host file, and few need a name
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):
