@@ -15,7 +15,7 @@ def home() -> Path:
 
 
 def expanded(path: Path | str) -> Path:
-    """Return a path with its ``~`` or ``~user`` replaced; unchanged where nobody has that home."""
+    """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
     # Path.expanduser raises RuntimeError for an unknown user.
     return Path(os.path.expanduser(path))  # noqa: PTH111 the same
 

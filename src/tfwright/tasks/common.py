@@ -44,7 +44,7 @@ def explained(resume: str = "") -> Iterator[None]:
             sys.stdout.flush()
     except errors.TfwrightError as fault:
         # Without a stage nothing was begun, so the same command would only fail again.
-        # The streams end the program where nobody reads the message any more; scripts
+        # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
             console.explain(fault, resume if fault.stage else "")
