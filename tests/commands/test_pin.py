@@ -198,3 +198,23 @@ def test_an_empty_checksum_of_a_toolkit_is_open_and_a_written_one_is_not() -> No
         ("toolkit", "cuda", "wheels", "a-1-py3-none-any.whl"),
         ("toolkit", "cudnn", "debian", "files", "c_1_amd64.deb"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ('summary = "x"', "summary = x", "not valid TOML"),
+        ('sha256 = ""', "sha256 = 5", "must be a text in quotes, not 5"),
+        ("[fetch.substitutes.zlib]", "[fetch.substitutes]\nzlib = 3\n[x]", "table"),
+        ("[[fetch.sources]]", "[fetch]\nsources = [1]\n[y]", "must be a table"),
+    ],
+)
+def test_a_recipe_that_says_something_else_is_refused_and_stays(
+    recipe_path: Path, tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    text = recipe_path.read_text("utf-8")
+    assert old in text
+    recipe_path.write_text(text.replace(old, new), "utf-8")
+    with pytest.raises(RecipeError, match=says):
+        checksums.pin(recipe_path, host_file(tmp_path), SILENCE)
+    assert recipe_path.read_text("utf-8") == text.replace(old, new)

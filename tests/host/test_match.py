@@ -146,7 +146,7 @@ def test_the_demo_is_no_tensorflow_to_be_found(
             {
                 "TensorFlow": "1.12",
                 "CUDA": "9.2 (tested with 9.0)",
-                "Bazel": "0.15.0 or later",
+                "Bazel": "0.15.0",
             },
         ),
         (

@@ -115,6 +115,11 @@ def load(
         ) from fault
 
 
+def values_of(path: Path) -> dict[str, Any]:
+    """Return what a document says, whatever it should say. Raises RecipeError if it is not TOML."""
+    return _parsed(path, _text(path))
+
+
 def _text(path: Path) -> str:
     """Read a document as UTF-8."""
     # One byte more than allowed shows that a file is too large, without reading all of it.

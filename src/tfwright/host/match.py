@@ -274,10 +274,12 @@ def _serves(row: compatibility.Cuda, wanted: Wish) -> bool:
 
 
 def _tensorflow(release: Release, python: compatibility.Range | None) -> Iterator[Need]:
-    # Newer trees state their Bazel in .bazelversion, which no table need repeat.
-    bazel = compatibility.bazel(release)
+    bazel, tested = compatibility.bazel(release), compatibility.tested_bazel(release)
     yield Need("TensorFlow", str(release), python.source if python else "")
-    if bazel:
+    # What `invoke new` pins, unless the tree's own .bazelversion says another one.
+    if tested and (bazel is None or bazel.holds(tested.version)):
+        yield Need("Bazel", tested.version, tested.source)
+    elif bazel:
         yield Need("Bazel", str(bazel), bazel.source)
     else:
         yield Need(

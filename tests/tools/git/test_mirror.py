@@ -269,7 +269,8 @@ def test_a_branch_that_was_taken_elsewhere_is_reported(
     plain_git("branch", "--force", "r1.8", "other", cwd=upstream)
     bring(pin, store, notebook)
     assert notebook.notes[-1] == (
-        f"Branch r1.8 is at {tip[:12]} now and no longer contains the pinned commit; "
+        f"Branch r1.8 is at {tip[:12]} now and does not contain the pinned "
+        "commit (it never did, or it was rewritten); "
         f"{pin.commit[:12]} is built, as pinned"
     )
     assert [path.suffix for path in sorted(store.iterdir())] == [".git", ".lock"]

@@ -1,7 +1,6 @@
 """The checksums that a recipe leaves open: found in its text, learned, and written there."""
 
 import tempfile
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +9,7 @@ from typing import Any, cast
 from urllib.parse import unquote
 
 from tfwright.documents import recipe as recipes
+from tfwright.documents import toml
 from tfwright.documents.host_file import HostFile
 from tfwright.documents.recipe import FetchTable, SubstituteTable
 from tfwright.documents.toolkit import PartName, PartTable, Way
@@ -47,8 +47,7 @@ def pin(path: Path, host_file: HostFile, listener: Listener) -> list[PinnedCheck
     What was learned before a failure stays written. Raises RecipeError for other faults of the
     recipe, and SupplyError if no source gives a file.
     """
-    values = tomllib.loads(path.read_text("utf-8"))
-    keys = list(_open(values))
+    keys = list(_open(toml.values_of(path)))
     if not keys:
         # Its other faults are found when it is read for building.
         return []
@@ -67,11 +66,11 @@ def _open(values: Mapping[str, Any]) -> Iterator[Key]:
     """Yield where a checksum is missing, or empty."""
     fetch = _table(values.get("fetch"))
     for name, table in _table(fetch.get("substitutes")).items():
-        if not _table(table).get("sha256"):
+        if _is_open(table):
             yield "fetch", "substitutes", name, "sha256"
     given = fetch.get("sources")
     for number, table in enumerate(given if isinstance(given, list) else ()):
-        if not _table(table).get("sha256"):
+        if _is_open(table):
             yield "fetch", "sources", number, "sha256"
     for part, table in _table(values.get("toolkit")).items():
         yield from _open_packages(part, _table(table))
@@ -85,6 +84,11 @@ def _open_packages(part: str, table: Mapping[str, Any]) -> Iterator[Key]:
     for name, sha256 in _table(_table(table.get("debian")).get("files")).items():
         if sha256 == "":
             yield "toolkit", part, "debian", "files", name
+
+
+def _is_open(table: object) -> bool:
+    # Any other value is a fault, which reading the recipe describes.
+    return isinstance(table, Mapping) and table.get("sha256", "") == ""
 
 
 def _table(value: object) -> Mapping[str, Any]:

@@ -468,7 +468,7 @@ def _tell_of_branch(mirror: Path, pin: Pin, origin: Origin, listener: Listener) 
         )
     elif tip != pin.commit:
         lost = (
-            " and no longer contains the pinned commit"
+            " and does not contain the pinned commit (it never did, or it was rewritten)"
             if _leads_elsewhere(mirror, pin, origin)
             else ""
         )
