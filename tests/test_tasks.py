@@ -1,5 +1,6 @@
 """The command line, as Invoke reads it."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from tfwright import tasks
 from tfwright.documents.recipe import ROOT
+from tfwright.tasks import common
 
 
 def invoke(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -92,3 +94,18 @@ def test_the_words_of_a_patch_stand_behind_the_command(tmp_path: Path) -> None:
     assert "Unknown recipe 'gone.toml'" in done.stderr
     without = invoke(tmp_path, "patch", "--refresh", "5", "--recipe", "gone.toml")
     assert "Unknown recipe 'gone.toml'" in without.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [(0o777, 0o077), (0o000, 0o022), (0o027, 0o027), (0o700, 0o022)]
+)
+def test_what_is_written_can_be_read_by_its_owner_and_written_by_nobody_else(
+    given: int, kept: int
+) -> None:
+    before = os.umask(given)
+    try:
+        with common.explained():
+            found = os.umask(0o022)
+    finally:
+        os.umask(before)
+    assert found == kept

@@ -55,7 +55,8 @@ def _open_closed_streams() -> None:
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 standard error
         os.set_inheritable(descriptor, True)  # noqa: FBT003 it takes no keywords
     os.close(descriptor)
-    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 until exec
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 until exec
 
 
 def _ready(place: Path, root: Path, wanted: str) -> bool:

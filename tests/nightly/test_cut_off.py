@@ -175,7 +175,7 @@ def test_a_night_on_a_full_disk_says_so_and_the_next_one_goes_on(
     for line in said:
         if line not in {"0", "3"}:
             # Never that a file is damaged: whoever moved the state away would lose all nights.
-            assert line.startswith("The disk is full")
+            assert line.startswith(f"The disk is full: {tmp_path}")
 
 
 def ahead(clock: SimulatedClock, days: int) -> None:

@@ -45,7 +45,7 @@ def write(job: BuildRequest, page: str, against: str) -> CostPage:
     """Write the page of a recipe's last build into the file `page`, or next to the build's logs.
 
     `against` is ``previous``, a nightly build, or the path of a profile of Bazel. Raises
-    RecipeError if there is no profile to read.
+    RecipeError without a profile to read.
     """
     kept = cost.profiles(job)
     if not kept:

@@ -223,7 +223,7 @@ def agrees_with_its_host(subject: Subject) -> Iterator[LintFinding]:
     recipe = subject.recipe
     answers = recipe.configure.answers
     needs = answers.get("TF_NEED_CUDA")
-    # Some releases do not ask; then there is no answer to agree with.
+    # Some releases do not ask; then no answer has to agree.
     line = subject.at("configure", "answers", "TF_NEED_CUDA")
     if needs is not None and (needs is True) != bool(recipe.host.cuda):
         what = "TF_NEED_CUDA is true, but [host] names no cuda"

@@ -38,7 +38,7 @@ def make(job: BuildRequest, path: Path, name: str, header: PatchHeader) -> Writt
     """Write a patch from the edits in the recipe's tree, and enter it into the recipe.
 
     `path` is the recipe's file, `name` the words of the patch's file name. Raises RecipeError if
-    there is no tree or nothing was edited.
+    the tree is missing or nothing was edited.
     """
     tree = job.places.tree
     if not git.is_tree(tree):

@@ -14,7 +14,7 @@ RESERVED = {"HOME", "LANG", "LC_ALL", "PATH", "SOURCE_DATE_EPOCH", "TZ"}
 MOST_LINES = 4
 """Lines of a text that may belong to one question."""
 FEWEST_LETTERS = 3
-"""Letters and digits without which a line is no question by itself."""
+"""Letters and digits without which a line by itself is not a question."""
 LONGEST_QUESTION = 1500
 """Characters of a question that are written down."""
 INDENT = "    "

@@ -55,7 +55,7 @@ _NO_GPU = re.compile(
     r"|libcuda\.so\.1: cannot open|Couldn't open CUDA library libcuda|nvidia/version does not exist"
     r"|failed call to cuInit: UNKNOWN ERROR \(303\)"
 )
-"""What TensorFlow logs where there is no driver."""
+"""What TensorFlow logs without a driver."""
 _CUDA = re.compile(r"--config=cuda|nvcc|local_config_cuda|libcu\w+\.so|CUDA_|cuda")
 _NEED = re.compile(r"(?P<fact>\w+)(?:(?P<how>>=|<=|<|>|==)(?P<value>[\d.]+))?")
 _MOST = 1500
@@ -150,7 +150,7 @@ def _stated(found: Facts, name: str, value: str) -> Facts:
 
 
 def _gpu(text: str) -> bool | None:
-    """Say whether a log shows a GPU, or that there is no driver for one."""
+    """Say whether a log shows a GPU, or that it has no driver."""
     if _GPU.search(text):
         return True
     return False if _NO_GPU.search(text) else None

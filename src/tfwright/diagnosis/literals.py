@@ -27,7 +27,7 @@ _TOKEN = re.compile(
 
 
 def required(pattern: str) -> tuple[str, ...]:
-    """Return texts of which every match of `pattern` contains one; none if there are no such texts.
+    """Return texts of which every match of `pattern` contains one, or none at all.
 
     The best set is the one whose shortest text is longest: it stands in the fewest lines.
     """

@@ -1,6 +1,5 @@
 """The account that tfwright runs under, which in a container may have neither name nor home."""
 
-import getpass
 import os
 from pathlib import Path
 
@@ -16,7 +15,7 @@ def home() -> Path:
 
 
 def expanded(path: Path | str) -> Path:
-    """Return a path with its ``~`` or ``~user`` replaced; unchanged where nobody has that home."""
+    """Return a path with its ``~`` or ``~user`` replaced; unchanged without such a user."""
     # Path.expanduser raises RuntimeError for an unknown user.
     return Path(os.path.expanduser(path))  # noqa: PTH111 the same
 
@@ -29,6 +28,8 @@ def without_home(text: str) -> str:
 
 def name() -> str:
     """Return the name of the account; its number if it has no name."""
+    import getpass  # noqa: PLC0415 every command reads the host file, and few need a name
+
     try:
         return getpass.getuser()
     except (KeyError, OSError):

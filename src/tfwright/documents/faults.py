@@ -216,7 +216,7 @@ def _spelled(value: object) -> str:
 
 
 def _table(model: Model, location: Location) -> Model | None:
-    """Return the class of the table at `location`; None where it cannot be told."""
+    """Return the class of the table at `location`; None where it is not known."""
     for part in location:
         field = model.model_fields.get(str(part))
         annotation = field.annotation if field else None
@@ -231,7 +231,7 @@ def _table(model: Model, location: Location) -> Model | None:
     return model
 
 
-# What is no TOML
+# What is not TOML
 
 
 def of_syntax(text: str, message: str) -> DocumentFault:

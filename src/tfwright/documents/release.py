@@ -10,7 +10,8 @@ from pydantic_core import core_schema
 _PATTERN = re.compile(r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])")
 # [^+]* skips what names of branches add behind the version.
 _EXACT = re.compile(
-    r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])(?:\.([0-9]{1,9}))?(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
+    r"[rv]?([0-9]{1,9})\.([0-9]{1,9})(?![0-9])(?:\.([0-9]{1,9}))?"
+    r"(?:[-.]?((?:rc|alpha|beta|a|b)\d*)(?![a-z]))?"
     r"[^+]*(?:\+([\w.]+))?"
 )
 _STATED = re.compile(

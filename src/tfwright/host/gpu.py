@@ -31,7 +31,10 @@ SHIELDED = (
     "https://developer.apple.com/library/archive/documentation/Security/Conceptual/"
     "System_Integrity_Protection_Guide/RuntimeProtections/RuntimeProtections.html"
 )
-DISABLING_NOUVEAU = "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/index.html#disabling-nouveau"
+DISABLING_NOUVEAU = (
+    "https://docs.nvidia.com/cuda/cuda-installation-guide-linux/"
+    "index.html#disabling-nouveau"
+)
 
 
 def _toolkit(

@@ -102,7 +102,9 @@ def yanked(directory: Path) -> dict[str, str]:
     except ValueError as fault:
         raise _unusable(directory / YANKED, str(fault)) from fault
     if not isinstance(found, dict):
-        raise _unusable(directory / YANKED, "it is no object of file names and reasons")
+        raise _unusable(
+            directory / YANKED, "it is not an object of file names and reasons"
+        )
     return {str(name): str(reason) for name, reason in found.items()}
 
 

@@ -124,7 +124,7 @@ def _fold(history: Sequence[Nightfall]) -> _Folded:
 def _silent(last: Nightfall, now: dt.datetime, stale_nights: int) -> bool:
     """Say whether no night came for too long, as when the timer is switched off.
 
-    A night far in the future is as old as nobody knows: the clock was wrong then.
+    A night far in the future has an unknown age: the clock was wrong then.
     """
     return abs(now - last.at) > dt.timedelta(days=stale_nights)
 

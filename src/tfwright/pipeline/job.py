@@ -119,7 +119,7 @@ class Job:
     """The lock file next to the recipe, where there is one: an input that differs is refused."""
 
     def __post_init__(self) -> None:
-        """Take the name where there is no path."""
+        """Take the name, without a path."""
         if not self.argument:
             object.__setattr__(self, "argument", self.name)
 

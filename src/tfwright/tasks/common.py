@@ -36,15 +36,15 @@ def explained(resume: str = "") -> Iterator[None]:
         disk.insist_on_working_directory()
         # What a build makes is run by others: it is never writable for all, whatever the umask.
         # umask can only be read by setting it; both bits are then added to the caller's
-        # own.
-        os.umask(os.umask(0o022) | 0o022)
+        # own. Its owner's bits stay clear: we read what we write.
+        os.umask((os.umask(0o022) | 0o022) & 0o077)
         with console.ending_gently(), disk.explained():
             yield
             # A line without its end is still in memory.
             sys.stdout.flush()
     except errors.TfwrightError as fault:
         # Without a stage nothing was begun, so the same command would only fail again.
-        # The streams end the program where nobody reads the message any more; scripts
+        # The streams end the program where the reader of the message has gone; scripts
         # look at the status.
         with suppress(SystemExit):
             console.explain(fault, resume if fault.stage else "")

@@ -25,7 +25,8 @@ NOT_WRITTEN_STATUS = 3
 def make_safe() -> None:
     """Replace the streams of this process; a second call changes nothing."""
     open_closed_descriptors()
-    sys.stdin = sys.stdin or open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 as long as the process
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull, encoding="utf-8")  # noqa: PTH123, SIM115 to the end
     sys.stdout = _safe(sys.stdout, sys.__stdout__, 1)
     sys.stderr = _safe(sys.stderr, sys.__stderr__, 2)
 

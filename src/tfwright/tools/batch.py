@@ -61,6 +61,10 @@ def below(folder: Path) -> Iterator[FileBatch]:
     staging.mkdir(parents=True)
     try:
         yield FileBatch(staging)
+    except OSError as fault:
+        # write() names no file, and the message has to name the disk.
+        fault.filename = fault.filename or str(folder)
+        raise
     finally:
         files.remove(staging)
 

@@ -37,7 +37,7 @@ ROOM = (
     "Free some space ('invoke vault --gc' helps), or set build_out in the host file to a larger "
     "disk."
 )
-PLACE = "Correct build_out in the host file, or the permissions of that path."
+PLACE = "Correct build_out in the host file if it leads there, or that path and its permissions."
 
 
 def is_full(place: Path) -> bool:

@@ -238,7 +238,10 @@ def test_a_file_created_over_one_that_exists_is_refused(
         ),
         (CREATES.replace("core/new.sh", "core/.GIT/config"), r"into \.git"),
         *(
-            (CREATES.replace("core/new.sh", name), r"into \.git, or is no plain name")
+            (
+                CREATES.replace("core/new.sh", name),
+                r"into \.git, or is not a plain name",
+            )
             for name in (
                 "git~1/config",
                 ".git./config",

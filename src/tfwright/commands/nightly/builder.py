@@ -446,7 +446,7 @@ def _kept_logs(job: BuildRequest, work: Path, until: str) -> dict[str, object]:
 
 
 def _later_stages(until: str) -> tuple[str, ...]:
-    """Return the stages after one of them; none after what is no stage, as `smoke`."""
+    """Return the stages after one of them; none after what is not a stage, such as `smoke`."""
     names = [stage.name for stage in PIPELINE]
     return tuple(names[names.index(until) + 1 :]) if until in names else ()
 

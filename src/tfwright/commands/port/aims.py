@@ -128,7 +128,7 @@ def _name(old: Recipe, to: str, version: ExactRelease | None) -> str:
 def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     """Write the keys that follow from the aim into the new recipe, and yield what was decided.
 
-    What was verified is left out. The file is edited and not written anew: the reasons for its pins
+    What was verified is left out. The file is edited and not rewritten: the reasons for its pins
     stand in its comments.
     """
     files.write(path, verified.removed_from(path.read_text("utf-8")))

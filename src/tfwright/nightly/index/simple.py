@@ -20,7 +20,7 @@ JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 
 @dataclass(frozen=True)
 class IndexedDocument:
-    """A file on a project's page that is no wheel."""
+    """A file on a project's page that is not a wheel."""
 
     filename: str
     sha256: str

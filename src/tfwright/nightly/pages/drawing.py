@@ -95,7 +95,7 @@ class _Scale:
 def sweep(curves: Curves) -> str:
     """Draw operations a second over the size of matrices, one line a device, as an SVG.
 
-    Both axes are logarithmic, since the sizes double. Returns nothing if there is no point.
+    Both axes are logarithmic, since the sizes double. Returns nothing without a point.
     """
     shown = {
         name: [point for point in own if _can_be_drawn(*point)]

@@ -129,7 +129,7 @@ def _path(patch: Path, number: int, line: str) -> str:
         _refuse(
             patch,
             number,
-            f"{found[1]} leads out of the tree or into .git, or is no plain name: "
+            f"{found[1]} leads out of the tree or into .git, or is not a plain name: "
             f"a path {fault}",
         )
     return str(PurePosixPath(inside))

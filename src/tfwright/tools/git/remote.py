@@ -32,7 +32,7 @@ def head(store: Path, address: str, branch: str) -> str:
 
 
 def commit_of(store: Path, address: str, name: str) -> str:
-    """Return the commit that a tag or, if there is no such tag, a branch leads to.
+    """Return the commit that a tag or, without such a tag, a branch leads to.
 
     Raises SupplyError if the repository has neither.
     """
