@@ -10,7 +10,9 @@ from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
 
 RECIPE = """\
-summary = "x"
+summary = "TensorFlow 1.8 for CUDA 11.8"  # why
+
+# What the tag v1.8.0 is, with CUDA 11.8.
 
 [fetch.substitutes.nasm]
 reason = "x"
@@ -164,3 +166,16 @@ def test_a_bundled_tree_has_no_other_release(tmp_path: Path) -> None:
     job = BuildRequest(recipe=recipes.read("demo"), host_file=host_file)
     with pytest.raises(RecipeError, match="has no other release"):
         aims.of(job, "v1.13.0")
+
+
+def test_no_word_of_the_old_release_stays_unseen(
+    job: BuildRequest, tmp_path: Path
+) -> None:
+    path, changed = ported(job, "v1.12.0-rc0", tmp_path)
+    text = path.read_text("utf-8")
+    assert 'summary = "TensorFlow 1.12.0-rc0 for CUDA 11.8"  # why' in text
+    assert "comments" in changed
+    aim = aims.of(job, "r1.12")
+    (said,) = [key.says for key in aims.enter(aim, job.recipe, path)]
+    assert said.startswith("lines 3 speak of 1.8")
+    assert recipes.read(str(path)).summary == "TensorFlow 1.12 for CUDA 11.8"

@@ -368,6 +368,43 @@ SAID = {
         "bazel-client",
         "no Java of its own",
     ),
+    # bfd's linker.c and ldmain.c, gold, lld, ld64, lto-streamer-in.cc, install_name_tool
+    "/usr/bin/ld: hidden symbol `x' in a.o is referenced by DSO": (
+        "link-other",
+        "to itself",
+    ),
+    "ld.lld: error: undefined hidden symbol: f": ("link-other", "to itself"),
+    "/usr/bin/ld: a.o: plugin needed to handle lto object": ("link-other", "-flto"),
+    "lto1: fatal error: bytecode stream in file 'a.o' generated with LTO version 9.2 instead of the "
+    "expected 8.1": ("link-other", "-flto"),
+    "/usr/bin/ld: fatal error: libbfd ABI mismatch": (
+        "link-other",
+        "two installations",
+    ),
+    "ld: unsupported tapi file type '!tapi-tbd' in YAML file '/x.tbd' for architecture x86_64": (
+        "link-other",
+        "older than the SDK",
+    ),
+    "ld: Assertion failed: (resultIndex < sectData.atoms.size()), function findAtom, file "
+    "Relocations.cpp, line 1336.": ("link-other", "Xcode 15"),
+    "ld: can't open output file for writing: out/x, errno=13 for architecture x86_64": (
+        "link-other",
+        "another user",
+    ),
+    "ld: unknown options: --build-id": ("link-option", "--build-id"),
+    "/usr/bin/ld.gold: out of file descriptors and couldn't close any": (
+        "link-other",
+        "ulimit -n",
+    ),
+    "collect2: fatal error: ld terminated with signal 11 [Segmentation fault], core dumped": (
+        "link-other",
+        "itself crashed",
+    ),
+    "install_name_tool: changing install names or rpaths can't be redone for: a (for architecture "
+    "x86_64) because larger updated load commands do not fit": (
+        "link-other",
+        "no room",
+    ),
     # curl's strerror.c, and what its parts say
     "curl: (23) Failure writing output to destination": (
         "fetch-unknown-cause",

@@ -44,3 +44,23 @@ def test_a_home_that_is_the_root_of_the_disk_is_no_part_of_every_path(
 ) -> None:
     monkeypatch.setenv("HOME", home)
     assert account.without_home("/usr/bin: no") == "/usr/bin: no"
+
+
+@pytest.mark.parametrize("letter", ["\\u0000", "\\n", "\\u001b[2J"])
+def test_a_path_of_the_host_has_no_control_characters(
+    letter: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text(f'build_out = "/out{letter}"\n')
+    with pytest.raises(RecipeError, match="must be a path without control"):
+        load(file, HostFile)
+
+
+@pytest.mark.parametrize("key", ["mirrors", "downloads"])
+def test_an_address_of_the_host_has_no_control_characters(
+    key: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "host.toml"
+    file.write_text(f'[{key}]\n"https://a/" = "https://b/\\u0000"\n')
+    with pytest.raises(RecipeError, match="one line of printable text"):
+        load(file, HostFile)

@@ -210,3 +210,13 @@ def test_the_conditions_of_cudas_own_header_count_before_its_words(
     header.write_text(text, "utf-8")
     found = nvidia.ceiling(Place(tmp_path), Path("/opt/cuda"))
     assert (found.gcc, found.clang) == (gcc, clang)
+
+
+def test_a_named_pipe_where_a_host_has_a_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "version.txt")
+    assert not Place(tmp_path).read("/version.txt")
+
+
+def test_a_text_with_line_ends_of_windows_is_read_as_any_other(tmp_path: Path) -> None:
+    (tmp_path / "version.txt").write_bytes(b"CUDA\r\nVersion 9.2\r\n")
+    assert Place(tmp_path).read("/version.txt").value == "CUDA\nVersion 9.2"

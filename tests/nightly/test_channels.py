@@ -23,7 +23,9 @@ from tfwright.errors import HostError, RecipeError, SupplyError, ToolError
 from tfwright.nightly import channels
 from tfwright.nightly.channels import MailChannel, ProgramChannel, WebhookChannel
 from tfwright.nightly.notices import Notice
+from tfwright.tools import mail
 from tfwright.tools.http import webhook
+from tfwright.tools.mail import Letter, MailServer
 
 NOTICE = Notice(
     thread="a failing 1f",
@@ -98,6 +100,17 @@ def test_a_mail_server_that_is_away_is_a_supply_error() -> None:
     )
     with pytest.raises(SupplyError, match="did not take the mail"):
         MailChannel(table).send(NOTICE)
+
+
+@pytest.mark.parametrize(
+    ("host", "sender"), [("a..b", "b@example.org"), ("127.0.0.1", "b\n@example.org")]
+)
+def test_what_smtp_cannot_write_is_a_supply_error(host: str, sender: str) -> None:
+    letter = Letter(sender, ("t@example.org",), "subject", "text", "thread")
+    with smtp() as server:
+        given = MailServer(host, server.server_address[1], "none")
+        with pytest.raises(SupplyError, match="did not take the mail"):
+            mail.send(given, letter)
 
 
 @contextmanager

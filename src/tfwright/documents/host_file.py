@@ -8,14 +8,24 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, Field
 
 from tfwright.documents import account
-from tfwright.documents.names import Flag, HttpUrl
+from tfwright.documents.names import Flag, HttpUrl, Line
 from tfwright.documents.recipe import ROOT, Recipe
 from tfwright.documents.toml import Table, load
+
+SPACE = 0x20
+"""The first character that controls nothing."""
+
+
+def _plain(path: Path) -> Path:
+    # The system refuses a NUL in a path, and a line break would end a line of what we write.
+    if any(ord(letter) < SPACE for letter in str(path)):
+        raise ValueError("must be a path without control characters")
+    return path
 
 
 def _absolute(path: Path) -> Path:
     # A relative path would mean another place in each working directory.
-    path = account.expanded(path)
+    path = account.expanded(_plain(path))
     if not path.is_absolute():
         message = f"{path} must be an absolute path (or start with ~)"
         raise ValueError(message)
@@ -37,6 +47,8 @@ def _repeating(mirrors: dict[str, str]) -> dict[str, str]:
 
 
 HostPath = Annotated[Path, AfterValidator(_absolute)]
+PlainPath = Annotated[Path, AfterValidator(_plain)]
+"""A path without control characters, which may be relative."""
 
 
 class Sign(Table):
@@ -78,7 +90,7 @@ class ContainerTable(Table):
     """``podman`` or ``docker``; by default podman where it is installed."""
     runtime: Annotated[str, Field(pattern=r"^[\w./-]+$")] | None = None
     """The OCI runtime, such as crun or runc; by default the engine chooses."""
-    options: tuple[str, ...] = ()
+    options: tuple[Line, ...] = ()
     """Further options of the engine's ``run`` command, such as ``--ulimit=nofile=1024:1024``."""
 
 
@@ -146,10 +158,10 @@ class HostFile(Table):
     jobs: Annotated[int, Field(gt=0)] | None = None
     """Actions that Bazel runs at once; by default as many as there are cores, or as fit in
     memory."""
-    mirrors: Annotated[dict[str, str], AfterValidator(_repeating)] = {}
+    mirrors: Annotated[dict[Line, Line], AfterValidator(_repeating)] = {}
     """Repository url = url or path of a mirror that replaces it. A key may hold fields, which the
     value repeats: ``"https://github.com/{owner}/{name}.git" = "/mirrors/{owner}/{name}"``."""
-    downloads: dict[str, str] = {}
+    downloads: dict[Line, Line] = {}
     """Beginning of a url = text that replaces it. tfwright tries the new url after the original
     one: ``"https://github.com/" = "https://mirror.example/github/"``."""
     drop: HostPath | None = None

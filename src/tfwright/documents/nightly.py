@@ -20,7 +20,7 @@ from pydantic import (
 )
 
 from tfwright.documents import account
-from tfwright.documents.host_file import HostPath
+from tfwright.documents.host_file import HostPath, PlainPath
 from tfwright.documents.names import Flag, Line, Name
 from tfwright.documents.recipe import Capabilities
 from tfwright.documents.toml import Table, load
@@ -140,18 +140,18 @@ class MailTable(Table):
     user: Line | None = None
     """The user name for the mail server; without it tfwright does not log in."""
     # Never the password itself, so that nightly.toml can be shown to others.
-    password_file: Path | None = None
+    password_file: PlainPath | None = None
     """A file that only its owner can read, or the name of a systemd credential."""
 
 
 class WebhookTable(Table):
     """Notices as JSON, posted to an address."""
 
-    url_file: Path | None = None
+    url_file: PlainPath | None = None
     """A file that holds the address, for addresses that are secrets themselves."""
     url: Line | None = None
     """The address that notices are posted to."""
-    token_file: Path | None = None
+    token_file: PlainPath | None = None
     """A file that only its owner can read; tfwright sends its text as ``Authorization: Bearer``."""
 
     @model_validator(mode="after")

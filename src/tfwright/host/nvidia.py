@@ -189,7 +189,8 @@ def _mac_driver(place: Place) -> Seen:
     try:
         properties = plistlib.loads(place.at(FRAMEWORK).read_bytes())
         return Seen(str(properties["CFBundleVersion"]), f"{loaded.by}, {FRAMEWORK}")
-    except (OSError, KeyError, ValueError, ExpatError):
+    # plistlib checks neither types nor depth.
+    except (OSError, LookupError, ValueError, TypeError, RecursionError, ExpatError):
         return NOTHING
 
 

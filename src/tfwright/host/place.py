@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tfwright.tools import files
 from tfwright.tools.process import environment, inside, runner
 from tfwright.tools.process.command import Command
 
@@ -55,7 +56,8 @@ class Place:
         """Return a file's text; nothing if it cannot be read."""
         try:
             # "replace": a header in Latin-1 must not end a look at the host.
-            return Seen(self.at(path).read_text("utf-8", "replace").strip(), str(path))
+            text = files.content(self.at(path)).decode("utf-8", "replace")
+            return Seen(text.replace("\r\n", "\n").strip(), str(path))
         except OSError:
             return NOTHING
 

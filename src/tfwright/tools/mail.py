@@ -43,7 +43,8 @@ def send(server: MailServer, letter: Letter) -> None:
             if server.user:
                 connection.login(server.user, server.password)
             connection.send_message(message(letter))
-    except (OSError, smtplib.SMTPException) as fault:
+    # ValueError: a host, a password or an address that cannot be written as SMTP needs it.
+    except (OSError, smtplib.SMTPException, ValueError) as fault:
         raise SupplyError(
             f"{server.host} did not take the mail: {type(fault).__name__}",
             remedy="The notice is kept and sent again in the next night.",

@@ -8,7 +8,12 @@ from typing import Literal
 
 from tfwright.commands import verified
 from tfwright.documents.recipe import NAMED_SINCE, SEPARATE_NCCL, Recipe
-from tfwright.documents.release import ExactRelease, Release, is_version
+from tfwright.documents.release import (
+    NO_RELEASE,
+    ExactRelease,
+    Release,
+    is_version,
+)
 from tfwright.errors import RecipeError, SupplyError
 from tfwright.pipeline.job import BuildRequest
 from tfwright.rules import tree_version
@@ -129,7 +134,7 @@ def enter(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
     files.write(path, verified.removed_from(path.read_text("utf-8")))
     toml_editing.put_value(path, ("source", "commit"), aim.commit)
     toml_editing.put_value(path, ("source", "branch"), aim.branch)
-    changes = list(_version(aim, old, path))
+    changes = [*_version(aim, old, path), *_words(aim, old, path)]
     release = aim.release or old.source.release
     # The recipe would not load, and nothing of it could be judged.
     first, last = SEPARATE_NCCL
@@ -165,3 +170,26 @@ def _version(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
         if aim.release is None:
             says = f"{release}, as before: the name {aim.name} says none, and no file of the tree"
             yield SettledKey("source", "release", says, sure=False)
+
+
+def _words(aim: Aim, old: Recipe, path: Path) -> Iterator[SettledKey]:
+    """Put the new release into the summary, and name the comments that speak of the old one."""
+    release = old.source.release
+    if release == NO_RELEASE:
+        return
+    # 1.8 and 1.8.0, and not 11.8 or 1.80.
+    named = rf"(?<![\d.]){release.major}\.{release.minor}(\.\d+(-rc\d+)?)?(?![\d.]*\d)"
+    version = aim.version
+    exact = version and (version.patch or version.candidate)
+    new = str(version if exact else aim.release or aim.name)
+    summary = re.sub(named, new, old.summary, count=1)
+    if summary != old.summary:
+        toml_editing.put_value(path, ("summary",), summary)
+    lines = []
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
+        _, _, comment = line.partition("#")
+        if re.search(rf"(?:^|[^\w.])[rv]?{named}", comment):
+            lines.append(str(number))
+    if lines:
+        says = f"lines {', '.join(lines)} speak of {release}: see that their reasons still hold"
+        yield SettledKey("source", "comments", says)
